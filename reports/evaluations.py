@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mmaprobe.documents import devices, explain
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.queries.compare.neighbours import Divergence, Neighbour
 from mmaprobe.reports.words import value_text
 from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.evaluate.facts import Fact
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explanation import Explanation
+from mmaprobe.smtmodel.explain.losses import Loss
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes.trace import Kind
 
@@ -87,3 +91,20 @@ def _special(explanation: Explanation) -> list[explain.SpecialRule]:
         for index, part in pictures
         if part.special is not None
     ]
+
+
+def losses_of(model: Model, element: str, losses: Sequence[Loss], result: int) -> explain.ExplainElement:
+    """What an element of the product of a plan at one K loses, as `explain --element` prints it. `element`: its row and
+    column."""
+    steps = [
+        explain.LossStep(
+            step=one.step,
+            format=one.format.name,
+            products=one.products,
+            cut=str(one.cut),
+            rounded=str(one.rounded),
+        )
+        for one in losses
+    ]
+    d = to_hex(result, model.d)
+    return explain.ExplainElement(plan=model.reference, length=model.length, element=element, losses=steps, d=d)

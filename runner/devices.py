@@ -104,6 +104,6 @@ def _open_cpu(name: str, timeout: float) -> BatchDevice:
 
 
 def _open_cuda(text: str, timeout: float) -> BatchDevice:
-    from mmaprobe.runner.cuda import open_cuda
+    from mmaprobe.runner.gpu.cuda import open_cuda
 
     return open_cuda(text, timeout)

@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.base.wording import counted
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.neighbours import Divergence, Neighbour
     from mmaprobe.queries.compare.observed import ObservedVector
-    from mmaprobe.reports.sheet import Drawing
+    from mmaprobe.reports.drawings.sheet import Drawing
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.evaluate.operands import Operands
     from mmaprobe.smtmodel.explain.explanation import Explanation
@@ -118,7 +118,7 @@ def explain(
 def _drawing(
     explanations: list[Explanation], difference: Divergence | None, width: float | None, names: tuple[str, ...]
 ) -> Drawing:
-    from mmaprobe.reports.evaluation_drawing import evaluation_drawing
+    from mmaprobe.reports.drawings.evaluation_drawing import evaluation_drawing
 
     return evaluation_drawing(explanations, difference, width=width, names=names)
 

@@ -87,7 +87,7 @@ def export(file: str, wanted: str, output: str | None, model: str | None, tinine
         if candidate is not None:
             raise click.UsageError(f"--model is of vectors: {wanted} is of the model {file}")
         _, module, function = OF_MODELS[wanted]
-        written = getattr(import_module(f"mmaprobe.reports.{module}"), function)(parse_reference(file))
+        written = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(parse_reference(file))
         _write(output, *written)
         return
     with open_input(file) as (lines, name):
@@ -95,7 +95,7 @@ def export(file: str, wanted: str, output: str | None, model: str | None, tinine
         rows = list(evaluate_vectors(vectors, candidate, name))
     _, module, function = FORMATS[wanted]
     options = [tininess] if wanted == "fptest" else []
-    content, note = getattr(import_module(f"mmaprobe.reports.{module}"), function)(rows, name, *options)
+    content, note = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(rows, name, *options)
     _write(output, content, note, note or counted(len(rows), "vector"))
 
 

@@ -32,12 +32,13 @@ def run_plans(
 ) -> None:  # fmt: skip
     """Ask the solvers, print the verdict, and end with its exit code."""
     from mmaprobe.queries.plans.equal import prove_plans
+    from mmaprobe.queries.plans.report import document_of
     from mmaprobe.smtmodel.tables.reference import parse_plan_reference
 
     left, right = (parse_plan_reference(name) for name in names)
     proof = prove_plans(left, right, length, options, confirm)
     options.progress("")
-    document = _document(names, length, proof)
+    document = document_of(proof, names[0], names[1], length)
     _show(document, proof)
     if explain or proof.interrupted:
         show_lemmas(document.proofs)
@@ -51,35 +52,6 @@ def run_plans(
         print_json(document)
     check_attached(failure)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[proof.verdict])
-
-
-def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> ProvePlans:
-    from mmaprobe.documents.prove import ProvePlans, WitnessVector
-    from mmaprobe.queries.properties.report import pair_proof
-    from mmaprobe.queries.tactics.records import confirmations_of
-    from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
-
-    proofs, witness, vector = proof.proofs, proof.witness, None
-    if witness is not None and proof.problem is not None:
-        problem = proof.problem
-        results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
-        row = Vector(problem.left, problem.whole(witness.operands)).to_json()
-        vector = WitnessVector.of(row, results=results)
-    return ProvePlans(
-        left=names[0],
-        right=names[1],
-        verdict=proof.verdict,
-        interrupted=proof.interrupted,
-        seconds=round(proof.seconds, 3),
-        length=length,
-        multiples=proof.multiples or None,
-        rules=proof.rules,
-        engines=sorted({engine for proof in proofs for engine in proof.engines}),
-        confirmed_by=confirmations_of(proofs),
-        proofs=[pair_proof(one) for one in proofs],
-        unanswered=proof.tried,
-        vector=vector,
-    )
 
 
 def _show(document: ProvePlans, proof: PlanProof) -> None:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.reports.verilog import module
+from mmaprobe.reports.exports.verilog import module
 from mmaprobe.runner.devices import open_device
 from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError

@@ -6,9 +6,9 @@ so that titles are light and LaTeX says which size it took; `\usepackage[T1]{fon
 
 from __future__ import annotations
 
-from mmaprobe.reports.sheet import MILLIMETRES, Box, Drawing, Line, Text, shapes_of
-from mmaprobe.reports.styles import Look, look_of
-from mmaprobe.reports.svg import number
+from mmaprobe.reports.drawings.sheet import MILLIMETRES, Box, Drawing, Line, Text, shapes_of
+from mmaprobe.reports.drawings.styles import Look, look_of
+from mmaprobe.reports.drawings.svg import number
 from mmaprobe.smtmodel.base.escapes import one_line
 
 PACKAGES = r"% needs \usepackage{tikz} and \usetikzlibrary{patterns}"

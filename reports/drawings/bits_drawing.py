@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mmaprobe.reports import words
-from mmaprobe.reports.grid import BAR, CARRY, CUT, FILL, GAP, Grid, grid_of
-from mmaprobe.reports.sheet import CELL, LETTER, LINE, MARGIN, TALL, Group, Line, Sheet, Text
+from mmaprobe.reports.drawings.grid import BAR, CARRY, CUT, FILL, GAP, Grid, grid_of
+from mmaprobe.reports.drawings.sheet import CELL, LETTER, LINE, MARGIN, TALL, Group, Line, Sheet, Text
 from mmaprobe.smtmodel.arithmetic.display import powers
 from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
 from mmaprobe.smtmodel.nodes.trace import Name, Stage

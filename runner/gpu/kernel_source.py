@@ -1,22 +1,23 @@
-"""CUDA C for matrix instructions: a vector is put into a row and a column of the matrices, and its result is read.
+"""CUDA C for matrix instructions: a vector goes to a row and a column of its matrices, and its result comes back.
 
-Inputs and results are integers: besides the instruction under test, which is inline PTX, there is no floating-point
-arithmetic.
+Integers go in and integers come out: beside the instruction under test, which is inline PTX, there is no
+floating-point arithmetic.
 
-A kernel's arguments: pointers to `a` and `b` (K patterns for each vector), `c`, `scale_a`, `scale_b` and `d`, arrays of
-the narrowest unsigned integers that hold a pattern; then u32: the number of vectors, the row and the column of the
-vector, 1 if hashed bits surround it (0: zeros), and the seed of the hash. The functions that place operands are
-plain C, so that tests run them on the host.
+A kernel's arguments: pointers to every operand that there is (K patterns of `a` for each vector, one of `c`) and to
+`d`, arrays of the narrowest unsigned integers that hold a pattern; then u32: the number of vectors, the row and the
+column of the vector, 1 if hashed bits surround it (0: zeros), and the seed of the hash. The functions that place the
+operands are plain C, so that tests run them on the host.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mmaprobe.runner.fragments import Fragment
-from mmaprobe.runner.kernels import Kernel, Operand
+from mmaprobe.runner.gpu.fragments import Fragment
+from mmaprobe.runner.gpu.kernels import Kernel, Operand
+from mmaprobe.smtmodel.nodes.operand import NAMED
 
-THREADS = 128  # in a block
+THREADS = 128  # of a block
 
 PRELUDE = """
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64;
@@ -74,7 +75,7 @@ DEVICE void store_{name}(const u{word} *registers, u32 lane, const struct place 
 
 _KERNEL = """
 extern "C" __global__ void __launch_bounds__({threads}) {name}(
-  const u{ta} *a, const u{tb} *b, const u{tc} *c, const u8 *scale_a, const u8 *scale_b, u{tc} *d,
+  {pointers}, u{tc} *d,
   u32 count, u32 row, u32 column, u32 random, u32 seed)
 {{
   const u32 vector = blockIdx.x * {vectors} + threadIdx.x / {group}, lane = threadIdx.x % {group};
@@ -93,13 +94,11 @@ DEVICE u64 descriptor(u32 address, u64 leading, u64 stride)
 }
 """
 
-#: matrix -> its number in the hash, the condition for the vector's elements, and their index among its patterns
-_MATRICES = {
-    "a": (0, "row == at->row", "column"),
-    "b": (1, "column == at->column", "row"),
-    "c": (2, "row == at->row && column == at->column", "0"),
-    "scale_a": (3, "row == at->row", "column"),
-    "scale_b": (4, "column == at->column", "row"),
+#: of what operands are -> which element of the matrix is the vector's, and where that is among the vector's patterns
+_CHOSEN = {
+    "row": ("row == at->row", "column"),
+    "column": ("column == at->column", "row"),
+    "element": ("row == at->row && column == at->column", "0"),
 }
 
 
@@ -110,7 +109,7 @@ def source(kernels: Iterable[Kernel]) -> str:
 
 
 def placing(kernels: Iterable[Kernel]) -> str:
-    """The plain C of the kernels: the functions that place operands and read results."""
+    """The plain C among it: the functions that place operands and take results out."""
     functions = {}
     for kernel in kernels:
         if kernel.row.unit == "wgmma":
@@ -123,7 +122,7 @@ def placing(kernels: Iterable[Kernel]) -> str:
 
 def _load(operand: Operand) -> str:
     """The function that fills the registers of a thread, or its share of shared memory."""
-    number, chosen, index = _MATRICES[operand.matrix]
+    number, (chosen, index) = [*NAMED].index(operand.matrix), _CHOSEN[NAMED[operand.matrix].of]
     bits, word = operand.fmt.field_width + operand.fmt.signed, max(32, operand.storage)
     hashed = f"neighbour(at, {number}, row, column)"
     if word == 64:
@@ -143,10 +142,10 @@ def _load(operand: Operand) -> str:
 
 
 def _store(operand: Operand) -> str:
-    """The function by which the thread that has the result reads it from its registers."""
+    """The function that takes the result out of the registers of the thread that has it."""
     place = operand.place
     assert isinstance(place, Fragment)
-    _, chosen, _ = _MATRICES["c"]
+    chosen, _ = _CHOSEN["element"]
     names = {"name": operand.name, "storage": operand.storage, "chosen": chosen, "holder": place.holder}
     return _STORE.format(**names, **_in_registers(place))
 
@@ -170,15 +169,16 @@ def _kernel(kernel: Kernel) -> str:
             lines.append(f"__shared__ __align__(128) u8 {target}[{place.size}];")
         lines.append(f"load_{operand.name}({target}, lane, &at, {patterns});")
     lines += _wgmma(kernel) if kernel.row.unit == "wgmma" else _mma(kernel)
+    words = {operand.matrix: operand.storage for operand in kernel.operands}
     return _KERNEL.format(
         threads=THREADS, vectors=THREADS // kernel.threads, group=kernel.threads, name=kernel.name,
         out=kernel.c.name, body="\n".join("  " + line for line in lines),
-        **{f"t{operand.matrix}": operand.storage for operand in kernel.operands[:3]},
+        pointers=", ".join(f"const u{words.get(name, 8)} *{name}" for name in NAMED), tc=words["c"],
     )  # fmt: skip
 
 
 def _mma(kernel: Kernel) -> list[str]:
-    """The instruction with its registers; those of C become those of D."""
+    """The instruction with its registers; C's become D's."""
     groups, inputs, number = [], [], 0
     outputs, group = _bound(kernel.c, number, "+")
     groups.append(group)
@@ -192,14 +192,13 @@ def _mma(kernel: Kernel) -> list[str]:
         groups.append(group)
         number += len(bound)
         if operand in kernel.scales:
-            groups.append("{0, 0}")  # the selector: bytes from 0 on, thread 0 (thread pair 0 for A)
+            groups.append("{0, 0}")  # the selector: byte 0 on, thread 0 (thread pair 0 for A)
     text = f"{kernel.ptx} {', '.join(groups)};"
     return [f'asm volatile("{text}"', f"  : {', '.join(outputs)} : {', '.join(inputs)});"]
 
 
 def _bound(operand: Operand, number: int, prefix: str = "") -> tuple[list[str], str]:
-    """The registers of a matrix as operands of an asm statement, and the vector of registers in the statement's
-    text."""
+    """The operands of an asm statement that are the registers of a matrix, and their vector in its text."""
     place = operand.place
     assert isinstance(place, Fragment)
     constraint = prefix + ("l" if place.word == 64 else "r")
@@ -223,7 +222,7 @@ def _wgmma(kernel: Kernel) -> list[str]:
         inputs.append(f'"l"(descriptor({start}, {place.leading}, {place.stride}))')
         groups.append(f"%{number}")
         if operand.fmt.width == 16:
-            majors += ", 0"  # K-major; elements of other widths are always K-major
+            majors += ", 0"  # K-major; other widths cannot be anything else
     add = "{.reg .pred p; setp.eq.u32 p, 0, 0;"
     text = f"{add} {kernel.ptx} {', '.join(groups)}, p, 1, 1{majors};}}"
     return [

@@ -1,7 +1,7 @@
 """A drawing as shapes, laid out from the top down: text, lines, boxes and cells of bits.
 
-Writers convert the same shapes to SVG, PDF and TikZ (reports/svg.py, pdf.py, tikz.py). Lengths are in pixels; common
-text has a font size of 12 pixels. All text is monospaced, so that its width is known without a font.
+Writers convert the same shapes to SVG, PDF and TikZ (svg.py, pdf.py, tikz.py). Lengths are in pixels; common text has a
+font size of 12 pixels. All text is monospaced, so that its width is known without a font.
 """
 
 from __future__ import annotations

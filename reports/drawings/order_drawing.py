@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from mmaprobe.queries.order.text import Outline
-from mmaprobe.reports.sheet import LETTER, LINE, MARGIN, SIZE, TITLE, Box, Drawing, Sheet
+from mmaprobe.reports.drawings.sheet import LETTER, LINE, MARGIN, SIZE, TITLE, Box, Drawing, Sheet
 
 STEP, ROOM = 22.0, 8.0  # indentation of a step's terms, and the space around the text of a box
 NATURAL = 76  # characters to which texts are wrapped where no width is given, so that they can be read in a column

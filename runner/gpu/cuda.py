@@ -12,11 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.runner.batches import BatchDevice
-from mmaprobe.runner.disassembly import arithmetic
-from mmaprobe.runner.kernel_source import THREADS, source
-from mmaprobe.runner.kernels import CAPABILITIES, Kernel, Operand, Variant, architecture, kernel_of, runnable, target
-from mmaprobe.runner.launch import GpuMemoryError, Launcher
-from mmaprobe.runner.nvrtc import Compiled, compiler_for
+from mmaprobe.runner.gpu.disassembly import arithmetic
+from mmaprobe.runner.gpu.kernel_source import THREADS, source
+from mmaprobe.runner.gpu.kernels import (
+    CAPABILITIES,
+    Kernel,
+    Operand,
+    Variant,
+    architecture,
+    kernel_of,
+    runnable,
+    target,
+)
+from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher
+from mmaprobe.runner.gpu.nvrtc import Compiled, compiler_for
 from mmaprobe.runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, NotModelledError, UnknownNameError
@@ -130,7 +139,7 @@ def launcher_here() -> Launcher:
         "an NVIDIA GPU and its driver are needed as well"
     )
     try:
-        from mmaprobe.runner.cupy_launch import CupyLauncher
+        from mmaprobe.runner.gpu.cupy_launch import CupyLauncher
     except ModuleNotFoundError as error:
         raise DeviceUnavailableError(f"the Python package {error.name!r} is missing: {needs}") from None
     except ImportError as error:
@@ -187,7 +196,7 @@ class CudaDevice(BatchDevice):
     def patterns(self, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
         given = dict(zip(NAMED, (a, b, c, *rest), strict=False))
         inputs = [_column(operand, given[operand.matrix]) for operand in self.kernel.operands]
-        inputs += [np.empty((len(c), 0), np.uint8)] * (5 - len(inputs))
+        inputs += [np.empty((len(c), 0), np.uint8)] * (len(NAMED) - len(inputs))
         out = np.empty(len(c), inputs[2].dtype)
         start = 0
         while start < len(out):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 
 import numpy as np
 
-from mmaprobe.runner.launch import Launcher
-from mmaprobe.runner.nvrtc import compiler_for
+from mmaprobe.runner.gpu.launch import Launcher
+from mmaprobe.runner.gpu.nvrtc import compiler_for
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.compiled import TooLongError
 from mmaprobe.smtmodel.evaluate.cuda_text import NAME, THREADS, cuda_source
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
+from mmaprobe.smtmodel.nodes.operand import NAMED
 
 MOST = 1 << 32  # outputs of one launch, which then takes a second or so
 TIMEOUT = 120.0  # seconds for one launch
@@ -32,7 +33,7 @@ class CudaProduct:
         self._launcher = launcher
 
     def __call__(
-        self, model: Model, a: Matrix, b: Matrix, c: Matrix, scales: tuple[Matrix, Matrix] | None,
+        self, model: Model, a: Matrix, b: Matrix, c: Matrix, scales: Mapping[str, Matrix],
         progress: Callable[[int, int], None] | None = None,
     ) -> Matrix:  # fmt: skip
         """D for patterns A (rows x K), B (K x columns) and C, with K a multiple of the model's length, and scale
@@ -43,16 +44,14 @@ class CudaProduct:
         except TooLongError as error:
             raise ParameterError("engine", f"{model.reference} is too long for a kernel: {error}") from None
         (rows, columns), steps = c.shape, a.shape[1] // model.length
-        sides = [(a, model.a), (b, model.b), (c, model.c)]
-        if scales is not None and model.scale is not None:
-            sides += [(scales[0], model.scale), (scales[1], model.scale)]
-        arrays = [np.ascontiguousarray(side, dtype=kind_of(fmt)) for side, fmt in sides]
+        sides = {"a": a, "b": b, "c": c, **scales}
+        arrays = {name: np.ascontiguousarray(side, kind_of(model.formats[name])) for name, side in sides.items()}
         out = np.empty(c.shape, dtype=kind_of(model.d))
         each = max(1, MOST // max(1, columns * steps))
         for start in range(0, rows if columns else 0, each):
             part = slice(start, min(start + each, rows))
             count = part.stop - start
-            given = [x[part] if place in (0, 2, 3) else x for place, x in enumerate(arrays)]  # rows of a, c and p
+            given = [side if NAMED[name].of == "column" else side[part] for name, side in arrays.items()]
             numbers = [count, columns, steps]
             gpu.launch(-(-count * columns // THREADS), THREADS, given, out[part], numbers, TIMEOUT)
             if progress is not None:

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from mmaprobe.reports import words
-from mmaprobe.reports.bits_drawing import MOST_ROWS, BitsDrawing, bits_width, fold
-from mmaprobe.reports.sheet import ALONE, CELL, LETTER, LINE, MARGIN, MARK, ROOMY, TALL, Drawing, Sheet
+from mmaprobe.reports.drawings.bits_drawing import MOST_ROWS, BitsDrawing, bits_width, fold
+from mmaprobe.reports.drawings.sheet import ALONE, CELL, LETTER, LINE, MARGIN, MARK, ROOMY, TALL, Drawing, Sheet
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, number_text, powers
 from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation
 from mmaprobe.smtmodel.inputs.vectors import to_hex

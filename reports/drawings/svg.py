@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from mmaprobe.reports.sheet import Box, Drawing, Group, Line, Shape, Text
-from mmaprobe.reports.styles import look_of, style_sheet
+from mmaprobe.reports.drawings.sheet import Box, Drawing, Group, Line, Shape, Text
+from mmaprobe.reports.drawings.styles import look_of, style_sheet
 
 SVG = "http://www.w3.org/2000/svg"
 FONTS = "DejaVu Sans Mono, ui-monospace, Menlo, Consolas, monospace"  # some renderers know the first one alone

@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from mmaprobe.reports.sheet import MILLIMETRES, Box, Drawing, Line, Text, shapes_of
-from mmaprobe.reports.styles import Look, look_of
+from mmaprobe.reports.drawings.sheet import MILLIMETRES, Box, Drawing, Line, Text, shapes_of
+from mmaprobe.reports.drawings.styles import Look, look_of
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.base.wording import install
 

@@ -12,7 +12,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.runner.launch import GpuMemoryError, Launcher, LaunchError
+from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher, LaunchError
 from mmaprobe.runner.protocol import DeviceUnavailableError
 
 _ERRORS = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)

@@ -1,6 +1,6 @@
 """The kernel of each matrix instruction: its operands, where they lie, and the PTX instruction.
 
-The row of the instruction table gives all of it; runner/kernel_source.py makes CUDA C of it. Sources: PTX ISA,
+Everything follows from the row of the instruction table; kernel_source.py makes CUDA C of it. Sources: PTX ISA,
 `mma`, `wgmma.mma_async`, "Block Scaling for mma.sync", "Packing formats".
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mmaprobe.runner import fragments
-from mmaprobe.runner.fragments import Fragment, Tile
+from mmaprobe.runner.gpu import fragments
+from mmaprobe.runner.gpu.fragments import Fragment, Tile
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.nodes.operand import FACTORS
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
@@ -44,7 +45,7 @@ def architecture(capability: tuple[int, int]) -> str | None:
 
 @dataclass(frozen=True)
 class Operand:
-    """One matrix of a kernel: its format, where it lies, and the number of its patterns in a vector."""
+    """One matrix of a kernel: its format, where it lies, and how many patterns a vector has of it."""
 
     matrix: str
     fmt: Format
@@ -53,25 +54,25 @@ class Operand:
 
     @property
     def name(self) -> str:
-        """The name of its functions; equal operands, and no others, share one."""
+        """A name for its functions: equal for equal operands alone."""
         place = self.place
         where = f"{place.elements}x{place.threads}" if isinstance(place, Fragment) else f"shared{place.majors}"
         return f"{self.matrix}_{self.fmt.name}_{place.width}_{self.count}_{where}"
 
     @property
     def storage(self) -> int:
-        """The width in bits of the unsigned integers that hold its patterns in an array."""
+        """Bits of the unsigned integer that holds a pattern in an array."""
         return next(width for width in (8, 16, 32, 64) if width >= self.fmt.width)
 
     @property
     def shift(self) -> int:
-        """The position of a pattern in its element: e2m1 lies in the middle of a byte, the others at the bottom."""
+        """Where a pattern begins in its element: e2m1 lies in the middle of a byte, the others at the bottom."""
         return 2 if (self.fmt.width, self.place.width) == (4, 8) else 0
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The choices of a `wgmma` that the table's row leaves open: N, the `columns` of B and D, and where A lies."""
+    """What a `wgmma` leaves open beside the row of the table: N, the `columns` of B and D, and where A lies."""
 
     columns: int = 8
     a: Literal["shared", "registers"] = "shared"
@@ -100,7 +101,7 @@ class Kernel:
 
     @property
     def threads(self) -> int:
-        """The number of threads for one vector: a warp or a warpgroup."""
+        """Threads that one vector takes: a warp or a warpgroup."""
         return 128 if self.row.unit == "wgmma" else 32
 
 
@@ -110,7 +111,7 @@ def runnable(row: Instruction) -> bool:
 
 
 def _in_place(row: Instruction) -> bool:
-    """Whether the instruction has the same registers for addends and results."""
+    """Whether results lie where the addends lay: kernels keep both in the same registers."""
     return FORMATS[row.c].width == row.d.width
 
 
@@ -157,8 +158,8 @@ def _scales(row: Instruction) -> tuple[Operand, ...]:
     fmt, count = row.scale, row.scales
     if fmt is None:
         return ()
-    places = {"scale_a": fragments.scales_a(count), "scale_b": fragments.scales_b(count)}
-    return tuple(Operand(matrix, fmt, fragment, count) for matrix, fragment in places.items())
+    places = {"row": fragments.scales_a(count), "column": fragments.scales_b(count)}
+    return tuple(Operand(factor.name, fmt, places[factor.of], count) for factor in FACTORS)
 
 
 def _mma_name(row: Instruction) -> str:
