@@ -108,7 +108,7 @@ def compare(
     """Find vectors on which two devices differ, and say why. The vectors are minimised.
 
     A DEVICE is model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE,
-    cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION. recorded:FILE@GPU takes the rows of one GPU.
+    rtl:FILE.sv,top=NAME, cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION. recorded:FILE@GPU takes the rows of one GPU.
     Both devices get the same vectors; a difference counts if both repeat their answers. It is minimised by asking the
     devices about ever simpler inputs (a recording cannot be asked), and explained: by one changed parameter of a
     device that is a model, and by the questions of the library (`mmaprobe list hypotheses`). For two recordings that

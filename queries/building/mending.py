@@ -22,8 +22,8 @@ from mmaprobe.smtmodel.nodes.rewriting import at_place, replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
-CHANGES = 3  # made one after another
-WIDER = ("f32", "f64")  # to which a sum may be rounded before it is rounded to a format of fewer bits
+CHANGES = 3  # the most changes, made one after another
+WIDER = ("f32", "f64")  # formats to which a sum may be rounded before a format of fewer bits
 TAKEN = 3  # units that are changed further
 Wrong = NDArray[np.bool_]  # for each unit and answer: whether the unit gives another one
 

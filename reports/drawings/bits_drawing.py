@@ -251,7 +251,7 @@ class BitsDrawing:
     def _row(self, row: BitLine, name: str, note: str = "", sign: str = "") -> None:
         sheet, sign = self.sheet, sign or words.sign_of(row)
         marked = words.is_marked(self.marked, row.signals)
-        if marked and (row.bits or row.cut):  # of the lines that a wide sum takes, those in which the row has bits
+        if marked and (row.bits or row.cut):  # a wide sum has several panels: only those in which the row has bits
             marked = any(self._bit(row, column) for column, _ in self.places if isinstance(column, int))
         with sheet.group(_spoken(row, name, note, sign, marked)):
             below = sheet.mark(TALL + 1, self._end) if marked else 0.0

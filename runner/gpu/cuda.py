@@ -38,16 +38,16 @@ from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 LARGEST = 1 << 21  # vectors of one launch
-SMALLEST = 1 << 8  # a launch of fewer must fit
-#: the values of what may follow an instruction's name, as patterns
+SMALLEST = 1 << 8  # vectors of a launch for which memory must suffice
+#: the patterns of the options' values
 OPTIONS = {"row": "[0-9]+", "column": "[0-9]+", "neighbours": "zero|random", "seed": "[0-9]+", "columns": "[0-9]+",
            "a": "shared|registers"}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where a vector is in its matrices: `row` of A and C, `column` of B and C; what surrounds it: zeros, or hashed
-    bits that depend on `seed` and on the vector's number in its launch."""
+    """The place of a vector in its matrices: `row` of A and C, `column` of B and C; the other elements are zeros, or
+    hashed bits that depend on `seed` and on the vector's number in its launch."""
 
     row: int = 0
     column: int = 0
@@ -73,7 +73,7 @@ def open_cuda(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: Launcher | 
 
 
 def parse_name(text: str) -> tuple[str, Position, Variant | None]:
-    """The instruction, the position and the variant that a name stands for. Raises InputError."""
+    """The instruction, the position and the variant of a device's name. Raises InputError."""
     name, question, tail = text.strip().partition("?")
     given: dict[str, Any] = {}
     for part in tail.split(",") if question else []:
@@ -91,8 +91,8 @@ def parse_name(text: str) -> tuple[str, Position, Variant | None]:
 
 
 def _check_known(name: str) -> None:
-    """That some GPU has the instruction, or that it is known why the table lacks it; before any GPU is looked for.
-    Raises UnknownNameError."""
+    """Checks that some GPU has the instruction, or that the reason is known why the table lacks it, before a GPU is
+    looked for. Raises UnknownNameError."""
     wanted = name.strip().lower()
     known = [row.reference for row in INSTRUCTIONS.values() if row.arch in CAPABILITIES]
     named = any(_named(reference, wanted) for reference in known)
@@ -102,7 +102,7 @@ def _check_known(name: str) -> None:
 
 
 def find_instruction(name: str, capability: tuple[int, int], gpu: str) -> Instruction:
-    """The instruction of a GPU that `[ARCH/][UNIT/]INSTRUCTION` names. Raises UnknownNameError, NotModelledError, or
+    """The instruction of this GPU that `[ARCH/][UNIT/]INSTRUCTION` names. Raises UnknownNameError, NotModelledError, or
     InputError for an instruction of other GPUs."""
     arch = architecture(capability)
     this = f"this GPU ({gpu}, compute capability {capability[0]}.{capability[1]})"
@@ -124,7 +124,7 @@ def find_instruction(name: str, capability: tuple[int, int], gpu: str) -> Instru
 
 
 def _absent(arch: str, wanted: str) -> str | None:
-    """Why an architecture's instruction is not in the table, if that is known."""
+    """Why an architecture's instruction is not in the table; None where no reason is known."""
     return not_modelled(f"{arch}/{wanted}" if wanted.count("/") == 1 else f"{arch}/mma/{wanted}")
 
 
@@ -133,7 +133,7 @@ def _named(reference: str, wanted: str) -> bool:
 
 
 def launcher_here() -> Launcher:
-    """This machine's GPU, by way of CuPy. Raises DeviceUnavailableError, saying what is missing."""
+    """The launcher of this machine's GPU, by CuPy. Raises DeviceUnavailableError, which says what is missing."""
     needs = (
         f"{install('cuda12')} (or cuda13, after the CUDA version that nvidia-smi shows); "
         "an NVIDIA GPU and its driver are needed as well"
@@ -149,8 +149,8 @@ def launcher_here() -> Launcher:
 
 @cache
 def _compiled(kernel: Kernel, capability: tuple[int, int], cuda: int) -> tuple[Compiled, dict[str, int] | None]:
-    """A kernel for a GPU and a driver of some version of CUDA, and what it executes, if that can be
-    told. Raises CompilerError."""
+    """A kernel compiled for a GPU and its driver's version of CUDA, and its counts of machine instructions, where a
+    disassembler is found. Raises CompilerError."""
     compiled = compiler_for(capability, cuda).compile(source([kernel]), target(capability))
     executed = arithmetic(compiled.cubin)
     return compiled, None if executed is None else dict(executed[kernel.name])
@@ -219,7 +219,7 @@ class CudaDevice(BatchDevice):
 
 
 def _column(operand: Operand, given: Patterns | None) -> NDArray[Any]:
-    """Patterns as the kernel reads them: shape (vectors, operand.count), missing ones zero."""
+    """Patterns as the kernel reads them: shape (vectors, operand.count), zeros for missing ones."""
     assert given is not None
     table = given.reshape(len(given), -1)
     if table.shape[1] > operand.count:

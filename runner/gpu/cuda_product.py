@@ -16,13 +16,13 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.nodes.operand import NAMED
 
-MOST = 1 << 32  # outputs of an instruction in one launch: a second or so
+MOST = 1 << 32  # outputs of one launch, which then takes a second or so
 TIMEOUT = 120.0  # seconds for one launch
 
 
 @cache
 def _cubin(model: Model, capability: tuple[int, int], cuda: int) -> bytes:
-    """Raises CompilerError and TooLongError."""
+    """The machine code of a model's kernel. Raises CompilerError and TooLongError."""
     return compiler_for(capability, cuda).compile(cuda_source(model), f"sm_{capability[0]}{capability[1]}").cubin
 
 
@@ -36,8 +36,8 @@ class CudaProduct:
         self, model: Model, a: Matrix, b: Matrix, c: Matrix, scales: Mapping[str, Matrix],
         progress: Callable[[int, int], None] | None = None,
     ) -> Matrix:  # fmt: skip
-        """D of patterns A (rows x K), B (K x columns) and C, K a multiple of the model's length, and scale factors.
-        Raises ParameterError, CompilerError and LaunchError."""
+        """D for patterns A (rows x K), B (K x columns) and C, with K a multiple of the model's length, and scale
+        factors. Raises ParameterError, CompilerError and LaunchError."""
         gpu = self._launcher
         try:
             gpu.load(_cubin(model, gpu.capability, gpu.cuda[0]), NAME)

@@ -16,9 +16,9 @@ from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher, LaunchError
 from mmaprobe.runner.protocol import DeviceUnavailableError
 
 _ERRORS = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
-_FULL = ("MemoryAllocation", "OUT_OF_MEMORY")  # in the names of the errors of a full memory
+_FULL = ("MemoryAllocation", "OUT_OF_MEMORY")  # parts of the names of CUDA's errors where memory is full
 _SM_CLOCK = 1  # NVML_CLOCK_SM
-_POLL = 0.0005  # seconds between two looks at a kernel that runs: Ctrl-C is heard between them
+_POLL = 0.0005  # seconds between two looks at a running kernel, when Ctrl-C is noticed
 
 
 class CupyLauncher(Launcher):
@@ -32,7 +32,7 @@ class CupyLauncher(Launcher):
             self._device = cupy.cuda.Device()
             self.gpu = runtime.getDeviceProperties(self._device.id)["name"].decode()
             digits = self._device.compute_capability
-            self.cuda = divmod(runtime.driverGetVersion() // 10, 100)  # 12090 is 12.9
+            self.cuda = divmod(runtime.driverGetVersion() // 10, 100)  # 12090 means 12.9
             self._nvml = _Nvml(self._device.pci_bus_id)
         except _ERRORS as error:
             raise DeviceUnavailableError(
@@ -83,7 +83,7 @@ def _wait(timeout: float) -> None:
 
 @contextlib.contextmanager
 def _failures(what: str) -> Iterator[None]:
-    """CUDA's errors as ours."""
+    """A block whose CUDA errors become LaunchError or GpuMemoryError."""
     try:
         yield
     except cupy.cuda.memory.OutOfMemoryError as error:

@@ -1,4 +1,4 @@
-"""What a compiled kernel executes: the machine instructions that NVIDIA's disassembler (nvdisasm) finds in it."""
+"""The machine instructions of a compiled kernel, found by NVIDIA's disassembler (nvdisasm)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 _LABEL = re.compile(r"^\.text\.(\w+):", re.MULTILINE)
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
-#: matrix instructions, conversions and floating-point arithmetic; FMNMX, FSEL and others do not occur here
+#: matrix instructions, conversions and floating-point arithmetic; FMNMX, FSEL and others do not occur in the kernels
 _ARITHMETIC = re.compile(r"[A-Z]*MMA\..*|F2FP?\..*|[DFH](ADD|MUL|FMA|SET|SETP|MNMX)2?(_MMA)?\b.*|MUFU.*|I2F.*")
 
 
@@ -27,7 +27,7 @@ def nvdisasm() -> str | None:
 
 
 def arithmetic(cubin: bytes) -> dict[str, Counter[str]] | None:
-    """The floating-point and matrix instructions of each kernel, with how often each stands there.
+    """The number of floating-point and matrix instructions of each kind, by kernel.
 
     None without nvdisasm, or for an architecture that it does not know (CUDA 13's does not know Volta).
     """

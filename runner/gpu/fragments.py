@@ -2,8 +2,8 @@
 
 Source: PTX ISA, "Matrix Fragments" of `mma`, "Register Fragments and Shared Memory Matrix Layouts" of `wgmma`. A place
 is a pair of expressions in `lane` (the thread's number in its warp; in its warpgroup for `wgmma`) and `i` (the number
-of the element in the thread, counted from the low bits of its first register on). They are the kernel's own text, in
-the operators that C and Python share: generated kernels contain them, and `Fragment.place` evaluates them.
+of the element in the thread, counted from the low bits of its first register). They are written with operators that C
+and Python share: generated kernels contain their text, and `Fragment.place` evaluates it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fragment:
-    """A matrix in registers: `elements` of each thread, `width` bits of register for each, `row` and `column` of the
-    `i`-th element in thread `lane` of `threads`. `holder`: those whose copy counts where several hold an element."""
+    """A matrix in registers: `elements` of each thread, `width` bits of register for each; `row` and `column` of the
+    `i`-th element in thread `lane` of `threads`. `holder`: the threads whose copy counts, where several hold an
+    element."""
 
     elements: int
     width: int
@@ -25,21 +26,21 @@ class Fragment:
 
     @property
     def word(self) -> int:
-        """Bits of a register."""
+        """The width of a register in bits."""
         return max(32, self.width)
 
     @property
     def per_register(self) -> int:
-        """Elements in a register."""
+        """The number of elements in a register."""
         return self.word // self.width
 
     @property
     def registers(self) -> int:
-        """Registers of each thread."""
+        """The number of registers of each thread."""
         return -(-self.elements // self.per_register)
 
     def place(self, lane: int, i: int) -> tuple[int, int]:
-        """Row and column of an element."""
+        """(row, column) of an element."""
         names = {"lane": lane, "i": i}
         return eval(self.row, {}, names), eval(self.column, {}, names)
 
@@ -53,21 +54,21 @@ class Tile:
     k: int
     width: int
 
-    leading = 128  # bytes from a core matrix to the next along K
+    leading = 128  # bytes from a core matrix to the next one along K
 
     @property
     def stride(self) -> int:
-        """Bytes from the core matrices of eight majors to those of the next eight."""
+        """The distance, in bytes, of the core matrices of eight majors from those of the next eight."""
         return self.leading * (self.k * self.width // 128)
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size in bytes."""
         return self.majors * self.k * self.width // 8
 
     @property
     def offset(self) -> str:
-        """Where element (`major`, `k`) begins, in bytes."""
+        """The C expression of the byte at which element (`major`, `k`) begins."""
         at = f"k * {self.width // 8}"
         return f"(major >> 3) * {self.stride} + ({at} >> 4) * {self.leading} + (major & 7) * 16 + ({at} & 15)"
 
@@ -99,7 +100,7 @@ def accumulator(m: int, n: int, width: int, threads: int = 32) -> Fragment:
 
 
 def quad_pair_accumulator(width: int) -> Fragment:
-    """C and D of Volta's m8n8k4. Its four quad pairs compute four products: all get the same, the first counts."""
+    """C and D of Volta's m8n8k4, whose four quad pairs compute four products of the same operands; the first counts."""
     holder = "((lane >> 2) & 3) == 0"
     if width == 16:
         return Fragment(8, 16, "(lane & 3) + 4 * (lane >> 4)", "i", holder=holder)
@@ -108,7 +109,7 @@ def quad_pair_accumulator(width: int) -> Fragment:
 
 
 def scales_a(count: int) -> Fragment:
-    """Scale factors of the rows of A, `count` of each. Whichever thread pair a selector names, it has them all."""
+    """Scale factors of the rows of A, `count` of each: every thread pair that a selector may name has them all."""
     return Fragment(count, 8, "(lane >> 2) + 8 * (lane & 1)", "i")
 
 
@@ -118,10 +119,10 @@ def scales_b(count: int) -> Fragment:
 
 
 def _quad(threads: int) -> str:
-    """The first row of a quad of threads: each of the four warps of `wgmma` has 16 rows."""
+    """The C text of the first row of a quad of threads: each of the four warps of `wgmma` has 16 rows."""
     return "(lane >> 2)" if threads == 32 else "16 * (lane >> 5) + ((lane & 31) >> 2)"
 
 
 def _each(width: int) -> int:
-    """log2 of the elements in a register."""
+    """log2 of the number of elements in a register."""
     return (max(32, width) // width).bit_length() - 1

@@ -1,4 +1,4 @@
-"""What a CUDA device needs of a GPU: a narrow layer, so that everything above it can be tested without one."""
+"""The operations that a CUDA device needs of a GPU: a narrow layer, so that all above it is tested without one."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from mmaprobe.smtmodel.base.errors import IncompleteError
 
 
 class LaunchError(IncompleteError):
-    """A kernel failed or hung; the GPU gives no more answers in this process."""
+    """A kernel failed or hung; this process gets no more answers from the GPU."""
 
 
 class GpuMemoryError(LaunchError):
-    """The GPU's memory does not hold what was to be put there; a smaller batch may fit."""
+    """The GPU's memory is too small for the launch; a smaller batch may fit."""
 
 
 class Launcher(ABC):
     """One GPU and the kernel loaded on it.
 
     `gpu` is its name; `capability` its compute capability (major, minor); `cuda` the newest version of CUDA (major,
-    minor) that its driver runs; `versions` what else belongs to the provenance of an answer.
+    minor) that its driver runs; `versions` the versions of other software, for the provenance of answers.
     """
 
     gpu: str
@@ -47,4 +47,4 @@ class Launcher(ABC):
 
     @abstractmethod
     def clock(self) -> int | None:
-        """MHz that the multiprocessors run at now, if that can be told."""
+        """The present clock of the multiprocessors in MHz; None where it is not known."""

@@ -19,16 +19,16 @@ from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.wording import install
 
 MAJORS = (13, 12)  # versions of CUDA, the preferred first
-_FOLDERS = {13: "nvidia/cu13/lib", 12: "nvidia/cuda_nvrtc/lib"}  # of the wheels, below site-packages
+_FOLDERS = {13: "nvidia/cu13/lib", 12: "nvidia/cuda_nvrtc/lib"}  # the libraries of the wheels, below site-packages
 
 
 class CompilerError(MmaprobeError):
-    """NVRTC is missing, or does not know the architecture, or refused a kernel."""
+    """NVRTC is missing, does not know the architecture, or refused a kernel."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """Machine code (`cubin`, an ELF file), the PTX that it was made from, and the compiler's version."""
+    """Machine code (`cubin`, an ELF file), the PTX from which it was made, and the compiler's version."""
 
     cubin: bytes
     ptx: str
@@ -52,7 +52,7 @@ class Nvrtc:
 
     @property
     def capabilities(self) -> frozenset[int]:
-        """The architectures it compiles for, as 10 * major + minor."""
+        """The architectures for which it compiles, as 10 * major + minor."""
         count = ctypes.c_int()
         self._call("nvrtcGetNumSupportedArchs", ctypes.byref(count))
         found = (ctypes.c_int * count.value)()
@@ -83,7 +83,7 @@ class Nvrtc:
 
 
 def _places(major: int) -> Iterator[str]:
-    """Where the library may be: wheels, CUDA_PATH, what the system's loader finds, the usual folder."""
+    """Paths and names under which the library may be: wheels, CUDA_PATH, the system's loader, the usual folder."""
     name = f"libnvrtc.so.{major}"
     for entry in sys.path:
         path = Path(entry, _FOLDERS[major], name)
@@ -107,7 +107,7 @@ def library(major: int) -> Nvrtc | None:
 
 
 def compiler_for(capability: tuple[int, int], newest: int = MAJORS[0]) -> Nvrtc:
-    """The newest NVRTC, up to a version of CUDA, that knows a compute capability. Raises CompilerError."""
+    """The newest installed NVRTC, up to a version of CUDA, that knows a compute capability. Raises CompilerError."""
     wanted = 10 * capability[0] + capability[1]
     found = [nvrtc for major in MAJORS if major <= newest and (nvrtc := library(major))]
     for nvrtc in found:

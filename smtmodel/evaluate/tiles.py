@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.nodes.trace import Silent
 
 Matrix = NDArray[Any]
 
-COLUMNS = 256  # of a NumPy tile; no result depends on it
+COLUMNS = 256  # the width of a NumPy tile; no result depends on it
 
 
 def kind_of(fmt: Format) -> Any:
@@ -62,7 +62,7 @@ class Elementwise:
     def __call__(self, *patterns: Bits) -> Sequence[Bits]:
         """The result for vectors of any carrier."""
         f32 = FORMATS["f32"]
-        zero = Bits(patterns[0].carrier, f32.width, value=0)  # constants are of c's carrier and format
+        zero = Bits(patterns[0].carrier, f32.width, value=0)  # +0 and -0 have c's carrier and format
         context = Context({"given": patterns, "c": (zero,)}, {"c": f32}, {}, Silent())
         result = context.value(self.node).pattern
         assert result is not None

@@ -1,7 +1,7 @@
 """The families of published units, each a function from its own parameters to an expression.
 
-What a function takes is in its signature: groups of parameters (smtmodel/families/parts.py), and single ones by
-their names. Algorithms are those of Xie et al. 2026.
+A function's signature says what it takes: groups of parameters (smtmodel/families/parts.py), and single parameters.
+Algorithms are those of Xie et al. 2026.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def ftz_addmul(length: int, inputs: Inputs, result: IeeeResult, group: int = 1) 
 
 
 def _fused(sketch: Sketch, alignment: Alignment, sums: Sums, rounding: Rounding) -> Callable[[Step, Node], Node]:
-    """A step that adds the result before to its products: at once, or two terms at a time, each sum rounded."""
+    """A step that adds the running result to its products: all at once, or two terms at a time, each sum rounded."""
     sums.check(alignment)
     sketch.scales.check(sketch.steps, alignment)
 
@@ -187,7 +187,7 @@ def _fused(sketch: Sketch, alignment: Alignment, sums: Sums, rounding: Rounding)
 def _joined(
     sketch: Sketch, total: Callable[[Step], Node], alignment: Alignment, late: Late, rounding: Rounding
 ) -> Callable[[Step, Node], Node]:
-    """A step that adds the result before to its finished sum of products."""
+    """A step that adds the running result to its finished sum of products."""
     late.bits(alignment)
     sketch.scales.check(sketch.steps, alignment)
 
@@ -199,7 +199,7 @@ def _joined(
 
 
 class Family(NamedTuple):
-    """A function with its description. `fixed`: values of other families' parameters that all its units have."""
+    """A function with its description. `fixed`: parameters of other families that have one value in all its units."""
 
     name: str
     about: str

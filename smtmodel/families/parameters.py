@@ -1,6 +1,6 @@
-"""The parameters of the families by name, as files and the command line have them: what each means, and its values.
+"""The parameters of all families by name, as files and the command line write them: meanings and values.
 
-Which family takes which, and what it does with it, stands with the families (smtmodel/families).
+Each family takes some of them (smtmodel/families/functions.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS
 from mmaprobe.smtmodel.base.digits import is_digits, is_whole
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
 
-FAMILY = "family"  # which function it is whose parameters the others are
+FAMILY = "family"  # the parameter that names the function
 FAMILIES = (
     "t-fdpa", "st-fdpa", "gst-fdpa", "emulated-fp8",
     "tr-fdpa", "gtr-fdpa", "e-fdpa", "rvbna", "fma-chain", "ftz-addmul",
@@ -41,9 +41,9 @@ def assignments(parts: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a parameter means, and its values: names, whole numbers of a range, true or false, none, a bit pattern in
-    hexadecimal, or a list of lists of product numbers. `formats`: what is before the name of any format, where
-    one may stand."""
+    """The meaning and the values of a parameter: names, whole numbers of a range, true or false, none, a bit pattern in
+    hexadecimal, or a list of lists of product numbers. `formats`: the word before a format's name, where a format may
+    be the value."""
 
     meaning: str
     names: tuple[str, ...] = ()
@@ -109,13 +109,13 @@ PARAMETERS: dict[str, Parameter] = {
 
 
 def letter_hint(name: str) -> str:
-    """The parameter that a letter of the papers (F, L) stands for, as the end of a message; nothing for other names."""
+    """The end of a message: the parameter for which the papers have a letter (F, L); empty for other names."""
     meant = next((known for known, row in PARAMETERS.items() if row.meaning.startswith(f"{name}: ")), None)
     return f" ({name} is {meant})" if meant else ""
 
 
 def check_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARAMETERS) -> None:
-    """Raises ParameterError for a value that the parameter, a row of `table`, never takes."""
+    """Raises ParameterError for a value that is impossible for the parameter, a row of `table`."""
     row = table[name]
     if isinstance(value, bool):
         fits = row.boolean
@@ -129,7 +129,7 @@ def check_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARA
 
 
 def _of_format(name: str, value: Any, row: Parameter) -> str | None:
-    """The one text of a value that names a format. Raises ParameterError for a format that cannot be, or not here."""
+    """The one spelling of a value that names a format. Raises ParameterError for an impossible or misplaced format."""
     if row.formats is None or not isinstance(value, str) or not value.startswith(row.formats):
         return None
     text = value.removeprefix(row.formats)

@@ -1,4 +1,4 @@
-"""The instruction table: which family each matrix instruction is of, its parameters, from where, and how firmly known.
+"""The instruction table: the family and parameters of each matrix instruction, their source and evidence.
 
 nvidia.py, amd.py and riscv.py hold the rows of the units.
 """
