@@ -19,6 +19,7 @@ from mmaprobe.smtmodel.nodes.operand import FURTHER
 from mmaprobe.units import model_of
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.explain import Explain
     from mmaprobe.queries.compare.neighbours import Divergence
     from mmaprobe.smtmodel.explain.explanation import Explanation
 
@@ -47,6 +48,13 @@ class Explained:
         from mmaprobe.reports.words import difference_text
 
         return None if self.divergence is None else difference_text(self.divergence)
+
+    @property
+    def document(self) -> Explain:
+        """What `mmaprobe explain --json` prints, as a value whose attributes are its keys."""
+        from mmaprobe.reports.evaluations import document_of
+
+        return document_of(self.explanations, self.divergence)
 
     @property
     def svg(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from mmaprobe.documents import devices, explain
 from mmaprobe.documents.parts import ABSENT
@@ -91,6 +92,15 @@ def _special(explanation: Explanation) -> list[explain.SpecialRule]:
         for index, part in pictures
         if part.special is not None
     ]
+
+
+def document_of(
+    explanations: Sequence[Explanation], difference: Divergence | None, observed: Sequence[int | None] = ()
+) -> explain.Explain:
+    """What `explain` prints of one evaluation, or of two and where they first diverge. `observed`: what a device gave
+    for each."""
+    evaluations = [evaluation_of(one, seen) for one, seen in zip_longest(explanations, observed)]
+    return explain.Explain(evaluations=evaluations, difference=divergence_of(difference))
 
 
 def losses_of(model: Model, element: str, losses: Sequence[Loss], result: int) -> explain.ExplainElement:

@@ -10,13 +10,15 @@ import click
 
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models
-from mmaprobe.cli.options import JSON, VECTORS_OUTPUT, print_json, progress, say, solver_options, write_vectors
-from mmaprobe.cli.text.certificates import CERTIFICATE, attach, check_attached
-from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.cli.options import JSON, VECTORS_OUTPUT, progress, say, solver_options, write_vectors
+from mmaprobe.cli.text.certificates import CERTIFICATE, finish
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mmaprobe.documents.cover import Cover as Document
+    from mmaprobe.queries.certificates.certificate import Certificate
     from mmaprobe.queries.search.distinguish import Options
 
 LISTED = 12  # conditions out of reach, and open ones, that are listed
@@ -62,16 +64,15 @@ def cover(
         write_vectors(vectors := vectors_of(found), output)
         if output not in (None, "-"):
             say(f"{output}: {counted(len(vectors), 'vector')}")
-    failure: MmaprobeError | None = None
-    if certificate is not None:
-        from mmaprobe.queries.covering.certify import certify_cover
-
-        document, failure = attach(document, certificate, lambda folder: certify_cover(found, folder, options), None)
-    if as_json:
-        print_json(document)
     if found.interrupted:
         say("interrupted; what was found so far is written")
-    check_attached(failure)
+
+    def write(folder: Path) -> Iterable[Certificate]:
+        from mmaprobe.queries.covering.certify import certify_cover
+
+        return certify_cover(found, folder, options)
+
+    finish(document, certificate, write, None, as_json)
     sys.exit(3 if found.open or found.interrupted else 0)
 
 

@@ -106,11 +106,9 @@ def explain(
         say_unread(one)
     pictures.write(lambda width: _drawing(explanations, difference, width, names))
     if as_json:
-        from mmaprobe.documents.explain import Explain
-        from mmaprobe.reports.evaluations import divergence_of, evaluation_of
+        from mmaprobe.reports.evaluations import document_of
 
-        evaluations = [evaluation_of(one, seen) for one, seen in zip(explanations, observed, strict=True)]
-        print_json(Explain(evaluations=evaluations, difference=divergence_of(difference)))
+        print_json(document_of(explanations, difference, observed))
     elif not pictures:
         _show(explanations, observed, difference)
 

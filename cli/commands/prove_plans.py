@@ -6,14 +6,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmaprobe.cli.options import print_json, say
-from mmaprobe.cli.text.certificates import attach, check_attached
+from mmaprobe.cli.options import say
+from mmaprobe.cli.text.certificates import finish
 from mmaprobe.cli.text.vectors import merged, show_lemmas
-from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mmaprobe.documents.prove import ProvePlans
+    from mmaprobe.queries.certificates.certificate import Certificate
     from mmaprobe.queries.plans.equal import PlanProof
     from mmaprobe.queries.search.distinguish import Options
 
@@ -42,15 +44,13 @@ def run_plans(
     _show(document, proof)
     if explain or proof.interrupted:
         show_lemmas(document.proofs)
-    failure: MmaprobeError | None = None
-    if certificate is not None and proof.verdict != "unknown":
+
+    def write(folder: Path) -> Iterable[Certificate]:
         from mmaprobe.queries.plans.certify import certify_difference, certify_plans
 
-        write = certify_plans if proof.verdict == "equal" else certify_difference
-        document, failure = attach(document, certificate, lambda folder: write(proof, folder, options), options.timeout)
-    if as_json:
-        print_json(document)
-    check_attached(failure)
+        return (certify_plans if proof.verdict == "equal" else certify_difference)(proof, folder, options)
+
+    finish(document, None if proof.verdict == "unknown" else certificate, write, options.timeout, as_json)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[proof.verdict])
 
 

@@ -31,7 +31,7 @@ from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.units.unitfile import parse_unit
-from tests.programs import PROGRAMS
+from tests.oracles.programs import PROGRAMS
 
 pytestmark = pytest.mark.solvers
 

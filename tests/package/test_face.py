@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from tests import records, reference
-from tests.oracle import NAN, decode
+from tests.oracles.oracle import NAN, decode
 from tests.places import ROOT
 
 pytestmark = pytest.mark.solvers

@@ -31,7 +31,7 @@ from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.plans.tape import BLOCK, Tape
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
-from tests.oracle import decode
+from tests.oracles.oracle import decode
 from tests.plans import plan_oracle
 
 pytestmark = pytest.mark.compilers

@@ -1,4 +1,4 @@
-"""What the oracle of tests/oracle.py is told of a member of a family; the two share names of parameters alone."""
+"""What the oracle of tests/oracles is told of a member of a family; the two share names of parameters alone."""
 
 from __future__ import annotations
 

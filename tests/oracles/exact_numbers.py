@@ -1,6 +1,6 @@
 """Arithmetic of exact numbers for units written as programs: integers times powers of two, nothing of smtmodel.
 
-Formats and the meaning of patterns are those of tests/oracle.py.
+Formats and the meaning of patterns are those of tests/oracles/oracle.py.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from tests.oracle import FORMATS, decode
-from tests.oracle import infinity as infinity_of
+from tests.oracles.oracle import FORMATS, decode
+from tests.oracles.oracle import infinity as infinity_of
 
 FORMATS_BITS = {name: (row.mantissa_bits + 1, row.emin) for name, row in FORMATS.items()}
 

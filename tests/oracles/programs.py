@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from mmaprobe.smtmodel.evaluate.batch import Patterns
-from tests.exact_numbers import ZERO, N, add, mul, negated, pattern, read, to
+from tests.oracles.exact_numbers import ZERO, N, add, mul, negated, pattern, read, to
 
 Row = Sequence[N]
 Compute = Callable[[Row, Row, N], N]

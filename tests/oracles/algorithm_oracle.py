@@ -1,4 +1,4 @@
-"""Algorithms on matrix units in exact rationals, written from their papers over tests/oracle.py alone.
+"""Algorithms on matrix units in exact rationals, written from their papers over tests/oracles/oracle.py alone.
 
 Each function is one paper's recipe for d = c + sum of a_k * b_k, spelled out; `unit` is a function (a, b, c) -> d of
 patterns, one instruction of `length` products.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from gmpy2 import mpq
 
-from tests.oracle import FORMATS, Decoded, decode, encode, ieee_add, infinity, special_sum
+from tests.oracles.oracle import FORMATS, Decoded, decode, encode, ieee_add, infinity, special_sum
 
 Unit = Callable[[Sequence[int], Sequence[int], int], int]
 Words = list[list[int]]  # words[k][i]: the k-th word of the i-th number

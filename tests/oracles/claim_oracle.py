@@ -1,4 +1,4 @@
-"""Claims in exact rationals: their texts evaluated by Python itself over tests/algorithm_oracle.py."""
+"""Claims in exact rationals: their texts evaluated by Python itself over tests/oracles/algorithm_oracle.py."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.products import Multiword
 from mmaprobe.smtmodel.evaluate.model import Model
-from tests import algorithm_oracle as oracle
-from tests.family_oracle import parameters_of
-from tests.oracle import FORMATS, decode, evaluate, floor_log2
+from tests.oracles import algorithm_oracle as oracle
+from tests.oracles.family_oracle import parameters_of
+from tests.oracles.oracle import FORMATS, decode, evaluate, floor_log2
 
 Run = Callable[[Sequence[int], Sequence[int], int], int]
 SIZES = ((0, 0), (0, 1), (1, 0), (1, 1))

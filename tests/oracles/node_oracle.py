@@ -31,7 +31,7 @@ from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Node
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
-from tests.oracle import FORMATS, ROUND, decode, encode, floor_log2, infinity, power
+from tests.oracles.oracle import FORMATS, ROUND, decode, encode, floor_log2, infinity, power
 
 BELOW_ALL = -5000  # an exponent that no term has
 ANY_NAN = -1  # the result where a NaN has no pattern of its own
