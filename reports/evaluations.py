@@ -7,7 +7,7 @@ from mmaprobe.documents.parts import ABSENT
 from mmaprobe.queries.compare.neighbours import Divergence, Neighbour
 from mmaprobe.reports.words import value_text
 from mmaprobe.smtmodel.arithmetic.display import number_text
-from mmaprobe.smtmodel.evaluate.facts import Fact
+from mmaprobe.smtmodel.evaluate.facts import SignalFact
 from mmaprobe.smtmodel.explain.explanation import Explanation
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes.trace import Kind
@@ -36,7 +36,7 @@ def divergence_of(difference: Divergence | None) -> devices.FirstDivergence | No
     )
 
 
-def fact_of(fact: Fact) -> devices.Fact:
+def fact_of(fact: SignalFact) -> devices.Fact:
     number, fmt = fact.kind is Kind.NUMBER, fact.format
     scale: int = ABSENT if fact.scale is None else fact.scale
     return devices.Fact(

@@ -23,7 +23,7 @@ from mmaprobe.reports.styles import style_sheet
 from mmaprobe.reports.views import Pictures, Section
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.files import check_utf8
-from mmaprobe.smtmodel.base.jsontext import parse_json, shown
+from mmaprobe.smtmodel.base.jsontext import parse_json, quoted_value
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import LONGEST, open_text, vector_of
 
@@ -31,16 +31,16 @@ T = TypeVar("T")
 
 #: keys that identify a document, its class, the function that makes its sections
 BUILDERS: tuple[tuple[frozenset[str], type[Document], Callable[[Any, Pictures], list[Section]]], ...] = (
-    (frozenset({"property", "proofs"}), Prove, solved.proved),
-    (frozenset({"claims"}), Verify, solved.verified),
-    (frozenset({"family", "verdict", "asked"}), Identify, measured.identified),
-    (frozenset({"family", "classes", "vectors"}), Separate, solved.separated),
-    (frozenset({"device", "answered", "questions"}), Run, measured.ran),
-    (frozenset({"rows", "mismatches", "models"}), Evaluate, measured.evaluated),
-    (frozenset({"study", "files"}), Study, measured.studied),
-    (frozenset({"devices", "differences"}), Compare, measured.compared),
-    (frozenset({"evaluations", "difference"}), Explain, measured.explained),
-    (frozenset({"questions"}), Distinguish, solved.distinguished),
+    (frozenset({"property", "proofs"}), Prove, solved.prove_sections),
+    (frozenset({"claims"}), Verify, solved.verify_sections),
+    (frozenset({"family", "verdict", "asked"}), Identify, measured.identify_sections),
+    (frozenset({"family", "classes", "vectors"}), Separate, solved.separate_sections),
+    (frozenset({"device", "answered", "questions"}), Run, measured.run_sections),
+    (frozenset({"rows", "mismatches", "models"}), Evaluate, measured.evaluate_sections),
+    (frozenset({"study", "files"}), Study, measured.study_sections),
+    (frozenset({"devices", "differences"}), Compare, measured.compare_sections),
+    (frozenset({"evaluations", "difference"}), Explain, measured.explain_sections),
+    (frozenset({"questions"}), Distinguish, solved.distinguish_sections),
 )
 COMMANDS = "run, compare, identify, separate, prove (no bounds), verify, distinguish, evaluate, explain or study"
 
@@ -109,7 +109,7 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     """The sections for a document. Raises ValueError and other errors if the document does not have the expected
     fields."""
     if document.get("schema", 1) != 1:
-        raise ValueError(f"schema: {shown(document['schema'])} is not known; this version reads schema 1")
+        raise ValueError(f"schema: {quoted_value(document['schema'])} is not known; this version reads schema 1")
     chosen = next(((kind, build) for keys, kind, build in BUILDERS if keys <= document.keys()), None)
     if chosen is None or "revealed" in document:  # what `order` says has a number of questions
         raise ValueError(f"no results of {COMMANDS} (with --json)")

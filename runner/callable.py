@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.runner.called import Called, CalledError
-from mmaprobe.runner.calling import AWAITED, is_async, numbers_of, takes
+from mmaprobe.runner.calling import AWAITED, can_take, is_async, numbers_of
 from mmaprobe.runner.foreign import ForeignError, contained
-from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, Source, unread
+from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, ReadAhead, unread
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.files import missing_file
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -47,8 +47,8 @@ class CallableDevice(Device):
         self.description: dict[str, Any] = {"name": name}
         if is_async(function):
             raise InputError(f"{name} is an async function: {AWAITED}")
-        self._addend = takes(function, 3)
-        if not self._addend and not takes(function, 2):
+        self._addend = can_take(function, 3)
+        if not self._addend and not can_take(function, 2):
             wanted = "a function of (a, b, c), or of (a, b) without an addend, is wanted"
             raise InputError(f"{name}: {wanted}; where Python does not know its arguments: lambda a, b: f(a, b)")
         self._calls = 0
@@ -60,7 +60,7 @@ class CallableDevice(Device):
         return self._addend
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
-        source = Source(vectors)
+        source = ReadAhead(vectors)
         waiting = source.next()
         while waiting is not None:
             batch, waiting = [waiting], source.next()

@@ -54,7 +54,7 @@ def unpack(heads: Sequence[Any], file: BinaryIO) -> list[NDArray[Any]]:
     return found
 
 
-def takes(function: Callable[..., Any], count: int) -> bool:
+def can_take(function: Callable[..., Any], count: int) -> bool:
     """Whether a function can be called with `count` arguments."""
     try:
         inspect.signature(function).bind(*[None] * count)
@@ -88,7 +88,7 @@ def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any
     function = getattr(module, name)
     if is_async(function):
         return None, {"async": True}
-    return function, {"takes": next((count for count in (3, 2) if takes(function, count)), 0)}
+    return function, {"takes": next((count for count in (3, 2) if can_take(function, count)), 0)}
 
 
 def numbers_of(result: Any) -> NDArray[Any]:

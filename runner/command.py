@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mmaprobe.runner.process import POLL, LineProcess
-from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Patience, Source
+from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Patience, ReadAhead
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json
 from mmaprobe.smtmodel.inputs.vectors import Vector, parse_pattern
@@ -54,7 +54,7 @@ class CommandDevice(Device):
             raise DeviceUnavailableError(f"{self.name}: {words[0]!r} cannot be started: {reason}") from None
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
-        source = Source(vectors)
+        source = ReadAhead(vectors)
         waiting: deque[_Question] = deque()
         try:
             while True:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from mmaprobe.queries.building.build import Builder
 from mmaprobe.queries.building.outcome import Built
-from mmaprobe.queries.building.weights import Weights, weighed
+from mmaprobe.queries.building.weights import Weights, weights_of_device
 from mmaprobe.queries.compare.steady import AGAIN_IN_DOUBT, stand_by
 from mmaprobe.queries.order.ends import sentences
-from mmaprobe.queries.order.guess import orders
+from mmaprobe.queries.order.guess import likely_orders
 from mmaprobe.queries.order.probe import UnrevealedError
 from mmaprobe.queries.order.structure import tree_of
-from mmaprobe.queries.order.text import Outliner, shared, title_of
+from mmaprobe.queries.order.text import Outliner, shared_text, title_of
 from mmaprobe.queries.order.tree import Leaf, Node, with_products
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.runner.device_order import revealed
@@ -46,8 +46,8 @@ def built(
     except UnrevealedError as error:
         if asked.length > GUESSED:
             raise
-        weights = weighed(device.every, asked)
-        order = Orders(orders(asked.length, asked.addend), len(error.questions) + asked.length + asked.addend)
+        weights = weights_of_device(device.every, asked)
+        order = Orders(likely_orders(asked.length, asked.addend), len(error.questions) + asked.length + asked.addend)
         tell(f"{error}; {counted(len(order.roots), 'order')} that units are likely to have are tried")
     else:
         order.say(asked, tell)
@@ -107,7 +107,7 @@ class Orders:
         if len(self.roots) > 1:
             return []
         lines = Outliner(self.roots[0]).outline().lines()
-        return [*lines, shared(self.width)] if self.width > 1 else lines
+        return [*lines, shared_text(self.width)] if self.width > 1 else lines
 
     def say(self, asked: Signature, tell: Callable[[str], None]) -> None:
         """Tell the tree, if a single one is possible."""

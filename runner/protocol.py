@@ -133,7 +133,7 @@ class Device(ABC):
             self.abort()
 
 
-class Source:
+class ReadAhead:
     """Reads an iterable ahead: its error is kept until the vectors before it have been dealt with."""
 
     def __init__(self, vectors: Iterable[Vector]) -> None:

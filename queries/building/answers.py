@@ -44,12 +44,12 @@ class Answered:
     number: int = field(default_factory=count().__next__)
 
 
-def joined(asked: Sequence[Answered]) -> tuple[Table, Patterns]:
+def joined_rows(asked: Sequence[Answered]) -> tuple[Table, Patterns]:
     """The rows of several sets of questions, and their answers."""
     return np.concatenate([part.rows for part in asked]), np.concatenate([part.answers for part in asked])
 
 
-class Answers:
+class DeviceAnswers:
     """The answers so far of a device, `ask`. `bank`: to questions; `validated`: to vectors of validation; `at`: the
     present stage of the work, in words."""
 
@@ -126,7 +126,7 @@ class Answers:
         """Where units give other answers than the device, shape (units, answers)."""
         if not asked:
             return np.zeros((len(units), 0), dtype=np.bool_)
-        rows, answers = joined(asked)
+        rows, answers = joined_rows(asked)
         size = max(1, SHARED // len(rows))
         models = [Model(BUILT, unit) for unit in units]
         parts = [evaluate_models(models[start : start + size], rows) for start in range(0, len(models), size)]

@@ -65,7 +65,7 @@ def fused(
 
 
 @cache
-def how(fmt: Format, mode: Mode = "nearest_even", bits: int | None = None, first: Mode | None = None) -> Round:
+def round_to(fmt: Format, mode: Mode = "nearest_even", bits: int | None = None, first: Mode | None = None) -> Round:
     """A rounding to a format. `bits`: first to this many significant bits, with unbounded exponent, in the mode `first`
     (None: `mode`)."""
     return of_rounding(Rounding(fmt, mode), bits, first)
@@ -80,7 +80,7 @@ def made(term: Node, how: Round) -> Node:
     return Round(replace(how.term, term=term) if isinstance(how.term, Cut) else term, how.rounding)
 
 
-def bits_of(how: Round) -> int | None:
+def first_bits(how: Round) -> int | None:
     """The number of bits to which a rounding first rounds with unbounded exponent; None if it does not."""
     return how.term.bits if isinstance(how.term, Cut) else None
 

@@ -8,8 +8,8 @@ from itertools import groupby, pairwise
 
 from mmaprobe.queries.building.draft import FACTORS, OTHERS, PRODUCTS, TERMS, Draft, Groups, Hole, Step, changed, made
 from mmaprobe.queries.building.parts import Pair, part_of
-from mmaprobe.queries.building.roles import Part, adders_of
-from mmaprobe.queries.building.weights import ADDED, opposite, power_of_two, shift_of, shifted
+from mmaprobe.queries.building.roles import RoledTree, adders_of
+from mmaprobe.queries.building.weights import ADDED, negated_number, power_of_two, shift_of, times_power_of_two
 from mmaprobe.queries.order.beside import Power
 from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, leaves_of, nodes_of
@@ -59,7 +59,7 @@ class TooDeepError(Exception):
 class Drafter:
     """Makes the units of drafts for one tree. `plain`: without loops, for a tree of few leaves."""
 
-    def __init__(self, part: Part, asked: Signature, plain: bool = False) -> None:
+    def __init__(self, part: RoledTree, asked: Signature, plain: bool = False) -> None:
         self.root, self.asked, self.roles, self.turns = part.root, asked, part.roles, part.turns
         self.plain = plain or asked.scale is not None
         self.outliner = Outliner(part.root) if not self.plain else None
@@ -146,13 +146,13 @@ class _Making:
         return self.draft.scaled == "sums" and id(branch) in self.drafter.scaled
 
     def multiplied(self, value: Node, branch: Sum) -> Node:
-        return shifted(value, shift_of(leaves_of(branch), self.drafter.weights) or 0)
+        return times_power_of_two(value, shift_of(leaves_of(branch), self.drafter.weights) or 0)
 
     def weighed(self, term: Node, leaf: Leaf) -> Node:
         """A term times its power of two, where terms are multiplied."""
         if self.draft.scaled == "sums" and leaf in self.drafter.inside:
             return term
-        return shifted(term, self.drafter.weights.get(leaf, ADDED)[1])
+        return times_power_of_two(term, self.drafter.weights.get(leaf, ADDED)[1])
 
     def value(self, branch: Sum | Leaf, loop: Loop, level: int, depth: int) -> Node:
         """The expression of a branch. `loop`: level and stride of each enclosing loop that shifts the branch's
@@ -336,7 +336,7 @@ class _Making:
             return self.before
         addend: Node = draft.c
         turns = self.drafter.weights.get(leaf, ADDED)[0] < 0
-        addend = self.weighed(opposite(addend, self.drafter.asked.c) if turns else addend, leaf)
+        addend = self.weighed(negated_number(addend, self.drafter.asked.c) if turns else addend, leaf)
         return addend if draft.addend is None else made(addend, draft.addend)
 
     def product(self, leaf: int, loop: Loop, pair: Pair) -> Node:
@@ -359,7 +359,7 @@ class _Making:
     def _product(self, leaf: int, index: Index, pair: Pair) -> Node:
         draft, parts, asked = self.draft, self.draft.parts, self.drafter.asked
         a: Node = replace(draft.a, index=index)
-        a = opposite(a, asked.a) if self.drafter.weights.get(leaf, ADDED)[0] < 0 else a
+        a = negated_number(a, asked.a) if self.drafter.weights.get(leaf, ADDED)[0] < 0 else a
         left = part_of(a, parts.a, pair[0], parts, asked.a)
         right = part_of(replace(draft.b, index=index), parts.b, pair[1], parts, asked.b)
         filling = dict(zip(FACTORS, (left, right), strict=True))
@@ -392,7 +392,7 @@ class _Making:
         [found] = self.filled(
             turned, lambda kind: [[self.opposite(term, fmt) for term in part] for part in products(kind)], inverted, fmt
         )
-        return opposite(made(found, mirrored_how(does.how)), fmt)
+        return negated_number(made(found, mirrored_how(does.how)), fmt)
 
     def filled(self, node: Node, products: Formed, others: Sequence[Node], fmt: Format) -> list[Node]:
         """The terms of a sum's expression with its holes filled; a hole may stand for several terms. A sum that joins a
@@ -424,10 +424,10 @@ class _Making:
             return Gate(self.opposite(term.term, fmt), not term.minus_zero)
         if isinstance(term, Product):
             own = self.drafter.asked.a
-            return replace(term, left=opposite(term.left, own))
+            return replace(term, left=negated_number(term.left, own))
         if not term.is_number:
             raise ParameterError("negated", "a sum that is not rounded has no sign to change")
-        return opposite(term, fmt)
+        return negated_number(term, fmt)
 
     def aligned(self, node: FusedSum, terms: Sequence[tuple[int, Node]], fmt: Format) -> Node:
         """A fused sum of terms, each with the position of the operand whose parameters it gets."""

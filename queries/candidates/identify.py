@@ -46,7 +46,7 @@ class Structure(Protocol):
 
 
 @dataclass
-class Question:
+class AskedVector:
     """A vector that was asked, the answer, the number of candidates left, and parameter values that it ruled out."""
 
     vector: Vector
@@ -63,11 +63,11 @@ class Identification:
 
     verdict: Verdict
     candidates: int
-    questions: list[Question] = field(default_factory=list)
+    questions: list[AskedVector] = field(default_factory=list)
     classes: list[list[Equality]] = field(default_factory=list)
     unknown: list[tuple[Model, Model]] = field(default_factory=list)
     validated: int = 0
-    killer: Question | None = None
+    killer: AskedVector | None = None
     nearest: list[tuple[Model, int]] = field(default_factory=list)
     would_decide: list[Vector] = field(default_factory=list)
     contradictions: list[tuple[Vector, int, int]] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Identification:
         return decided, undecided
 
 
-def _admitted(candidates: Sequence[Model], structure: Structure, deadline: float | None) -> list[Model]:
+def _with_order(candidates: Sequence[Model], structure: Structure, deadline: float | None) -> list[Model]:
     """The candidates whose steps can give the revealed order; candidates with equal steps are checked once. Raises
     IncompleteError after the deadline (of time.monotonic)."""
     known: dict[object, bool] = {}
@@ -125,7 +125,7 @@ class Identifier:
     ) -> None:
         self.start = time.monotonic() if start is None else start
         self.deadline = None if options.timeout is None else self.start + options.timeout
-        admitted = list(candidates) if structure is None else _admitted(candidates, structure, self.deadline)
+        admitted = list(candidates) if structure is None else _with_order(candidates, structure, self.deadline)
         self.ask, self.options = ask, options
         self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
         self.kinds = unique_models(admitted, options, self.deadline)
@@ -209,7 +209,7 @@ class Identifier:
             return True
         fits = self.outcomes.results[self.alive, column] == np.uint64(answer)
         before, self.alive = self.alive, [index for index, fit in zip(self.alive, fits, strict=True) if fit]
-        question = Question(vector, answer, len(self.alive), self._ruled_out(before, self.alive))
+        question = AskedVector(vector, answer, len(self.alive), self._ruled_out(before, self.alive))
         self.result.questions.append(question)
         if not self.alive:
             self._no_candidate(question)
@@ -246,7 +246,7 @@ class Identifier:
                 found.setdefault(name, set()).add(value)
         return found
 
-    def _no_candidate(self, killer: Question) -> None:
+    def _no_candidate(self, killer: AskedVector) -> None:
         """Record an answer that no candidate explains, unless the device does not repeat its answers."""
         self._stand_by(AGAIN_IN_DOUBT)
         if self.result.contradictions:

@@ -36,17 +36,17 @@ FIRST = 1000  # vectors simulated before the time left is looked at; fewer take 
 def pool_rows(layout: Layout, count: int, seed: int = SEED) -> Table:
     """Vectors that distinguish candidates: shaped and random ones, and small cases of zero, overflow and cancellation
     with either sign."""
-    return np.concatenate([_corners(layout), sample_rows(layout, count, seed)])
+    return np.concatenate([_corner_rows(layout), sample_rows(layout, count, seed)])
 
 
-def _corners(layout: Layout) -> Table:
+def _corner_rows(layout: Layout) -> Table:
     """Rows with zeros of both signs, sums that cancel, the largest and the smallest numbers, in the first products."""
     products, formats = layout.length, layout.formats
     a, b, c = formats[0], formats[products], formats[2 * products]
     rows = []
-    for x in _telling(a):
+    for x in _corner_values(a):
         for y in (b.one, b.largest, 1 << b.padding, b.one | (1 << b.field_width if b.signed else 0)):
-            for z in _telling(c):
+            for z in _corner_values(c):
                 row = [0] * len(formats)
                 row[0], row[products], row[2 * products] = x, y, z
                 for index in range(2 * products + 1, len(formats)):
@@ -57,7 +57,7 @@ def _corners(layout: Layout) -> Table:
     return np.array(rows, dtype=np.uint64)
 
 
-def _telling(fmt: Format) -> list[int]:
+def _corner_values(fmt: Format) -> list[int]:
     sign = 1 << fmt.field_width if fmt.signed else 0
     positive = [0, fmt.one, fmt.largest, 1 << fmt.padding, fmt.infinity]
     return list(dict.fromkeys([*positive, *(value | sign for value in positive)]))
@@ -233,7 +233,7 @@ class Outcomes:
         return int(near[np.argmin((self.table[near] != 0).sum(axis=1))])
 
 
-def distinct(rows: NDArray[Any]) -> NDArray[np.int64]:
+def distinct_counts(rows: NDArray[Any]) -> NDArray[np.int64]:
     """The number of different values in each row."""
     ordered = np.sort(np.ascontiguousarray(rows), axis=1)
     return np.asarray(1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1))

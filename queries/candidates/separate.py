@@ -10,7 +10,7 @@ import numpy as np
 
 from mmaprobe.queries.candidates.classes import Equality, partition_sets
 from mmaprobe.queries.candidates.kinds import unique_models
-from mmaprobe.queries.candidates.outcomes import Outcomes, distinct, pool_rows
+from mmaprobe.queries.candidates.outcomes import Outcomes, distinct_counts, pool_rows
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -98,7 +98,7 @@ def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int
     part = np.zeros(len(representatives), dtype=codes.dtype)  # the part of each, as long as it shares one
     chosen: list[int] = []
     while len(part) > 1:
-        counts = distinct(part * (codes.max() + 1) + codes)  # the number of parts after each vector
+        counts = distinct_counts(part * (codes.max() + 1) + codes)  # the number of parts after each vector
         best = int(counts.argmax())
         if counts[best] <= len(np.unique(part)):
             break
@@ -117,7 +117,7 @@ def single(candidates: Sequence[Model], options: Options) -> Separation:
     models = list(kinds)
     table = pool_rows(layout_of(models[0]), POOL)
     outcomes = Outcomes.of(models, table, options.progress)
-    counts = distinct(outcomes.results.T)
+    counts = distinct_counts(outcomes.results.T)
     best = np.flatnonzero(counts == counts.max())
     column = int(best[np.argmin((table[best] != 0).sum(axis=1))])
     groups: dict[int, list[Equality]] = {}

@@ -77,7 +77,7 @@ class Asked:
         return goal.unit in self.subject.units
 
 
-def words(goal: Goal) -> str:
+def bound_words(goal: Goal) -> str:
     """A bound in words."""
     if not isinstance(goal, Enclosed) or goal.node != goal.unit.result:
         return goal.statement()

@@ -27,7 +27,7 @@ LEMMA_SHARE = 0.25  # the largest share of the remaining time for one lemma
 BRIEF = 3.0  # seconds for a lemma without cut-points
 
 
-class Whole:
+class WholeProof:
     """`cnf`: the assertions and the goal; `drat`: a proof that they contradict each other.
 
     A lemma is a pair of terms that are equal wherever the assertions hold (if numbers of different widths, one is the

@@ -12,7 +12,7 @@ from mmaprobe.documents.devices import CommonChange, Support
 from mmaprobe.hypotheses.library import library
 from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.compare.devices import Answer, Answered, ComparedDevice, Comparison, Difference, Pair, differing
-from mmaprobe.queries.compare.neighbours import Neighbour, reproducing
+from mmaprobe.queries.compare.neighbours import Neighbour, reproducing_neighbours
 from mmaprobe.queries.compare.rows import row_of
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -68,7 +68,7 @@ def changes(difference: Difference) -> list[list[Neighbour]]:
             found.append([])
             continue
         agrees = partial(_agrees, other.model, results[1 - index], pair.problem.compare)
-        found.append(reproducing(side.model, vector.operands, agrees))
+        found.append(reproducing_neighbours(side.model, vector.operands, agrees))
     return found
 
 

@@ -29,11 +29,11 @@ def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certi
     if not found.unreachable and not found.same:
         raise CertificateError("everything is reached: nothing was proved that a certificate could hold")
     proofs = dict(_proofs(found, options))
-    roots = [_alone(found, case, theorem) for case, theorem in found.unreachable.items()]
+    roots = [_theorem_of_case(found, case, theorem) for case, theorem in found.unreachable.items()]
     roots += [proof.theorem for proof in proofs.values() if proof.theorem is not None]
     wholes, _ = wholes_of(roots, list(proofs.values()), options)
     texts: dict[str, str] = {}
-    changes = [{"change": change.name, "unit": _named(texts, unit_text(change.model.unit))} for change in proofs]
+    changes = [{"change": change.name, "unit": _file_of_text(texts, unit_text(change.model.unit))} for change in proofs]
     cases = [list(map(str, case)) for case in found.unreachable]
     document = {"schema": SCHEMA, "cases": cases, "changes": changes}
     texts |= {COVER: json.dumps(document) + "\n", UNIT: unit_text(found.model.unit)}
@@ -54,13 +54,13 @@ def _proofs(found: Cover, options: Options) -> Iterator[tuple[Change, Proof]]:
             yield change, proof
 
 
-def _alone(found: Cover, case: Case, theorem: Theorem) -> Theorem:
+def _theorem_of_case(found: Cover, case: Case, theorem: Theorem) -> Theorem:
     """The theorem about one case, from one about several."""
     goal = Unreachable(found.model, (case,))
     return theorem if theorem.goal == goal else implied(goal, theorem)
 
 
-def _named(texts: dict[str, str], text: str) -> str:
+def _file_of_text(texts: dict[str, str], text: str) -> str:
     """The name of the unit file with this text, which enters `texts` where it is new."""
     name = next((name for name, own in texts.items() if own == text), f"unit-{len(texts) + 1}.yaml")
     texts[name] = text

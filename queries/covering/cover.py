@@ -306,11 +306,11 @@ class Covering:
             self.take(self.beside(np.array(self.found.rows, dtype=np.uint64), self.count))
         apart: list[Wanted] = [*((single,) for single in self.singles), *self.changes]
         near: list[Table] = []
-        for kin in dict.fromkeys(_kin(wanted) for wanted in self._left(apart)):
+        for kin in dict.fromkeys(_kind_of(wanted) for wanted in self._left(apart)):
             if self._remaining() <= 0:
                 return
             chosen = zip(self.found.rows, self.found.reasons, strict=True)
-            rows = [row for row, reasons in chosen if any(_kin(reason) == kin for reason in reasons)]
+            rows = [row for row, reasons in chosen if any(_kind_of(reason) == kin for reason in reasons)]
             near.append(self.beside(np.array(rows, dtype=np.uint64), self.count // 2))
             if sum(map(len, near)) >= CHUNK:  # a few rows take as long as many
                 progress(f"rows beside those of {kin[-1]}: {self._state()}")
@@ -435,7 +435,7 @@ class Covering:
                 self.found.same[change] = proof
 
 
-def _kin(wanted: Wanted) -> tuple[str, ...]:
+def _kind_of(wanted: Wanted) -> tuple[str, ...]:
     """What nearby inputs may share: the aspect and step of a case, the parameter of a change."""
     if isinstance(wanted, Change):
         return (wanted.name.partition("=")[0],)

@@ -26,7 +26,7 @@ from mmaprobe.queries.kernel.same import Compared, agreed
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
-from mmaprobe.queries.search.witness import confirmed, replay, shrink
+from mmaprobe.queries.search.witness import confirmed_witness, replay, shrink
 from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.tactics.confirm import confirm
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
@@ -104,7 +104,7 @@ class _Prover:
         self.counting = counts if np.count_nonzero(counts) >= ENOUGH else np.full(len(rows), True)
         found = np.flatnonzero(self.samples.differs)
         if len(found):
-            witness = confirmed(self.problem, shrink(self.problem, tuple(map(int, rows[found[0]]))))
+            witness = confirmed_witness(self.problem, shrink(self.problem, tuple(map(int, rows[found[0]]))))
             self.proof.witness = witness
         return len(found) > 0
 
@@ -254,7 +254,7 @@ class _Prover:
         row = tuple(answer.values.get(name, 0) for name in self.problem.layout.names)
         if not replay(self.problem, [row]).differs[0]:
             raise SolverFaultError(f"{answer} gave an input on which the two do not differ: {row}")
-        self.proof.witness = confirmed(self.problem, shrink(self.problem, row))
+        self.proof.witness = confirmed_witness(self.problem, shrink(self.problem, row))
 
     def _agreed(self, compared: Compared, fact: Theorem) -> None:
         self.proof.theorem = agreed(compared, fact)

@@ -14,10 +14,10 @@ from mmaprobe.queries.order.tree import (
     Pair,
     hidden_leaves,
     in_order,
+    leaf_order,
     leaves_of,
     masked_leaves,
     nodes_of,
-    order,
     pair_of,
 )
 
@@ -236,7 +236,7 @@ class Builder:
         asked += combinations(seeds, 2) if len(seeds) <= SEEDS else []
         self.probe.ask_pairs(asked)
         joined.take(pair for pair in asked if same(self.probe.lost(*pair)))
-        return sorted([*parts, *joined.parts()], key=lambda part: order(part[0]))
+        return sorted([*parts, *joined.parts()], key=lambda part: leaf_order(part[0]))
 
     def _is_common(self, leaves: list[Leaf], same: Callable[[int], bool]) -> bool:
         """Whether one of a few other leaves is in the branch of the first one."""

@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import partial
 
 from mmaprobe.queries.compare.steady import AskDevice, spread, stand_by
-from mmaprobe.queries.order.beside import VARIANTS, Beside, Power
+from mmaprobe.queries.order.beside import VARIANTS, Power, TraceCounter
 from mmaprobe.queries.order.nested import Nested
-from mmaprobe.queries.order.tree import Leaf, Pair, order, pair_of
+from mmaprobe.queries.order.tree import Leaf, Pair, leaf_order, pair_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value, number_text, powers
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
@@ -140,7 +140,7 @@ class Probe:
         self._lost: dict[Pair, int] = {}
         self._met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)
         self._variant = VARIANTS[0]
-        self._beside: Beside | None = None
+        self._beside: TraceCounter | None = None
         self.missing, self.left_out = missing, tuple[int, ...]()
         self.weights: Mapping[Leaf, Power] = {}  # of terms that the device multiplies
         self._weighed = self._otherwise = False
@@ -562,7 +562,7 @@ class Probe:
         self.traced.add(pair)
         return self._traces(raised).spared(pair)
 
-    def _traces(self, raised: int) -> Beside:
+    def _traces(self, raised: int) -> TraceCounter:
         least = self.span.unit + raised
         if self._beside is None or self._beside.least != least:
 
@@ -570,7 +570,7 @@ class Probe:
                 return self._masks([(pair, signs, unit, group)])[0]
 
             groups = self.groups if self._beside is None else self._beside.groups
-            self._beside = Beside(ask, groups, least, self.model.d.precision)
+            self._beside = TraceCounter(ask, groups, least, self.model.d.precision)
         return self._beside
 
     def _left(self, values: Sequence[Fraction | None], signs: Power, raised: int) -> int | None:
@@ -640,4 +640,4 @@ class _Filled:
 
 
 def sorted_leaves(leaves: list[Leaf]) -> list[Leaf]:
-    return sorted(leaves, key=order)
+    return sorted(leaves, key=leaf_order)

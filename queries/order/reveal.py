@@ -22,7 +22,7 @@ from mmaprobe.queries.order.ends import Ends, look
 from mmaprobe.queries.order.levels import Builder, Inside
 from mmaprobe.queries.order.probe import AskAll, AskOne, NoTreeError, Probe, Question, Span, UnrevealedError
 from mmaprobe.queries.order.structure import bits_of_late_products, has_groups, starts_at_zero, structure_of, trees_of
-from mmaprobe.queries.order.text import Outline, Outliner, shared
+from mmaprobe.queries.order.text import Outline, Outliner, shared_text
 from mmaprobe.queries.order.tree import (
     KINDS,
     Leaf,
@@ -30,10 +30,10 @@ from mmaprobe.queries.order.tree import (
     compact,
     is_chain,
     is_pairwise,
+    leaf_order,
     leaves_of,
     masked_leaves,
     nodes_of,
-    order,
     pruned,
 )  # fmt: skip
 from mmaprobe.smtmodel.base.wording import counted
@@ -119,7 +119,7 @@ class Tree:
         revealed."""
         found = []
         for step in self._steps:
-            leaves = sorted(order(leaf) for child in step for leaf in leaves_of(child))
+            leaves = sorted(leaf_order(leaf) for child in step for leaf in leaves_of(child))
             found.append(tuple(k for first in leaves for k in range(first, first + self.width)))
         return tuple(found)
 
@@ -237,7 +237,7 @@ class Tree:
             lines.append("blocks: " + " then ".join(_listed(blocks)))
         lines.append(f"addend: {self.addend or 'fused or late: no answer shows it'}")
         if self.width > 1:
-            lines.append(shared(self.width))
+            lines.append(shared_text(self.width))
         if any(kind in "\n".join(lines) for kind in (KINDS["exact"],)):
             lines.append(f"without loss: within the {self.places} places that the formats allow to see")
         lines.append(counted(len(self.questions), "question"))

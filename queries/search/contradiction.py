@@ -35,7 +35,7 @@ def check_problems(problems: Sequence[Problem]) -> None:
         for hit in np.flatnonzero(found.differs)[:1]:
             pair = zip(problem.sides, (problem.left.d, problem.right.d), (found.left, found.right), strict=True)
             results = " but ".join(f"{side} = {to_hex(int(patterns[hit]), fmt)}" for side, fmt, patterns in pair)
-            contradicted(_statement(problem), row_text(problem.layout, rows[hit]), results)
+            raise_contradiction(_statement(problem), row_text(problem.layout, rows[hit]), results)
 
 
 def _statement(problem: Problem) -> str:
@@ -49,7 +49,7 @@ def row_text(layout: Layout, row: Sequence[int]) -> str:
     return " ".join(f"{name}={to_hex(pattern, fmt)}" for name, pattern, fmt in columns if pattern) or "zeros alone"
 
 
-def contradicted(claimed: str, given: str, found: str) -> NoReturn:
+def raise_contradiction(claimed: str, given: str, found: str) -> NoReturn:
     raise FaultError(f"{claimed!r} was proved, but an evaluation contradicts it: {given} gives {found}")
 
 

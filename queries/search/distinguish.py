@@ -23,7 +23,7 @@ from mmaprobe.queries.kernel.same import agrees, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.search.exercises import EXERCISES, exercises
 from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
-from mmaprobe.queries.search.witness import Replay, Row, Witness, confirmed, costs_of, replay, shrink
+from mmaprobe.queries.search.witness import ReplayedRows, Row, Witness, confirmed_witness, costs_of, replay, shrink
 from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer
 from mmaprobe.queries.solvers.engines import AUTO
@@ -84,7 +84,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Step:
+class AskedQuery:
     """One query: the free products, whether only nonnegative inputs count, and the answers of the engines."""
 
     free: tuple[int, ...]
@@ -98,13 +98,13 @@ class Step:
 
 
 @dataclass
-class Outcome:
+class PairOutcome:
     """The result for one pair. `witnesses` differ in what they exercise; `theorem`: that there is none; `complete`:
     there are no further kinds of witnesses; `simulated`: the first witness was found by simulation."""
 
     problem: Problem
     witnesses: list[Witness] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[AskedQuery] = field(default_factory=list)
     complete: bool = True
     simulated: bool = False
     theorem: Theorem | None = None
@@ -126,18 +126,18 @@ Signature = tuple[bool, ...]
 Size = tuple[tuple[int, ...], bool]  # the products left free, and whether only nonnegative inputs count
 
 
-class Search:
+class WitnessSearch:
     """The search for witnesses of one problem."""
 
     def __init__(self, problem: Problem, options: Options, small: bool = False) -> None:
         self.problem, self.options, self.small = problem, options, small
         self.deadline = None if options.timeout is None else options.clock() + options.timeout
-        self.outcome = Outcome(problem)
+        self.outcome = PairOutcome(problem)
         self.seen: list[Signature] = []
         self.refuted: set[Size] = set()
         self.whole: Size | None = None if small else (free_sets(problem)[-1], False)
 
-    def run(self) -> Outcome:
+    def run(self) -> PairOutcome:
         """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
         outcome, late = self.outcome, False
         if self.options.simulate and (simulated := self._simulate()) is not None:
@@ -205,7 +205,7 @@ class Search:
         else:
             engines.answers(build_query(problem, free, self.seen, deadline=self.options.deadline))
         (said,) = engines.said
-        self.outcome.steps.append(Step(free, one_sign, said.answers, said.query))
+        self.outcome.steps.append(AskedQuery(free, one_sign, said.answers, said.query))
         answer = said.answer
         if answer.status == "unsat":
             self.refuted.add(size)
@@ -237,15 +237,15 @@ class Search:
         """The smallest witness of the same kind as a row on which the models differ."""
         keep = None
         if self.seen:
-            first = confirmed(self.problem, row)
+            first = confirmed_witness(self.problem, row)
             assert first is not None
             keep = partial(self._same_kind, _signature(first))
-        small = confirmed(self.problem, shrink(self.problem, row, keep, traced=keep is not None))
+        small = confirmed_witness(self.problem, shrink(self.problem, row, keep, traced=keep is not None))
         assert small is not None
         self.seen.append(_signature(small))
         return small
 
-    def _same_kind(self, signature: Signature, result: Replay) -> Patterns:
+    def _same_kind(self, signature: Signature, result: ReplayedRows) -> Patterns:
         flags = _flags(self.problem, result.evaluations)
         same = all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
         return to_integers(same, len(result.left))
@@ -307,10 +307,10 @@ def _signature(witness: Witness) -> Signature:
     return tuple(name in names for names in witness.exercises for name in EXERCISES)
 
 
-def distinguish(problem: Problem, options: Options | None = None, small: bool = False) -> Outcome:
+def distinguish(problem: Problem, options: Options | None = None, small: bool = False) -> PairOutcome:
     """Inputs on which two models differ, or the verdict that there are none.
 
     `small`: only questions that are answered soon are asked, so that the verdict is never "equal". Raises
     SolverFaultError.
     """
-    return Search(problem, options or Options(), small).run()
+    return WitnessSearch(problem, options or Options(), small).run()

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer, _tell, is_told
 from mmaprobe.queries.solvers.engines import AUTO
 from mmaprobe.queries.solvers.pool import Pool
-from mmaprobe.queries.solvers.portfolio import kept, solve
+from mmaprobe.queries.solvers.portfolio import solve, stored_answers
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.base.errors import FaultError, OutOfTimeError
@@ -112,7 +112,9 @@ class Engines:
 
     def _ask(self, query: Query) -> list[Answer]:
         if self.stored:
-            found = [] if self.store is None else kept(query, self.solver, self.seconds, self.memory, self.store)
+            found = (
+                [] if self.store is None else stored_answers(query, self.solver, self.seconds, self.memory, self.store)
+            )
             return found or [Answer("unknown", "nobody", "", 0.0)]
         seconds = self.seconds
         if self.until is not None:

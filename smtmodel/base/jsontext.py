@@ -38,7 +38,7 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError(plain_reason(error)) from None
 
 
-def shown(value: Any) -> str:
+def quoted_value(value: Any) -> str:
     """A value of a JSON text as messages quote it: null and true as JSON writes them, everything else as Python
     does."""
     return repr(value) if isinstance(value, str) else json.dumps(value)

@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.families.parameters import (
     letter_hint,
     parse_parameter,
 )
-from mmaprobe.smtmodel.families.parts import Part
+from mmaprobe.smtmodel.families.parts import ParameterGroup
 from mmaprobe.smtmodel.families.sketch import Expression
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -41,7 +41,7 @@ class FamilyFunction:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def _groups(self) -> dict[str, tuple[Callable[..., Part], tuple[str, ...]]]:
+    def _groups(self) -> dict[str, tuple[Callable[..., ParameterGroup], tuple[str, ...]]]:
         """The groups of parameters in its signature, by name: each group's class and its parameters."""
         given = signature(self.function, eval_str=True).parameters.values()
         return {each.name: (each.annotation, tuple(signature(each.annotation).parameters))
@@ -112,11 +112,11 @@ class FamilyFunction:
 
 
 def _is_group(item: Parameter) -> bool:
-    return isinstance(item.annotation, type) and issubclass(item.annotation, Part)
+    return isinstance(item.annotation, type) and issubclass(item.annotation, ParameterGroup)
 
 
 @lru_cache(maxsize=4096, typed=True)  # typed, as 1 == True
-def _part(group: Callable[..., Part], *values: Any) -> Part:
+def _part(group: Callable[..., ParameterGroup], *values: Any) -> ParameterGroup:
     return group(*values)
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import ClassVar
 
-from mmaprobe.smtmodel.arithmetic.alignment import align, bound_matters, distance, magnitude_of, total_of, within
+from mmaprobe.smtmodel.arithmetic.alignment import align, bound_matters, distance, is_within, magnitude_of, total_of
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_
 from mmaprobe.smtmodel.nodes.exact import ExactSum
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, grid_of, power, top_of
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
-from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter, record
+from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter_terms, record_terms
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 #: exponents of zero terms that published units have, for f16 and f32 results (Xie et al. 2026, Table 5)
@@ -138,7 +138,7 @@ class FusedSum(Sum):
     ) -> Term:
         zeros, least = (self._counting(bound, items, min(keeps), normalised) for bound in (self.zeros, self.least))
         exponents = self._counted(items, floors, zeros, least)
-        enter(trace, names, items, exponents)
+        enter_terms(trace, names, items, exponents)
         maximum = self._maximum(exponents, least)
         trace.exponent(Stage.MAXIMUM, maximum)
         finest = max(keeps)
@@ -146,13 +146,13 @@ class FusedSum(Sum):
         aligned, lost = [], []
         for item, bits, far in zip(items, keeps, reach, strict=True):
             magnitude, carrier = align(item.term, maximum, bits, self.rounding), item.sign.carrier
-            counts = truth(carrier, True) if far is None else within(item.term, maximum, far)
+            counts = truth(carrier, True) if far is None else is_within(item.term, maximum, far)
             if self.sticky:
                 lost.append(_loses(item.term, maximum, bits, magnitude) & counts)
             if far is not None:
                 magnitude = select(counts, magnitude, constant(carrier, 0, magnitude.width))
             aligned.append(magnitude.pad(finest - bits))
-        record(trace, names, items, aligned, unit)
+        record_terms(trace, names, items, aligned, unit)
         width = None if self.carry_bits is None else finest + 2 + self.carry_bits
         total = total_of([item.sign for item in items], aligned, width)
         trace.number(Stage.SUM, total, unit, is_signed=True)

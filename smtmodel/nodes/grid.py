@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Self
 
-from mmaprobe.smtmodel.arithmetic.alignment import align, magnitude_of, total_of, within
+from mmaprobe.smtmodel.arithmetic.alignment import align, is_within, magnitude_of, total_of
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, top_of, total
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
-from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter, record
+from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter_terms, record_terms
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
@@ -119,14 +119,14 @@ class GridSum(Sum):
         exponents = self._counted(items, positions, finest)
         maximum = replace(exponents[0], bits=max_of([own.bits for own in exponents]))
         unit = maximum.offset(-finest)
-        enter(trace, names, items, exponents)
+        enter_terms(trace, names, items, exponents)
         trace.exponent(Stage.MAXIMUM, maximum)
         aligned = []
         for item, position in zip(items, positions, strict=True):
             magnitude = align(item.term, maximum, finest, self.rounding)
             far = self.each(self.reach, position)
             if far is not None:
-                near_enough = within(item.term, maximum, finest + far)
+                near_enough = is_within(item.term, maximum, finest + far)
                 magnitude = select(near_enough, magnitude, constant(carrier, 0, magnitude.width))
             aligned.append(magnitude)
         frame = truth(carrier, False) if self.frame is None else own_signs[positions.index(self.frame)]
@@ -134,7 +134,7 @@ class GridSum(Sum):
         if self.frame is not None:
             counts = ~all_of([item.is_zero for item in items])
             aligned = [_one_more(size, sign & counts) for size, sign in zip(aligned, signs, strict=True)]
-        record(trace, names, items, aligned, unit)
+        record_terms(trace, names, items, aligned, unit)
         total = total_of(signs, aligned, None)
         trace.number(Stage.SUM, total, unit, is_signed=True)
         opposes, magnitude = magnitude_of(total)

@@ -71,7 +71,7 @@ class Number(Value):
     def packed(self, fmt: Format) -> Bits | None:
         """The number's pattern in a format, any NaN for a NaN; None where the format may not hold it. Only where the
         carrier `fuses`."""
-        if self._native is not None and (same := _widened(*self._native, fmt)) is not None:
+        if self._native is not None and (same := _widened_pattern(*self._native, fmt)) is not None:
             return same
         term = self.term
         least, most = term.exponent.least - term.fraction, term.exponent.high + term.integer
@@ -101,7 +101,7 @@ class Number(Value):
         return self._item
 
 
-def _widened(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
+def _widened_pattern(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
     """A number's pattern in a wider format, by zeros behind its fraction or by the processor; None for other formats.
     A finite format (`Format.finite`) lacks the patterns of infinities and NaNs, and no other."""
     f32 = FORMATS["f32"]
@@ -109,7 +109,7 @@ def _widened(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
         return pattern
     if own.is_within(fmt) or own.is_within(fmt.finite):
         return pattern.extract(own.field_width, own.padding).pad(fmt.fraction - own.fraction + fmt.padding)
-    if fmt == FORMATS["f64"] and (single := _widened(own, pattern, f32)) is not None:
+    if fmt == FORMATS["f64"] and (single := _widened_pattern(own, pattern, f32)) is not None:
         return Bits(pattern.carrier, fmt.width, pattern.carrier.widened(single.node))
     return None
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.alignment import reaches
-from mmaprobe.smtmodel.arithmetic.decode import Unpacked, multiply, row
+from mmaprobe.smtmodel.arithmetic.decode import Unpacked, multiply, unpacked_row
 from mmaprobe.smtmodel.arithmetic.ieee import product_specials
 from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.nodes.element import Element
@@ -73,7 +73,7 @@ class Product(Node):
             return None
         way = left.way, right.way, self.normalised, self.limit
         whole = context.wholes[way] = context.wholes.get(way) or self._of(a, b)
-        return row(whole, context.at(left.index))
+        return unpacked_row(whole, context.at(left.index))
 
     def _of(self, left: Unpacked, right: Unpacked) -> Unpacked:
         formed = multiply(left.term, right.term)

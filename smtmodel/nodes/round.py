@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
-from mmaprobe.smtmodel.arithmetic.alignment import below
+from mmaprobe.smtmodel.arithmetic.alignment import is_below
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked, unpack
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
@@ -177,7 +177,7 @@ class Round(Unary):
         if how.subnormals == "flush_before":
             plus = how.zero == "positive" or not fmt.has_negative_zero
             zero = signed(0, sign & truth(sign.carrier, not plus), fmt)
-            finite = select(below(term.significand, unit, fmt.emin), zero, finite)
+            finite = select(is_below(term.significand, unit, fmt.emin), zero, finite)
         result = with_specials(finite, is_nan, positive, negative, fmt, how.nan_pattern)
         if (
             fmt.has_nan and not fmt.has_infinity and how.nan is not None

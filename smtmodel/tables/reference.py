@@ -58,7 +58,7 @@ def parse_reference(text: str) -> Model:
     Raises UnknownNameError, ParameterError, or InputError for a unit file.
     """
     if is_plan(text.strip()):
-        return _planned(text.strip())
+        return _model_of_plan(text.strip())
     path, _, changes = text.strip().partition("@")
     if not is_unit_file(path):
         return _known_model(text)
@@ -101,7 +101,7 @@ def parse_plan_path(text: str) -> Plan:
         return plan_named(name, parse_reference)  # whose error names the nearest plan
 
 
-def _planned(text: str) -> Model:
+def _model_of_plan(text: str) -> Model:
     name, _, value = text.rpartition(LENGTH)
     if not name or not is_digits(value.strip()):
         raise ParameterError(text, f"a plan is a model for a given number of products: {name or text}{LENGTH}64")
@@ -143,11 +143,11 @@ def _base_model(base: str) -> Model:
             raise ParameterError(base, "a file of vectors, where a model is wanted")
         if base == "ieee/fma" or base.startswith("ieee/fma/"):
             raise ParameterError(base, "it is written ieee/fma/FORMAT, or ieee/fma/D.A.B.C with four formats")
-        raise _unknown(base)
+        raise _unknown_error(base)
     return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.member)
 
 
-def _unknown(base: str) -> MmaprobeError:
+def _unknown_error(base: str) -> MmaprobeError:
     """The error for an unknown name, with the names that it begins, or near names of as many parts."""
     known = [*INSTRUCTIONS, *units(), *(f"{PLAN}{name}" for name in plans())]
     if any(name.startswith(f"{base}/") for name in known):

@@ -32,7 +32,7 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, 
 from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
-from mmaprobe.smtmodel.base.wording import counted, ranges
+from mmaprobe.smtmodel.base.wording import counted, ranges_text
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -609,7 +609,7 @@ class _Reader(ExpressionReader):
         unread = unit.unread()
         for row in FURTHER:
             if places := unread[row.name]:
-                which = row.name if row.per == "sum" else f"{row.name}[{ranges(places)}]"
+                which = row.name if row.per == "sum" else f"{row.name}[{ranges_text(places)}]"
                 raise self.file.error(("formats", row.key), f"no step reads {which}")
 
     def _check_unread(self, unit: Unit, whole: bool) -> None:
@@ -622,7 +622,7 @@ class _Reader(ExpressionReader):
                 raise self.file.error(("ignored",), f"product {k}: {why}")
         if whole and any(k not in said for k in ignored):
             unread = unit.unread()
-            parts = [f"{name}[{ranges([k for k in unread[name] if k not in said])}]" for name in ("a", "b")
+            parts = [f"{name}[{ranges_text([k for k in unread[name] if k not in said])}]" for name in ("a", "b")
                      if set(unread[name]) - set(said)]  # fmt: skip
             raise self.file.error(
                 ("length",),
