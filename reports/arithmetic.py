@@ -152,8 +152,7 @@ def in_words(parameter: str, value: str) -> str:
 
 
 def alternatives_text(texts: Iterable[str]) -> str:
-    """The texts as alternatives. Texts that differ only in a number at their beginning share the rest: `3 or 4, then it
-    wraps`."""
+    """The texts as alternatives. Texts that differ only in a first number share the rest: `3 or 4, then it wraps`."""
     numbers: dict[str, list[int]] = {}
     for text in dict.fromkeys(texts):
         number = _NUMBER.match(text)

@@ -198,8 +198,7 @@ def _mma(kernel: Kernel) -> list[str]:
 
 
 def _bound(operand: Operand, number: int, prefix: str = "") -> tuple[list[str], str]:
-    """The registers of a matrix as operands of an asm statement, and the vector of registers in the statement's
-    text."""
+    """The registers of a matrix as operands of an asm statement, and their vector in its text."""
     place = operand.place
     assert isinstance(place, Fragment)
     constraint = prefix + ("l" if place.word == 64 else "r")

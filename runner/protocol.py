@@ -103,8 +103,7 @@ class Device(ABC):
         return [d for _, d in self.answers(vectors)]
 
     def again(self, vectors: Sequence[Vector]) -> list[int | None]:
-        """The result patterns of vectors that were asked before; none of a steady device. Raises the errors of
-        `answers`."""
+        """The results of vectors asked before; none of a steady device. Raises the errors of `answers`."""
         return [None] * len(vectors) if self.steady else self.every(vectors)
 
     def answer(self, vector: Vector) -> int:

@@ -1,5 +1,4 @@
-"""Drafts to try in the stages after the steps of a tree: products and the ends of the range, in tiers; and
-neighbours."""
+"""Drafts to try after the steps of a tree: products and the ends of the range, in tiers; and neighbours."""
 
 from __future__ import annotations
 
@@ -96,8 +95,8 @@ def product_tiers(
             yield replace(found, unshown=found.unshown | {"products"}) if hidden else found
 
     def known(draft: Draft) -> Iterator[Draft]:
-        """Products rounded as sums are; one mode for each format to which products are only rounded if tiny or
-        infinite."""
+        """Products rounded as sums are; one mode for each format to which only tiny or infinite products are
+        rounded."""
         every = product_roundings(draft)
         exact = {own.rounding.format: own for own in reversed(every) if own is not None and _exact(own, asked)}
         hows = (own for own in every if own is None or exact.get(own.rounding.format, own) == own)
@@ -132,8 +131,7 @@ def product_tiers(
         yield from (replace(draft, addend=own) for own in (*short_addends(asked), *fewer))
 
     def normalised(draft: Draft) -> Iterable[Draft]:
-        """Products normalised; where steps align terms, also all terms or factors, which differs for subnormal
-        numbers."""
+        """Products normalised; where steps align terms, also all terms or factors (subnormals differ)."""
         return list(normalising(draft, asked))[1 : None if draft.fuses else 2]
 
     def in_parts(several: bool, kept: bool = False) -> Tier:
@@ -293,8 +291,7 @@ def last_rounding(parameter: str, values: Sequence[Any]) -> Axis:
 
 
 def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
-    """How subnormal numbers are read and written, in tiers. `apart`: with different treatments in different
-    roundings."""
+    """How subnormal numbers are read and written, in tiers. `apart`: each rounding has its own."""
 
     def differing(draft: Draft) -> Iterator[Draft]:
         hows = draft.hows()
@@ -314,8 +311,7 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
             yield replace(draft, products=round_to(asked.d, mode))
 
     def fixed(draft: Draft) -> Iterator[Draft]:
-        """Sums in fixed point, in which products are cut at one place; at smaller numbers that looks like zero
-        terms."""
+        """Sums in fixed point, in which products are cut at one place; small ones look like zeros."""
         draft = without_gates(
             draft.every_how(partial(with_tiny, kind="keep", unbounded=False)).read_as("keep", "keep", "keep")
         )

@@ -66,8 +66,8 @@ def fused(
 
 @cache
 def round_to(fmt: Format, mode: Mode = "nearest_even", bits: int | None = None, first: Mode | None = None) -> Round:
-    """A rounding to a format. `bits`: first to this many significant bits, with unbounded exponent, in the mode `first`
-    (None: `mode`)."""
+    """`bits`: a first rounding to so many significant bits, with unbounded exponent, in the mode `first` (None:
+    `mode`)."""
     return of_rounding(Rounding(fmt, mode), bits, first)
 
 

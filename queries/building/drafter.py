@@ -125,8 +125,7 @@ class Drafter:
 
 
 class _Making:
-    """Makes one unit. `pairs`: the parts of a and b that are multiplied. `before`: the expression in place of c, or
-    None."""
+    """Makes one unit. `pairs`: the parts of a and b that are multiplied. `before`: an expression in place of c."""
 
     def __init__(self, drafter: Drafter, draft: Draft, pairs: Sequence[Pair], before: Node | None) -> None:
         self.drafter, self.draft, self.pairs, self.before = drafter, draft, pairs, before

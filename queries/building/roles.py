@@ -1,5 +1,4 @@
-"""Roles: which steps of a summation tree are assumed to have the same arithmetic, and small sets of leaves that reveal
-it."""
+"""Roles: the steps of a summation tree with the same arithmetic, and small sets of leaves that reveal it."""
 
 from __future__ import annotations
 

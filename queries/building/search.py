@@ -156,8 +156,7 @@ class TierSearch:
 
     def _confirmed(self, alive: list[Candidate], stage: DraftStage, pool: Pool, most: int) -> list[Candidate]:
         """The candidates that agree on some inputs, `most` at most, that distinguish one of them from units that differ
-        in one choice, since inputs that split a tier need not distinguish it from the right arithmetic of another
-        tier."""
+        in one choice, since inputs that split a tier need not refute it where another tier is right."""
         [draft] = drafts_of(alive[:1])
         beside = self.drafted([draft], lambda given: ordinary_neighbours(given, self.asked), pool.kept)
         rows = pool.rows(CONFIRMED)

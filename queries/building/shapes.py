@@ -259,8 +259,8 @@ class Shapes:
     def _mixed(
         self, count: int, terms: int, places: Lanes | None = None, bits: int | None = None, with_c: bool = True
     ) -> Table:
-        """Terms some of whose sums cancel, and some of which are ties of two successive roundings. `with_c`: whether c
-        is a term."""
+        """Terms with some sums that cancel, and some ties of two successive roundings. `with_c`: whether c is a
+        term."""
         numbers = terms + (with_c and self.asked.addend)
         hidden, tied = int(HIDDEN * count) if numbers > 2 else 0, int(TIED * count)
         parts = [self._middle(count - hidden - tied, terms, places, bits)]

@@ -240,8 +240,7 @@ class Stages:
         return pools if self.few else [replace(pool, kept=None) for pool in pools]
 
     def beside(self, few: bool) -> Iterator[tuple[int, Pool]]:
-        """Rows of every kind, at all leaves and at those of one role, with their ranks; `few`: without all other
-        leaves."""
+        """Rows of every kind, at all leaves and at those of one role, with ranks; `few`: without other leaves."""
         part = self.sketch.parts[0]
         ranks = self.ranks
         if not self.long:

@@ -90,8 +90,7 @@ class Validation:
 
     def covered(self, found: Candidate) -> bool:
         """Whether the device agrees with a unit on its covering vectors: inputs that reach its conditions, and inputs
-        that distinguish it from each unit that differs in one choice. Vectors on which it does not are kept as
-        questions."""
+        that distinguish it from each unit that differs in one choice. Others are kept as questions."""
         few = self.stages.few and found.draft is not None
         self.answers.at = "validation"
         deadline, now = self.clock.deadline, time.monotonic()

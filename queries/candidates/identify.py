@@ -58,8 +58,7 @@ class AskedVector:
 @dataclass
 class Identification:
     """The findings. `classes`: the possible models, in classes of models proved equal, with the reasons. `killer`: the
-    vector that no candidate explains, with the candidates that explained all answers before it, and `nearest`
-    parameters."""
+    vector that no candidate explains, the candidates that explained all answers before, and `nearest` parameters."""
 
     verdict: Verdict
     candidates: int
@@ -79,8 +78,7 @@ class Identification:
         return [member.model for members in self.classes for member in members]
 
     def values(self) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-        """(parameters with one value, parameters with several), over the survivors, of parameters that all of them
-        have."""
+        """(parameters with one value, parameters with several), among survivors, if all of them have it."""
         decided: dict[str, Any] = {}
         undecided: dict[str, list[Any]] = {}
         survivors = [parameters_of(model) for model in self.survivors]
@@ -170,8 +168,8 @@ class Identifier:
                 return
 
     def _split(self) -> bool:
-        """Ask vectors of the pool until none distinguishes two survivors; False if none survives or too much was
-        asked."""
+        """Ask vectors of the pool until none distinguishes two survivors; False if none survives or the limit is
+        reached."""
         while len(self.result.questions) < MAX_QUESTIONS:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 raise IncompleteError(f"the time ran out after {counted(len(self.result.questions), 'question')}")
@@ -263,8 +261,7 @@ class Identifier:
         return without_payload(evaluate_models(models, rows), models[0].d)
 
     def _validate(self) -> bool:
-        """Check a survivor on new vectors over the whole range, and on special values; False if the device differs from
-        every candidate."""
+        """Check a survivor on new vectors and special values; False if the device differs from every candidate."""
         specials = special_rows(self.layout, SPECIAL)
         rows = np.concatenate([sample_rows(self.layout, VALIDATION, SEED + 1), specials])
         expected = self._results([self.models[self.alive[0]]], rows)[0]
@@ -291,8 +288,7 @@ class Identifier:
         return self._take(len(self.outcomes.table) - 1)
 
     def _agree(self) -> bool:
-        """Check the survivors, which agree on all recorded inputs, against every recorded result; False if theirs
-        differ from one."""
+        """Check survivors that agree on all recorded inputs against the recorded results; False if one differs."""
         expected = self.outcomes.results[self.alive[0]]
         found = without_payload(np.array(list(self.known.values()), dtype=np.uint64), self.models[0].d)
         self.result.validated = len(found)

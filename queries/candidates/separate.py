@@ -23,8 +23,7 @@ MOST_IN_32_BITS = 46340  # the largest number whose square is below 2^31
 
 @dataclass
 class Separation:
-    """`rows` distinguish every two classes; `classes` are models proved equal, with the reasons; `unknown`: open
-    pairs."""
+    """`rows` distinguish every two classes; `classes`: models proved equal, with reasons; `unknown`: open pairs."""
 
     candidates: int
     classes: list[list[Equality]]

@@ -151,8 +151,7 @@ class _Writer:
         return self.piece(name, leaf, None)
 
     def piece(self, name: str, leaf: Leaf, whole: WholeProof | None) -> CertificatePiece:
-        """Write one query, with its formula and proof if there is one; check the proof, and return the entry of the
-        manifest."""
+        """Write one query, with its formula and proof if there is one, and check it; its manifest entry."""
         texts = {"smt2": leaf.query.text}
         if whole is not None:
             texts |= {"cnf": whole.cnf, "drat": whole.drat}

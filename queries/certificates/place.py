@@ -33,7 +33,7 @@ def check_place(directory: Path) -> None:
 
 
 def emptied(directory: Path) -> None:
-    """Remove the certificates in a folder: the files that their manifests name, and no others. Raises the errors of
+    """Remove the files of a folder that certificates' manifests name, and no others. Raises the errors of
     `check_place`."""
     for path in _owned_paths(directory):
         if is_folder(path):
@@ -43,8 +43,7 @@ def emptied(directory: Path) -> None:
 
 
 def _owned_paths(top: Path, directory: Path | None = None) -> list[Path]:
-    """The files and folders in a folder, all of which belong to certificates, files before their folders. Raises
-    InputError."""
+    """A folder's contents, which must belong to certificates, files before their folders. Raises InputError."""
     where = directory or top
     try:
         entries = sorted(where.iterdir())

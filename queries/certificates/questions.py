@@ -63,8 +63,7 @@ def property_texts(
 
 
 def _shorter(reference: str, *lengths: int) -> dict[str, Any]:
-    """The lengths of the shorter units, and the table's instruction of which they are versions, as a unit file does not
-    say either."""
+    """The shorter units' lengths, and the table's instruction that they shorten, which unit files do not say."""
     return {"model": reference, "lengths": list(lengths)}
 
 

@@ -164,8 +164,7 @@ class WholeProof:
 
     def _refute(self, literal: int, cuts: set[int], timeout: float | None, unmerged: bool = False) -> bool:
         """Prove a literal false from its gates and from assertions about their inputs; `unmerged`: also from the
-        assertions as they were written. After merging, a gate no longer implies the facts from which the merge was
-        proved."""
+        assertions as they were written. A merged gate no longer implies the facts that proved the merge."""
         literal = self.merging.find(literal)
         if literal == FALSE:
             return True

@@ -1,5 +1,5 @@
-"""Checks a certificate again, from its folder alone: files, proofs of queries, and the log of rules, each of which is
-called again."""
+"""Checks a certificate again, from its folder alone: files, proofs of queries, and the log, whose rules are called
+again."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ def check_all(
     folder: Path, ask: AskSolver | None = None, timeout: float | None = None, depth: int = 0
 ) -> Iterator[Finding]:
     """The findings of `check_folder`; for a folder without a certificate's files but with folders, as for the cases of
-    a claim, those of all certificates in it. Everything else in the folder is noted; inside these folders it is a
-    fault."""
+    a claim, those of all certificates in it. Anything else in the folder is noted; inside these it is a fault."""
     try:
         entries = sorted(folder.iterdir()) if os.path.isdir(folder) else []
     except OSError as error:
@@ -80,8 +79,7 @@ def _contradicting_files(files: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def statement_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
-    """The statement of the files in words, with the names of its units, and whether the manifest and the README agree
-    with it."""
+    """The statement of the files in words, with the names of its units, and whether manifest and README agree."""
     texts = FolderTexts(folder, manifest.sha256.keys())
     if not any(name in texts for name in ANSWERS):
         return

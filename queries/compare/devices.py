@@ -49,8 +49,8 @@ _CARRIER = ArrayCarrier()
 class ComparedDevice:
     """A device. `model`: the instruction for which its vectors are made; `software`: the device is that model;
     `steady`: it always gives the same answer (a model, a recording) and need not be asked twice; `closed`: it answers
-    recorded inputs alone; `takes_addend`: whether it can be given c. `ask` gives results in order, None where there is
-    no answer."""
+    recorded inputs alone; `takes_addend`: whether it can be given c. `ask` gives results in order, None for no
+    answer."""
 
     name: str
     model: Model
@@ -68,8 +68,7 @@ class ComparedDevice:
         return self.takes_addend and self.model.addend
 
     def results(self, inputs: Sequence[Operands[int]]) -> list[Answer]:
-        """The results of inputs of one length, which are cut into tiles of the model's length: each result is the next
-        tile's addend."""
+        """The results of inputs of one length, cut into tiles of the model's length: each result is the next addend."""
         length = self.model.length
         running: list[Answer] = [one.c for one in inputs]
         tiles = max((ceil(len(one.a) / length) for one in inputs), default=0)
@@ -386,8 +385,7 @@ def _shorter(row: Row, layout: Layout) -> Iterator[Row]:
 
 
 def _simpler(row: Row, layout: Layout) -> Iterator[Row]:
-    """The steps of a witness; fraction bits cleared from the top, and one by one; nonzero products moved to the
-    front."""
+    """The steps of a witness; fraction bits cleared from the top, and one by one; products moved forward."""
     yield from _smaller(row, layout)
     count = layout.length
     for index, fmt in enumerate(layout.formats):

@@ -43,8 +43,7 @@ def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certi
 
 
 def _proofs(found: Cover, options: Options) -> Iterator[tuple[Change, Proof]]:
-    """The proof of each change, by stages or rules where an engine alone has decided it; changes without such a proof
-    are left out."""
+    """The proof of each change, by stages or rules where an engine alone decided it; others are left out."""
     for change, proof in found.same.items():
         theorem = proof.theorem
         if theorem is not None and theorem.rule == undiffering.__name__:

@@ -349,8 +349,7 @@ class Covering:
             self._decide(self._left(group))
 
     def _search(self, group: Sequence[Wanted], question: Callable[[list[Any]], Query], seconds: float) -> Answer | None:
-        """Choose rows for some of a group until no question has an answer: the last answer, None if every one has a
-        row."""
+        """Choose rows for some of a group until no question has an answer: the last answer, None if all have a row."""
         while left := self._left(group):
             limit = min(seconds, self._remaining())
             if limit <= 0:

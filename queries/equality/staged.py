@@ -182,7 +182,7 @@ class _Prover:
         self, name: str, claim: FNode, cuts: Sequence[FNode], facts: Sequence[Theorem], limit: float | None,
         pair: tuple[FNode, FNode] | None = None,
     ) -> Theorem:  # fmt: skip
-        """The theorem of a claim, from facts, the definitions of its maxima, and the admitted inputs. Raises
+        """The theorem of a claim, from facts, its maxima's definitions and the admitted inputs. Raises
         UnprovedError."""
         known = [*self._definitions(claim, cuts), *facts, self.ledger.admitted]
         engines = self.options.engines(limit, f"lemma {name}: {counted(len(set(cuts)), 'cut-point')}")

@@ -1,5 +1,4 @@
-"""What masks on one leaf and each of many others spare, with few questions where units are counted in several
-groups."""
+"""What masks on one leaf and many others spare, with few questions where units are counted in several groups."""
 
 from __future__ import annotations
 
@@ -55,8 +54,7 @@ class Nested:
         return found
 
     def _of_each_group(self, first: dict[int, list[Pair]]) -> dict[tuple[Pair, int], int | None]:
-        """What masks spare in groups other than their own leaf's; `first`: the masks in order, by the group of that
-        leaf."""
+        """What masks spare in groups other than their leaf's; `first`: the masks in order, by that leaf's group."""
         known: dict[tuple[Pair, int], int | None] = {}
         spans = [(number, other, 0, len(first[number]) - 1)
                  for number in first for other in range(len(self.groups)) if other != number]  # fmt: skip

@@ -42,8 +42,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Question:
-    """A vector that was asked, with the answer; it is formed when it is needed, as a long sum has many long
-    questions."""
+    """A vector that was asked, and the answer; formed when needed, as a long sum has many long questions."""
 
     text: str
     d: int
@@ -503,8 +502,7 @@ class Probe:
         return bool(pairs)
 
     def counts(self, asked: Sequence[tuple[Pair, Sequence[Leaf]]]) -> list[int | None]:
-        """The number of units of a group that come back under a mask, for each question; None where no answer shows
-        it."""
+        """How many units of a group come back under a mask, for each question; None where no answer shows it."""
         values = self._masks([(pair, self._variant, self.span.unit, group) for pair, group in asked])
         pairs = zip(values, asked, strict=True)
         return [self._count(value, group, self._variant, 0) for value, (_, group) in pairs]
@@ -515,8 +513,7 @@ class Probe:
         self._met[pair[1]].append(pair[0])
 
     def measure(self, pairs: Sequence[Pair], raised: int) -> list[int]:
-        """The number of leaves that masks on pairs take out of the sum, with units 2^raised times as large; always
-        asked."""
+        """The numbers of leaves that masks on pairs hide, with units 2^raised times as large; always asked."""
         found: list[int | None] = [None] * len(pairs)
         seen: list[list[str]] = [[] for _ in pairs]
         count, unit = len(self.groups), self.span.unit + raised
@@ -591,8 +588,7 @@ class Probe:
         return int(count) if count.denominator == 1 and 0 <= count <= len(group) else None
 
     def _masks(self, masks: Sequence[tuple[Pair, Power, int, Sequence[Leaf]]]) -> list[Fraction | None]:
-        """The sums of masks on pairs of leaves, for signs, an exponent of the units, and their group; new ones are
-        asked together."""
+        """The sums of masks on pairs, by signs, exponent and group of the units; new ones are asked together."""
         keys = [(pair, signs, unit, group[0], len(group)) for pair, signs, unit, group in masks]
         new = {key: mask for key, mask in zip(keys, masks, strict=True) if key not in self._given}
         values = self.values([self._mask(*mask) for mask in new.values()])

@@ -115,8 +115,7 @@ class Tree:
         return next(child for child in self.root.children if child != "c")
 
     def blocks(self) -> tuple[Products, ...]:
-        """The products of each step of the chain, in the order of the steps; their order within a step is not
-        revealed."""
+        """The products of each step of the chain, in order; their order within a step is not revealed."""
         found = []
         for step in self._steps:
             leaves = sorted(leaf_order(leaf) for child in step for leaf in leaves_of(child))

@@ -71,8 +71,7 @@ def _operand_patterns(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.G
 
 
 def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.random.Generator) -> None:
-    """In some rows one term is large, and all others, with full fractions and one sign, lie at one distance below
-    it."""
+    """In some rows one term is large, and all others, of full fractions and one sign, one distance below."""
     products, count = layout.length, len(columns[0])
     a, b, c = (layout.formats[k] for k in (0, products, 2 * products))
     chosen, large = rng.random(count) < 0.2, rng.integers(0, products + 1, count)
@@ -94,8 +93,7 @@ def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.
 
 
 def _cancel(columns: list[Table], layout: Layout, rng: np.random.Generator) -> None:
-    """In some rows the second product is the first one negated, sometimes with another last place, and c another
-    product."""
+    """In some rows the second product is the first negated, perhaps but for a last place, and c another product."""
     products, count = layout.length, len(columns[0])
     chosen = rng.random(count) < 0.3
     a = layout.formats[0]

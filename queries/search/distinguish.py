@@ -71,8 +71,7 @@ class Options:
         return self.pool.clock()
 
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
-        """The answers of the engines asked, in the order of `portfolio.solve`. Raises OutOfTimeError at the
-        deadline."""
+        """The engines' answers, in the order of `portfolio.solve`. Raises OutOfTimeError at the deadline."""
         return self.engines(seconds, name, solver).answers(query)
 
     def engines(

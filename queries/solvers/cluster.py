@@ -131,8 +131,7 @@ class Cluster(Pool):
 
     @contextmanager
     def _own_time(self) -> Iterator[list[float]]:
-        """A block that appends seconds to a list: the thread's clock then advances by the largest of them, whatever the
-        time spent."""
+        """A block that appends seconds to a list: the thread's clock then advances by their maximum alone."""
         began, spent = time.monotonic(), list[float]()
         try:
             yield spent
@@ -165,8 +164,7 @@ class Cluster(Pool):
         return threads
 
     def _with_a_core(self, threads: Mapping[str, int]) -> int:
-        """The number of the workers' threads that have a core of their own: solvers that share a core are no
-        quicker."""
+        """The number of workers' threads with a core of their own: solvers that share one are no quicker."""
         from distributed.comm import get_address_host
 
         count: Counter[str] = Counter()
@@ -212,8 +210,7 @@ class _Task:
         self.future.add_done_callback(lambda future: self.finished.set())
 
     def result(self) -> tuple[float, Any]:
-        """The seconds that the work took, and its result. Raises WorkerError, _GoneError, and the errors of the
-        work."""
+        """The work's seconds and result. Raises WorkerError, _GoneError, and the errors of the work."""
         self.cluster.tasks.discard(self)
         while not self.cluster.lost.is_set():
             if self.future.status == "error":

@@ -84,8 +84,7 @@ def answer_key(text: str, engine: str, engine_version: str) -> str:
 
 
 def result_key(kind: str, /, **facts: Any) -> str:
-    """The key of a whole result: the question (anything that JSON can say), and everything on which its result
-    depends."""
+    """The key of a whole result: the question (anything that JSON can say), and all on which it depends."""
     engines = {engine: _installed(engine) for engine in ENGINE_NAMES}
     return _sha(_json([SCHEMA, _program(), engines, kind, facts]))
 
@@ -166,8 +165,7 @@ class _SenselessError(ValueError):
 
 
 def _entry(key: str, row: tuple[Any, ...] | None) -> _Entry | None:
-    """The entry of a row found by _SELECT; None for no row, and for a row whose checksum is wrong. Raises
-    _SenselessError."""
+    """The entry of a row of _SELECT; None for no row, and for a wrong checksum. Raises _SenselessError."""
     if row is None:
         return None
     *columns, checksum = row

@@ -142,8 +142,7 @@ class Format:
 
     @cached_property
     def infinity_field(self) -> int:
-        """The fields of infinity; in a format without one, those of an overflow's result: NaN, or the largest
-        number."""
+        """The fields of infinity; in a format without one, those that replace it: NaN, or the largest number."""
         return self.largest_field + (self.has_infinity or self.specials == "all_ones")
 
     @cached_property

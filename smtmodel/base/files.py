@@ -185,8 +185,7 @@ def size_of(path: Path) -> int | None:
 
 def open_claimed(path: Path) -> IO[bytes]:
     """An unbuffered stream to append to a regular file, made if there is none. Until it is closed the file is claimed:
-    for another process this function and `whole_file` raise InputError. Raises InputError where it cannot be opened,
-    too."""
+    for another process this function and `whole_file` raise InputError. So does one that cannot be opened."""
     while True:
         try:
             stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)

@@ -132,8 +132,7 @@ def begun() -> float:
 
 @contextmanager
 def undone_if_ended(undo: Callable[[], object]) -> Iterator[None]:
-    """A block: if another thread ends the process within it, `undo` is called first, to remove what the block has
-    made."""
+    """A block: if another thread ends the process within it, `undo` is called first, to remove its traces."""
     _undo.append(undo)
     try:
         yield

@@ -514,8 +514,7 @@ class CodeWords(Carrier):
 
 
 class CodeCarrier(WideCarrier):
-    """Vectors of any width. `words` holds the statements; `flushing`: whether the processor's additions can flush tiny
-    results."""
+    """Vectors of any width. `words` holds the statements; `flushing`: whether additions can flush tiny results."""
 
     def __init__(self, flushing: bool = FLUSHES) -> None:
         self.words: CodeWords = CodeWords(flushing=flushing)

@@ -158,8 +158,7 @@ _SPACE = _Space()
 
 class Machine:
     """Calls in the interpreter's code. `inputs` and `outputs`: their types; `calls`: name with the types of the
-    operands, places of the operands, place of the result; places are numbered inputs first, then constants, then
-    results."""
+    operands, places of the operands, place of the result; places: inputs, then constants, then results."""
 
     def __init__(
         self,
@@ -187,8 +186,7 @@ class Machine:
         self._run = _function()
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs for arrays of one length. Raises ValueError or TypeError for arrays of several lengths or other
-        types."""
+        """The outputs for arrays of one length. Raises ValueError or TypeError for other lengths or types."""
         lanes = len(inputs[0])
         for number, rows in self._inputs:
             into = _SPACE.rows_of(number, len(rows) * lanes)

@@ -161,8 +161,7 @@ class TermCarrier(Carrier):
 
     @contextmanager
     def until(self, deadline: float | None) -> Iterator[None]:
-        """A block in which no new term is made after the deadline (of time.monotonic; None: there is none): one raises
-        OutOfTimeError."""
+        """A block in which a new term after the deadline (of time.monotonic; None: none) raises OutOfTimeError."""
         before, self.manager.deadline = self.manager.deadline, deadline
         try:
             yield

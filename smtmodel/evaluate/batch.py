@@ -86,8 +86,7 @@ def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
 
 class Shared:
     """Several models on flat rows of one layout, shape (vectors, columns): each model, and what several compute alike,
-    is computed once. A model of more products than the layout takes zeros for the others and for their scale
-    factors."""
+    is computed once. A model of more products than the layout takes zeros for the others, with their scale factors."""
 
     def __init__(self, table: Patterns, layout: Layout) -> None:
         self.table = table

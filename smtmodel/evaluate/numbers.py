@@ -1,5 +1,4 @@
-"""Arrays of floating-point numbers as bit patterns, and back: of NumPy's types, or of ml_dtypes' where NumPy has
-none."""
+"""Arrays of floating-point numbers as bit patterns, and back: of NumPy's types, else of ml_dtypes'."""
 
 from __future__ import annotations
 
@@ -132,8 +131,7 @@ def _check_exact(matrix: Matrix, exact: NDArray[np.bool_], fmt: Format) -> None:
 
 
 def _power_patterns(matrix: Matrix, fmt: Format) -> Matrix:
-    """Patterns of scale factors that are powers of two. Raises ParameterError for other numbers, which are not
-    rounded."""
+    """Patterns of scale factors that are powers of two. Raises ParameterError for others: none is rounded."""
     with np.errstate(invalid="ignore"):
         scales = matrix.astype(type_of(fmt))
         if not np.all((scales.astype(np.float64) == matrix.astype(np.float64)) | np.isnan(matrix)):

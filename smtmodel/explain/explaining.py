@@ -92,8 +92,7 @@ def term_line(item: Item, signals: tuple[Name, ...], kept: SignalFact | None = N
 
 
 def round_line(total: BitLine, fmt: Format, mode: str, pattern: int, signals: tuple[Name, ...]) -> Rounded:
-    """A sum with the bits that a format keeps of it; how the others were rounded is derived from the result's
-    pattern."""
+    """A sum with the bits that a format keeps of it; the result's pattern tells how it was rounded."""
     magnitude, unit = int(total.bits or "0", 2), total.last
     lowest = max(total.first, fmt.emin) - fmt.fraction if magnitude else unit
     below = max(0, lowest - unit)
@@ -222,8 +221,7 @@ class _Explainer:
                 self.step.last = visit
 
     def _called(self, visit: Visit, node: Round) -> str:
-        """The name of a rounded number that is pictured by itself: its step's, or the name of its operand with the
-        format."""
+        """The name of a rounded number pictured by itself: its step's, or its operand's name with the format."""
         if node in self.named:
             return visit.prefix.rstrip(".").rpartition(".")[2]
         before = self.names.get(id(self.last[node.term].value)) if isinstance(node.term, Round) else None

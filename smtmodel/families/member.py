@@ -100,8 +100,7 @@ class FamilyFunction:
             raise ParameterError(name, self.refusal(name))
 
     def refusal(self, name: str) -> str:
-        """The message for a parameter that it does not take: the families that do, or if none does its own
-        parameters."""
+        """The message for a parameter that it does not take: the families that do, else its own parameters."""
         if name in FORMER:
             now = ", ".join(f"{FAMILY}={family} ({value})" for value, family in FORMER[name].items())
             return f"its values are families now: {now}"

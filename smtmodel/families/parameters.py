@@ -42,8 +42,7 @@ def assignments(parts: Iterable[str]) -> dict[str, str]:
 @dataclass(frozen=True)
 class Parameter:
     """The meaning and the values of a parameter: names, whole numbers of a range, true or false, none, a bit pattern in
-    hexadecimal, or a list of lists of product numbers. `formats`: the word before a format's name, where a format may
-    be the value."""
+    hexadecimal, or a list of lists of product numbers. `formats`: the word before the name of a format as a value."""
 
     meaning: str
     names: tuple[str, ...] = ()

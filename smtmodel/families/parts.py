@@ -67,8 +67,7 @@ class Steps(ParameterGroup):
 
     @cached_property
     def offsets(self) -> tuple[int, ...] | None:
-        """The offset of each step's products from those of the first; None where a step's places are no shift of
-        these."""
+        """Each step's offset from the places of the first step; None where its places are no shift of these."""
         return shifts_of_blocks(self.blocks)
 
 

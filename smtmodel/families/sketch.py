@@ -113,8 +113,7 @@ class Sketch:
         return found
 
     def chained(self, start: Node, form: Callable[[StepProducts, Node], Node]) -> Node:
-        """The steps one after another, each starting from the result before; a loop where every step is a shift of the
-        first."""
+        """The steps in order, each starting from the result before; a loop where each is a shift of the first."""
         blocks, offsets = self.steps.blocks, self.steps.offsets
         if len(blocks) == 1:
             return form(StepProducts(blocks[0]), start)
@@ -128,8 +127,7 @@ class Sketch:
 
     @property
     def _unrolled(self) -> bool:
-        """Whether the steps are written out instead of looped: the place of a scale factor is not a multiple of a
-        product's place."""
+        """Whether steps are written out: a scale factor's place is not a multiple of a product's place."""
         return len(self.steps.blocks) > 1 and (self.steps.offsets is None or self.scales.format is not None)
 
     def expression(self, result: Node) -> Expression:

@@ -18,8 +18,7 @@ Blocks = Sequence[Sequence[int]]
 
 
 def shifts_of_blocks(blocks: Blocks) -> tuple[int, ...] | None:
-    """The offset of each step's places from those of the first step; None where a step's places are no shift of
-    these."""
+    """Each step's offset from the places of the first step; None where its places are no shift of these."""
     first = blocks[0]
     offsets = tuple(block[0] - first[0] for block in blocks)
     alike = all(tuple(k + offset for k in first) == tuple(block) for offset, block in zip(offsets, blocks, strict=True))

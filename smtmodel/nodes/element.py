@@ -73,8 +73,8 @@ class Element(Terminal):
         return self.operand, self.subnormals, self.positive_zeros
 
     def whole(self, context: Context) -> Unpacked | None:
-        """All elements of the operand, decoded at once, of which `unpacked_row` gives one; None where the carrier cannot, or
-        where this element is missing."""
+        """All elements of the operand, decoded at once, of which `unpacked_row` gives one; None where the carrier
+        cannot, or where this element is missing."""
         patterns = context.patterns[self.operand]
         if self._at(context) >= len(patterns):
             return None

@@ -26,8 +26,7 @@ MOST_CARRIES = 6  # enough for 64 terms
 
 
 def aligned_head(head: Fraction, bits: int, mode: Mode) -> Fraction:
-    """The largest magnitude, in units of 2^m, of a term of at most head * 2^m of which `bits` bits below 2^m are
-    kept."""
+    """The largest magnitude, in units of 2^m, of a term up to head * 2^m with `bits` bits kept below 2^m."""
     units = head * power(bits)
     return (math.floor(units) if mode == "toward_zero" else math.ceil(units)) * power(-bits)
 

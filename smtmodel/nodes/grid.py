@@ -53,8 +53,7 @@ class GridSum(Sum):
         return self.by_term(self.fraction_bits)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """In units of the grid, a term is at most head * 2^e plus one for rounding, and one more where its bits are
-        flipped."""
+        """In units of the grid, a term is at most head * 2^e plus one for rounding, and one where bits are flipped."""
         terms = [(known, bits) for known, bits in zip(operands, self.bits_of_terms, strict=True) if not known.zero]
         if not terms:
             return replace(ZERO, never_minus=all(known.never_minus for known in operands))

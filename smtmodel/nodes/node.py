@@ -69,8 +69,8 @@ class Number(Value):
         self._item, self._native = item, native
 
     def packed(self, fmt: Format) -> Bits | None:
-        """The number's pattern in a format, any NaN for a NaN; None where the format may not hold it. Only where the
-        carrier `fuses`."""
+        """Its pattern in a format, any NaN for a NaN; None where the format may not hold it. Only where the carrier
+        `fuses`."""
         if self._native is not None and (same := _widened_pattern(*self._native, fmt)) is not None:
             return same
         term = self.term

@@ -19,8 +19,7 @@ class Operand:
 
     @property
     def is_factor(self) -> bool:
-        """Whether it is a scale factor of several products: its format has no sign, and zeros and subnormals are
-        kept."""
+        """Whether it is a scale factor of several products: its format has no sign, and it keeps subnormals."""
         return self.per == "block"
 
     @property

@@ -87,8 +87,7 @@ class Product(Node):
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """Unnormalised, its exponent is the sum of the factors'. Normalised, 2^e <= |v| < 2 * 2^e; where |v| < 4 *
-        2^(sum of the exponents), as for two numbers or segments of numbers, v has at most one digit more below its
-        exponent."""
+        2^(sum of the exponents), as for two numbers or segments of numbers, v has at most one more digit below it."""
         left, right = operands
         plus = all(known.zero and known.never_minus for known in operands)
         found = replace(left.times(right), never_minus=plus)

@@ -82,8 +82,7 @@ class Rounding:
         A multiple of 2^g stays one, unless the largest number, or the pattern for NaNs, which may be any number, takes
         its place. A number below the largest ones with no more bits than the format keeps gets no more of them. Unless
         rounding is down, an exact zero sum is -0 only if all its terms are negative or -0, hence never if one of them
-        is never -0. A nonzero y is rounded to -0, or to a subnormal number, only if it may lie near zero
-        (`_is_far`)."""
+        is never -0. A nonzero y is rounded to -0, or to a subnormal number, only near zero (`_is_far`)."""
         fmt, plain = self.format, self.nan_or_zero or fits
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
         same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # an infinity is not written as a number

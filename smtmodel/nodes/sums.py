@@ -47,8 +47,7 @@ class Sum(Node):
 
     @property
     def bits_of_terms(self) -> tuple[int, ...]:
-        """The number of bits kept of each term below the largest exponent, in the order of the terms; () where all
-        are."""
+        """The number of bits kept of each term below the largest exponent, in their order; () where all are."""
         return ()
 
     @property

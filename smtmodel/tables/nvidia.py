@@ -29,8 +29,7 @@ FMA = Source("Xie et al. 2026, Table 3, Algorithm 4")
 
 @dataclass(frozen=True)
 class UnitRow:
-    """The path of some input formats: its instructions have every K of `lengths` and every result format of
-    `outputs`."""
+    """The path of some input formats: instructions of every K of `lengths` and every result format of `outputs`."""
 
     arch: str
     unit: str

@@ -198,8 +198,7 @@ class Unit:
         memo: Memo | None = None,
     ) -> tuple[Bits, Trace]:
         """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero. `rest`: the
-        further operands, in the order of OPERANDS. `memo`: for several units on the same inputs, the values they
-        share."""
+        further operands, in the order of OPERANDS. `memo`: values shared by units on the same inputs."""
         patterns = dict(zip(NAMED, (a, b, (c,), *rest), strict=False))
         shared = None if memo is None else memo.setdefault(tuple(self.formats.items()), {})
         signals = Trace() if trace is None else trace
