@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from mmaprobe.documents.identify import Outline
 from mmaprobe.queries.building.build import Builder
 from mmaprobe.queries.building.outcome import Built
 from mmaprobe.queries.building.weights import Weights, weights_of_device
@@ -21,6 +22,7 @@ from mmaprobe.runner.device_order import revealed
 from mmaprobe.runner.protocol import Device, DeviceError
 from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError
 from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.operands import check_plain
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
@@ -37,10 +39,10 @@ def built(
     tell: Callable[[str], None],
     progress: Callable[[str], None],
 ) -> tuple[Built, Orders]:
-    """The unit of a device and its possible orders: the order is asked first; at the end some questions are asked
-    again. `deadline`: in seconds of time.monotonic; `tell` gets the order, `progress` texts now and then. Raises the
-    errors of `_orders`, Builder.run and `stand_by`."""
-
+    """The summation order, then the unit; at the end some questions are asked again. `deadline`: of time.monotonic;
+    `tell` gets the order, `progress` texts now and then. Raises the
+    errors of `check_plain`, `_orders`, Builder.run and `stand_by`."""
+    check_plain(asked)
     try:
         order, weights = _orders(device, asked, deadline, progress)
     except UnrevealedError as error:
@@ -108,6 +110,10 @@ class Orders:
             return []
         lines = Outliner(self.roots[0]).outline().lines()
         return [*lines, shared_text(self.width)] if self.width > 1 else lines
+
+    def document(self) -> Outline:
+        """What a document says of them."""
+        return Outline(questions=self.questions, outline=self.lines())
 
     def say(self, asked: Signature, tell: Callable[[str], None]) -> None:
         """Tell the tree, if a single one is possible."""

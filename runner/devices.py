@@ -27,7 +27,7 @@ __all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailab
            "open_device", "open_servable"]  # fmt: skip
 
 FORMS = (
-    "model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, cpu:INSTRUCTION "
+    "model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, rtl:FILE.sv,top=NAME, cpu:INSTRUCTION "
     "or cuda:[UNIT/]INSTRUCTION[?row=R,...]"
 )
 
@@ -48,6 +48,7 @@ def open_device(
         "command": lambda: CommandDevice(rest, timeout),
         "python": lambda: _open_python(rest, timeout, until),
         "recorded": lambda: RecordedDevice(rest, asked),
+        "rtl": lambda: _open_rtl(rest),
         "cpu": lambda: _open_cpu(rest, timeout),
         "cuda": lambda: _open_cuda(rest, timeout),
     }
@@ -90,6 +91,12 @@ def _open_python(rest: str, timeout: float, until: float | None) -> Device:
     return open_callable(rest, timeout, until)
 
 
+def _open_rtl(text: str) -> Device:
+    from mmaprobe.runner.rtl import RtlDevice
+
+    return RtlDevice(text)
+
+
 def _open_cpu(name: str, timeout: float) -> BatchDevice:
     from mmaprobe.runner.cpu import CpuDevice
 
@@ -97,6 +104,6 @@ def _open_cpu(name: str, timeout: float) -> BatchDevice:
 
 
 def _open_cuda(text: str, timeout: float) -> BatchDevice:
-    from mmaprobe.runner.cuda import open_cuda
+    from mmaprobe.runner.gpu.cuda import open_cuda
 
     return open_cuda(text, timeout)

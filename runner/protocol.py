@@ -12,7 +12,7 @@ from typing import Any, Self
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.nodes.operand import FACTORS, NAMED
 
 DEFAULT_TIMEOUT = 60.0  # seconds for one answer
 LEAST = 0.01  # the least number of seconds that a program is given
@@ -169,7 +169,7 @@ def check_fit(model: Model, vector: Vector) -> None:
             raise InputError(f"{name} takes other formats than {own}{which}", line=line)
         if asked.d.width != model.d.width:
             raise InputError(f"{name} gives results of {model.d.width} bits, {own} of {asked.d.width}", line=line)
-    count, scales = len(vector.operands.a), len(vector.operands.scale_a)
+    count, scales = len(vector.operands.a), max(len(vector.operands.sides[row.name]) for row in FACTORS)
     if count > model.length:
         raise InputError(f"{name} takes {model.length} products, not {count}", line=line)
     if scales > model.scales:

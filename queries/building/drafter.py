@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 
-from mmaprobe.queries.building.draft import FACTORS, OTHERS, PRODUCTS, TERMS, Draft, Groups, Hole, Step, changed, made
+from mmaprobe.queries.building.draft import (
+    FACTORS,
+    OTHERS,
+    PRODUCTS,
+    TERMS,
+    Draft,
+    Groups,
+    Hole,
+    Step,
+    changed,
+    made,
+)
 from mmaprobe.queries.building.parts import Pair, part_of
 from mmaprobe.queries.building.roles import RoledTree, adders_of
 from mmaprobe.queries.building.weights import ADDED, negated_number, power_of_two, shift_of, times_power_of_two

@@ -30,7 +30,7 @@ Wrong = NDArray[np.bool_]  # for each unit and answer: whether the unit gives an
 
 def of_result(unit: Unit, result: Node) -> Unit:
     """A unit of the same signature with another expression for its result."""
-    return Unit(unit.a, unit.b, unit.c, unit.length, result, unit.scale, unit.scale_block)
+    return Unit(unit.a, unit.b, unit.c, unit.length, result, unit.scale, unit.scale_block, more=unit.more)
 
 
 def in_mode(unit: Unit, mode: Mode) -> Unit:

@@ -7,7 +7,7 @@ an input of one instruction on which the devices differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import lcm
 
@@ -33,8 +33,9 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.evaluate.operands import Operands, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, product_shape
+from mmaprobe.smtmodel.nodes.operand import FACTORS, FURTHER, NAMED
 
 ELEMENTS = 16  # differing elements that are computed again
 STRIP = 1 << 18  # elements compared at a time
@@ -44,14 +45,13 @@ _CARRIER = ArrayCarrier()
 
 @dataclass(frozen=True)
 class Matrices:
-    """Bit patterns: A (rows x K), B (K x columns), C (none: zeros), the two results, and scale factors."""
+    """Bit patterns: A (rows x K), B (K x columns), C (none: zeros), the two results, and by name the scale factors."""
 
     a: Matrix
     b: Matrix
     c: Matrix | None
     d: tuple[Matrix, Matrix]
-    scale_a: Matrix | None = None
-    scale_b: Matrix | None = None
+    scales: Mapping[str, Matrix] = field(default_factory=dict)
 
     def check(self, model: Model) -> None:
         """Raises ParameterError for shapes that do not fit."""
@@ -59,13 +59,12 @@ class Matrices:
         for name, side in (("C", self.c), ("D1", self.d[0]), ("D2", self.d[1])):
             if side is not None and side.shape != shape:
                 raise ParameterError(name, f"shape {side.shape} is not that of the product, {shape}")
-        if (model.scale is None) != (self.scale_a is None) or (self.scale_a is None) != (self.scale_b is None):
+        check_plain(model)
+        if self.scales.keys() != {row.name for row in FACTORS if row.name in model.formats}:
             raise ParameterError("scale factors", f"{model.reference} takes {'none' if not model.scale else 'both'}")
-        if self.scale_a is not None and self.scale_b is not None:
-            block = model.scale_block
-            steps = -(-self.a.shape[1] // block)
-            if self.scale_a.shape != (shape[0], steps) or self.scale_b.shape != (steps, shape[1]):
-                raise ParameterError("scale factors", f"one for each {block} products is needed")
+        steps = -(-self.a.shape[1] // model.scale_block)
+        if any(side.shape != NAMED[name].shape(*shape, steps) for name, side in self.scales.items()):
+            raise ParameterError("scale factors", f"one for each {model.scale_block} products is needed")
 
     def dot(self, element: Element, model: Model) -> Operands[int]:
         """The dot product of one element, with scale factors, filled up with zeros to a whole scale block."""
@@ -73,10 +72,9 @@ class Matrices:
         missing = -self.a.shape[1] % model.scale_block if model.scale else 0
         a, b = ([*map(int, side), *[0] * missing] for side in (self.a[i], self.b[:, j]))
         c = 0 if self.c is None else int(self.c[i, j])
-        scales: list[tuple[int, ...]] = [(), ()]
-        if self.scale_a is not None and self.scale_b is not None:
-            scales = [tuple(map(int, side)) for side in (self.scale_a[i], self.scale_b[:, j])]
-        return Operands(tuple(a), tuple(b), c, tuple(scales))
+        scales = {name: side[i] if NAMED[name].of == "row" else side[:, j] for name, side in self.scales.items()}
+        rest = (tuple(map(int, scales.get(row.name, ()))) for row in FURTHER)
+        return Operands(tuple(a), tuple(b), c, tuple(rest))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_rows
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import check_addend
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+from mmaprobe.smtmodel.nodes.operand import FACTORS
 
 BATCH = 20_000  # vectors read before they are evaluated together
 
@@ -68,7 +69,8 @@ def _check_fit(model: Model, vectors: list[Vector], file: str | None) -> None:
         own = vector.model
         if own.formats != model.formats:
             raise InputError(f"{model.reference} takes other formats than {own.reference}", file, vector.line)
-        if len(vector.operands.a) > model.length or len(vector.operands.scale_a) != model.scales:
+        factors = {len(vector.operands.sides[row.name]) for row in FACTORS}
+        if len(vector.operands.a) > model.length or factors != {model.scales}:
             raise InputError(f"{model.reference} takes {model.length} products", file, vector.line)
         try:
             check_addend(model, vector.operands.c != 0)

@@ -10,7 +10,7 @@ from functools import partial
 from mmaprobe.documents.identify import Order
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.queries.order.beside import Power
-from mmaprobe.queries.order.probe import Probe, power_pattern
+from mmaprobe.queries.order.probe import Probe, idle, power_pattern
 from mmaprobe.queries.order.tree import Leaf, Node, compact, nodes_of, not_in_the_sum
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -156,6 +156,5 @@ def _zeros(probe: Probe, text: str, number: int) -> Vector:
     signs = {leaf: sign for leaf, (sign, _) in probe.weights.items()}
     c = model.c.sign_bit if "c" in probe.leaves and signs.get("c", 1) > 0 else 0
     a = tuple(model.a.sign_bit if signs.get(k, 1) > 0 else 0 for k in range(model.length))
-    scales = (power_pattern(model.scale, 1, 0),) * model.scales if model.scale is not None else ()
-    operands = Operands(a, (0,) * model.length, c, (scales, scales))
+    operands = Operands(a, (0,) * model.length, c, tuple(map(tuple, idle(model).values())))
     return Vector(model, operands, id=number, extra={"question": text})

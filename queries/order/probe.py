@@ -18,6 +18,7 @@ from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.nodes.operand import FACTORS, FURTHER
 
 AskOne = Callable[[Vector], int]
 AskAll = Callable[[Sequence[Vector]], Sequence[int]]
@@ -91,6 +92,15 @@ def power_pattern(fmt: Format, sign: int, exponent: int) -> int:
     return field << fmt.padding | (fmt.sign_bit if sign < 0 else 0)
 
 
+def idle(model: Model) -> dict[str, list[int]]:
+    """By name what a model takes beside a, b and c, where it changes nothing: scale factors 1, zeros else."""
+    found = {}
+    for row, count in zip(FURTHER, model.counts[-len(FURTHER) :], strict=True):
+        one = power_pattern(model.formats[row.name], 1, 0) if count and row.is_factor else 0
+        found[row.name] = [one] * count
+    return found
+
+
 def shares(total: int, ranges: list[tuple[int, int]]) -> list[int]:
     """Exponents of factors, as equal as their ranges allow, with a given total."""
     found = []
@@ -156,7 +166,7 @@ class Probe:
 
     @property
     def _factors(self) -> list[Format]:
-        scaled = [self.model.scale] * 2 if self.model.scale is not None and self.width > 1 else []
+        scaled = [fmt for row in FACTORS if (fmt := self.model.formats.get(row.name)) is not None and self.width > 1]
         return [self.model.a, self.model.b, *scaled]
 
     @property
@@ -241,7 +251,7 @@ class Probe:
         row = self._row(terms, normal, weights).copied()
         for leaf, power in terms.own:
             self._put(row, leaf, power, normal, weights)
-        operands = Operands(tuple(row.a), tuple(row.b), row.c, (tuple(row.scale_a), tuple(row.scale_b)))
+        operands = Operands(tuple(row.a), tuple(row.b), row.c, tuple(map(tuple, row.rest.values())))
         return Vector(self.model, operands, id=number, extra={"question": text})
 
     def _row(self, terms: Terms, normal: bool, weights: Mapping[Leaf, Power]) -> _Filled:
@@ -249,8 +259,7 @@ class Probe:
         key = (id(terms.group), normal, bool(weights), terms.unit)
         if key not in self._filled:
             model = self.model
-            one = [power_pattern(model.scale, 1, 0)] * model.scales if model.scale else []
-            row = _Filled([0] * model.length, [0] * model.length, 0, one, list(one))
+            row = _Filled([0] * model.length, [0] * model.length, 0, idle(model))
             for leaf in terms.group:
                 self._put(row, leaf, terms.unit, normal, weights)
             if not terms.group:
@@ -270,9 +279,8 @@ class Probe:
             row.c = power_pattern(self.model.c, *power)
             return
         row.a[leaf], row.b[leaf], *scales = self._factors_of(power, normal)
-        if scales:
-            block = leaf // self.model.scale_block
-            row.scale_a[block], row.scale_b[block] = scales
+        for factor, pattern in zip(FACTORS, scales, strict=False):
+            row.rest[factor.name][leaf // self.model.scale_block] = pattern
 
     def _check_reach(self, leaf: Leaf, exponent: int, normal: bool) -> None:
         """Raises UnrevealedError for a power of two that needs factors out of range: a device that multiplies a term by
@@ -623,16 +631,16 @@ class Probe:
 
 @dataclass
 class _Filled:
-    """The patterns of a vector while it is being filled."""
+    """The patterns of a vector while it is being filled; `rest`: by name those of what there is beside a, b and c."""
 
     a: list[int]
     b: list[int]
     c: int
-    scale_a: list[int]
-    scale_b: list[int]
+    rest: dict[str, list[int]]
 
     def copied(self) -> _Filled:
-        return _Filled(self.a.copy(), self.b.copy(), self.c, self.scale_a.copy(), self.scale_b.copy())
+        rest = {name: side.copy() for name, side in self.rest.items()}
+        return _Filled(self.a.copy(), self.b.copy(), self.c, rest)
 
 
 def sorted_leaves(leaves: list[Leaf]) -> list[Leaf]:

@@ -7,12 +7,18 @@ from collections.abc import Sequence
 
 #: the most characters of a message, of one of its words, and of the end that is kept of either
 LONGEST_TEXT, LONGEST_WORD, TAIL = 4000, 400, 80
+LISTED = 8  # names that a sentence lists
 
 
 def counted(count: int, name: str) -> str:
     """1 vector, 2 vectors, 3 mismatches."""
     plural = "" if count == 1 else "es" if name.endswith(("s", "ch")) else "s"
     return f"{count} {name}{plural}"
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first of some names."""
+    return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
 
 
 def ranges_text(numbers: Sequence[int]) -> str:

@@ -37,7 +37,7 @@ def check_addend(how: Reader, given: bool, name: str = "c", instead: str = "leav
 def check_plain(model: Model) -> None:
     """Raises ParameterError for a model with operands besides a, b, c and scale factors, where no more can be given."""
     if more := [row.name for row in FURTHER if row.key != "scale" and row.name in model.formats]:
-        raise ParameterError(more[0], f"{model.reference} needs it, and it cannot be given here")
+        raise ParameterError(more[0], f"{model.reference or 'the unit'} needs it, and it cannot be given here")
 
 
 @dataclass(frozen=True)

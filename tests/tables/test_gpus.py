@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from mmaprobe.cli.commands.listing import KINDS
 from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.library import library
-from mmaprobe.runner.kernels import CAPABILITIES
+from mmaprobe.runner.gpu.kernels import CAPABILITIES
 from mmaprobe.smtmodel.base.errors import NotModelledError
 from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of, gpu_named, gpus_of
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
