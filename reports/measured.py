@@ -30,7 +30,7 @@ from mmaprobe.smtmodel.inputs.vectors import Vector, vector_of
 from mmaprobe.smtmodel.nodes.operand import OPERANDS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
-MOST_QUESTIONS = 4  # drawn, and classes shown for each
+MOST_QUESTIONS = 4  # that are drawn; the most classes shown for each
 
 
 def run_sections(document: Run, pictures: Pictures) -> list[Section]:
@@ -85,7 +85,7 @@ def _hypotheses(vector: Vector) -> list[tuple[str, Model, str | None]]:
 
 
 def vectors_of(vectors: Sequence[Vector], pictures: Pictures, name: str) -> list[Section]:
-    """A file of vectors: their models against `d`."""
+    """The vectors of a file, with the results of their models compared with `d`."""
     known = [vector for vector in vectors if vector.d is not None]
     section = Section(
         "vectors", f"The vectors of {name}", f"{counted(len(vectors), 'vector')}, {len(known)} with a result", "open"

@@ -89,7 +89,7 @@ def sections(path: str, pictures: Pictures) -> list[Section]:
 
 
 def _read(make: Callable[[dict[str, Any]], T], document: dict[str, Any], path: str, line: int) -> T:
-    """What `make` makes of a document. Its errors are raised as InputError with file and line."""
+    """The sections that `make` forms of a document. Raises its errors as InputError with file and line."""
     try:
         return make(document)
     except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, MmaprobeError) as error:
@@ -111,7 +111,7 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     if document.get("schema", 1) != 1:
         raise ValueError(f"schema: {quoted_value(document['schema'])} is not known; this version reads schema 1")
     chosen = next(((kind, build) for keys, kind, build in BUILDERS if keys <= document.keys()), None)
-    if chosen is None or "revealed" in document:  # what `order` says has a number of questions
+    if chosen is None or "revealed" in document:  # `order` writes `questions` too, as a number
         raise ValueError(f"no results of {COMMANDS} (with --json)")
     whole = read(chosen[0], document)
     made = chosen[1](whole, pictures)

@@ -39,9 +39,9 @@ def built(
     tell: Callable[[str], None],
     progress: Callable[[str], None],
 ) -> tuple[Built, Orders]:
-    """The summation order, then the unit; at the end some questions are asked again. `deadline`: of time.monotonic;
-    `tell` gets the order, `progress` texts now and then. Raises the
-    errors of `check_plain`, `_orders`, Builder.run and `stand_by`."""
+    """The unit of a device and its possible orders, which are asked first; at the end some questions are asked again.
+    `deadline`: of time.monotonic; `tell` gets the order, `progress` texts now and then. Raises the errors of
+    `check_plain`, `_orders`, Builder.run and `stand_by`."""
     check_plain(asked)
     try:
         order, weights = _orders(device, asked, deadline, progress)
@@ -112,7 +112,7 @@ class Orders:
         return [*lines, shared_text(self.width)] if self.width > 1 else lines
 
     def document(self) -> Outline:
-        """What a document says of them."""
+        """The orders as part of a document."""
         return Outline(questions=self.questions, outline=self.lines())
 
     def say(self, asked: Signature, tell: Callable[[str], None]) -> None:

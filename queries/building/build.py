@@ -107,7 +107,7 @@ class Builder:
         self.validation = Validation(self.search, self.known, self.options, self.result)
 
     def _fused(self) -> frozenset[int]:
-        """The products that are fused into the addition, others are rounded before it; asked once a tree."""
+        """The products fused into the addition, where others are rounded before it; asked once for a tree."""
         parts = self.search.sketch.parts
         root = parts[0].root
         if len(parts) > 1 or self.asked.length > LONG:

@@ -66,8 +66,7 @@ def fused(
 
 @cache
 def round_to(fmt: Format, mode: Mode = "nearest_even", bits: int | None = None, first: Mode | None = None) -> Round:
-    """`bits`: a first rounding to so many significant bits, with unbounded exponent, in the mode `first` (None:
-    `mode`)."""
+    """A rounding to `fmt`, perhaps after one to `bits` bits with unbounded exponent, in the mode `first` or `mode`."""
     return of_rounding(Rounding(fmt, mode), bits, first)
 
 

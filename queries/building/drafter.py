@@ -391,7 +391,7 @@ class _Making:
         sum_of, fmt = does.sum, does.rounding(d)
         if does.first is not None and not any(products("")):
             assert does.aligned is not None
-            sum_of = replace(does.aligned, items=(TERMS,))  # what others would join is not there
+            sum_of = replace(does.aligned, items=(TERMS,))  # no terms join the products
         if not does.negated:
             [found] = self.filled(sum_of, products, others, fmt)
             return found if does.how is None else made(found, does.how)

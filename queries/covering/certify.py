@@ -1,4 +1,4 @@
-"""Certificates of what no input of a unit reaches, and of the changes of it that no input shows."""
+"""Certificates that no input of a unit meets some cases, or shows some changes of the unit."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of what was proved. `options.timeout` holds for each change that is proved again to be
-    shown by no input. Raises CertificateError if nothing was proved."""
+    """Write the certificate of what was proved. `options.timeout` is for the proof of each change. Raises
+    CertificateError if nothing was proved."""
     if not found.unreachable and not found.same:
         raise CertificateError("everything is reached: nothing was proved that a certificate could hold")
     proofs = dict(_proofs(found, options))

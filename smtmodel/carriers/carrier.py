@@ -44,7 +44,7 @@ class Carrier(ABC):
         """`shift` by a static amount, 0 < amount < width."""
 
     def shift_right_jam(self, value: Node, amount: Node, width: int) -> Node | None:
-        """The shift right that sets the lowest bit where a set bit is lost; None: the algebra forms it of two."""
+        """The shift right that sets the lowest bit where a set bit is lost; None: the algebra uses two shifts."""
         return None
 
     def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:

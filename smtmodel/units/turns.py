@@ -4,7 +4,7 @@ first one.
 The order is a sum of products, by their numbers, and of sums in brackets, from c on the left. A product that is added
 to a sum is fused with the addition; one that begins a sum in brackets is rounded; a sum in brackets is added, and the
 result rounded: c+6+(7+5) means d = r(r(c + a6*b6) + r(r(a7*b7) + a5*b5)), where r rounds to nearest even (IEEE
-754-2019,
+754-2019, 5.4.1).
 """
 
 from __future__ import annotations
