@@ -25,7 +25,7 @@ from mmaprobe.queries.claims.contradiction import within_bound
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.statements import problems_of
-from mmaprobe.queries.search.admitted import admitted_rows, numbers_of_patterns
+from mmaprobe.queries.search.admitted_rows import admitted_rows, numbers_of_patterns
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.queries.search.witness import replay

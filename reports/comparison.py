@@ -10,8 +10,8 @@ from mmaprobe.documents import devices as documents
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.queries.compare.devices import Comparison, Contradiction, Pair
+from mmaprobe.queries.compare.explanations import Explanation, changes, common_changes, explanations, explanations_apart
 from mmaprobe.queries.compare.neighbours import Neighbour
-from mmaprobe.queries.compare.why import Explanation, changes, common_changes, explanations, explanations_apart
 from mmaprobe.reports.evaluations import neighbour_of
 from mmaprobe.runner.devices import Device
 from mmaprobe.runner.recorded import RecordedDevice

@@ -12,7 +12,7 @@ from mmaprobe.queries.building.outcome import Built
 from mmaprobe.queries.building.weights import Weights, weights_of_device
 from mmaprobe.queries.compare.steady import AGAIN_IN_DOUBT, stand_by
 from mmaprobe.queries.order.ends import sentences
-from mmaprobe.queries.order.guess import likely_orders
+from mmaprobe.queries.order.likely_orders import likely_orders
 from mmaprobe.queries.order.probe import UnrevealedError
 from mmaprobe.queries.order.structure import tree_of
 from mmaprobe.queries.order.text import Outliner, shared_text, title_of

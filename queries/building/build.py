@@ -23,12 +23,12 @@ from mmaprobe.queries.building.answers import BUILT, DeviceAnswers, joined_rows
 from mmaprobe.queries.building.axes import with_ends_of
 from mmaprobe.queries.building.candidates import Candidate, Sketch, drafts_of
 from mmaprobe.queries.building.clock import Clock
-from mmaprobe.queries.building.counting import every, finite, nonzero, not_zero, ordinary
 from mmaprobe.queries.building.draft import Draft
 from mmaprobe.queries.building.drafter import TooDeepError
 from mmaprobe.queries.building.lanes import with_one_lane
 from mmaprobe.queries.building.mending import mended, of_result
 from mmaprobe.queries.building.naming import same_signature, with_nan
+from mmaprobe.queries.building.number_kinds import every, finite, nonzero, not_zero, ordinary
 from mmaprobe.queries.building.outcome import Built
 from mmaprobe.queries.building.roles import RoledTree, one_role, roles_apart, roles_by_shape
 from mmaprobe.queries.building.search import POOL, TierSearch

@@ -21,7 +21,7 @@ from mmaprobe.queries.building.draft import (
 from mmaprobe.queries.building.parts import Pair, part_of
 from mmaprobe.queries.building.roles import RoledTree, adders_of
 from mmaprobe.queries.building.weights import ADDED, negated_number, power_of_two, shift_of, times_power_of_two
-from mmaprobe.queries.order.beside import Power
+from mmaprobe.queries.order.mask_traces import Power
 from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, leaves_of, nodes_of
 from mmaprobe.queries.order.tree import Node as Sum

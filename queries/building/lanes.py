@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mmaprobe.queries.building.counting import nonzero
 from mmaprobe.queries.building.draft import Draft
+from mmaprobe.queries.building.number_kinds import nonzero
 from mmaprobe.queries.building.roles import RoledTree
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.inputs.signature import Signature

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from mmaprobe.queries.building.answers import DeviceAnswers, Kept, joined_rows
 from mmaprobe.queries.building.axes import ordinary_neighbours, simplest, with_tiny
 from mmaprobe.queries.building.candidates import Candidate, drafts_of
-from mmaprobe.queries.building.counting import Counts, finite, nonzero, not_zero, ordinary, unsigned
 from mmaprobe.queries.building.draft import Draft, Odd, Store
 from mmaprobe.queries.building.likely import MODES
 from mmaprobe.queries.building.mending import in_mode
+from mmaprobe.queries.building.number_kinds import Counts, finite, nonzero, not_zero, ordinary, unsigned
 from mmaprobe.queries.building.stages import DraftStage, Pool, Stages
 from mmaprobe.queries.building.steps import Tier, drafts_of_merged, merged_drafts
 from mmaprobe.queries.search.samples import Table

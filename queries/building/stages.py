@@ -17,8 +17,8 @@ from mmaprobe.queries.building.axes import (
     zero_tiers,
 )
 from mmaprobe.queries.building.candidates import Sketch
-from mmaprobe.queries.building.counting import Counts, every, finite, nonzero, not_zero, ordinary, unsigned
 from mmaprobe.queries.building.lanes import lanes_of
+from mmaprobe.queries.building.number_kinds import Counts, every, finite, nonzero, not_zero, ordinary, unsigned
 from mmaprobe.queries.building.roles import adders_of, placements, words_of
 from mmaprobe.queries.building.shapes import INNER, Kind, Shapes
 from mmaprobe.queries.building.steps import StepAxes, Tier, carry_tiers, late_tiers

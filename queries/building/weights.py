@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from mmaprobe.queries.compare.steady import AskDevice
-from mmaprobe.queries.order.beside import Power
+from mmaprobe.queries.order.mask_traces import Power
 from mmaprobe.queries.order.probe import power_pattern, weights_of
 from mmaprobe.queries.order.tree import Leaf
 from mmaprobe.smtmodel.arithmetic.display import exact_value

@@ -15,7 +15,7 @@ from mmaprobe.queries.candidates.classes import Equality, partition_sets
 from mmaprobe.queries.candidates.kinds import unique_models
 from mmaprobe.queries.candidates.outcomes import SEED, Outcomes, pool_rows, without_payload
 from mmaprobe.queries.candidates.separate import smallest_set
-from mmaprobe.queries.compare.rows import row_of
+from mmaprobe.queries.compare.asked_rows import row_of
 from mmaprobe.queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, AskDevice, contradictions, spread
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows

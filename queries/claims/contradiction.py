@@ -12,7 +12,7 @@ from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.kernel.rows import BELOW_ONE
-from mmaprobe.queries.search.admitted import admitted_rows, numbers_of_patterns
+from mmaprobe.queries.search.admitted_rows import admitted_rows, numbers_of_patterns
 from mmaprobe.queries.search.contradiction import SEED, kept_bits, raise_contradiction, row_text
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.scene import evaluate_claim

@@ -23,7 +23,7 @@ from mmaprobe.queries.kernel.same import Compared, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
 from mmaprobe.queries.properties.forms import by_rewriting
-from mmaprobe.queries.search.admitted import admitted_rows
+from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.distinguish import Options, free_sets
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError

@@ -9,7 +9,7 @@ from functools import partial
 
 from mmaprobe.documents.identify import Order
 from mmaprobe.documents.parts import ABSENT
-from mmaprobe.queries.order.beside import Power
+from mmaprobe.queries.order.mask_traces import Power
 from mmaprobe.queries.order.probe import Probe, idle, power_pattern
 from mmaprobe.queries.order.tree import Leaf, Node, compact, nodes_of, not_in_the_sum
 from mmaprobe.smtmodel.arithmetic.display import exact_value

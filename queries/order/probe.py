@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 
 from mmaprobe.queries.compare.steady import AskDevice, spread, stand_by
-from mmaprobe.queries.order.beside import VARIANTS, Power, TraceCounter
+from mmaprobe.queries.order.mask_traces import VARIANTS, Power, TraceCounter
 from mmaprobe.queries.order.nested import Nested
 from mmaprobe.queries.order.tree import Leaf, Pair, leaf_order, pair_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value, number_text, powers

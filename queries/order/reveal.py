@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from mmaprobe.documents.identify import OrderStep
 from mmaprobe.queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskDevice
-from mmaprobe.queries.order.beside import Power
 from mmaprobe.queries.order.ends import Ends, look
 from mmaprobe.queries.order.levels import Builder, Inside
+from mmaprobe.queries.order.mask_traces import Power
 from mmaprobe.queries.order.probe import AskAll, AskOne, NoTreeError, Probe, Question, Span, UnrevealedError
 from mmaprobe.queries.order.structure import bits_of_late_products, has_groups, starts_at_zero, structure_of, trees_of
 from mmaprobe.queries.order.text import Outline, Outliner, shared_text

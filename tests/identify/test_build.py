@@ -33,12 +33,12 @@ from mmaprobe.queries.building.axes import (
 from mmaprobe.queries.building.build import Builder
 from mmaprobe.queries.building.candidates import Candidate, Sketch
 from mmaprobe.queries.building.clock import Clock
-from mmaprobe.queries.building.counting import ordinary
 from mmaprobe.queries.building.draft import EXACT, OTHERS, PRODUCTS, Draft, Start, Step, Store, fused, of_rounding
 from mmaprobe.queries.building.lanes import lanes_of, with_one_lane
 from mmaprobe.queries.building.likely import MODES, STARTS, SWAPPED
 from mmaprobe.queries.building.mending import beside, mended
 from mmaprobe.queries.building.naming import same_by_form, with_nan
+from mmaprobe.queries.building.number_kinds import ordinary
 from mmaprobe.queries.building.outcome import text_of
 from mmaprobe.queries.building.parts import PASSES, Parts, Reading, read_once
 from mmaprobe.queries.building.roles import placements, roles_apart, roles_by_shape
@@ -48,7 +48,7 @@ from mmaprobe.queries.building.steps import StepAxes, drafts_of_merged, merged_d
 from mmaprobe.queries.building.validation import Validation
 from mmaprobe.queries.compare.steady import AGAIN
 from mmaprobe.queries.covering.cover import Cover
-from mmaprobe.queries.order.guess import likely_orders
+from mmaprobe.queries.order.likely_orders import likely_orders
 from mmaprobe.queries.order.structure import tree_of
 from mmaprobe.queries.order.tree import (
     Leaf,

@@ -29,7 +29,7 @@ from mmaprobe.queries.kernel.theorem import Goal
 from mmaprobe.queries.kernel.truncating import truncating_steps
 from mmaprobe.queries.kernel.undecided import NoInputDecides
 from mmaprobe.queries.properties import proving
-from mmaprobe.queries.search.admitted import admitted_rows, numbers_of_patterns
+from mmaprobe.queries.search.admitted_rows import admitted_rows, numbers_of_patterns
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.smtmodel.arithmetic.display import exact_value
