@@ -61,17 +61,17 @@ def _numbered(path: str) -> list[tuple[int, dict[str, Any]]]:
     if len(text) > LONGEST:
         raise InputError(f"more than {LONGEST:,} characters: a page does not show as much", path)
     try:
-        found = [(1, parse_json(text))]
+        values = [(1, parse_json(text))]
     except ValueError:
-        found = []
+        values = []
         for number, line in enumerate(text.split("\n"), 1):
             try:
-                found += [(number, parse_json(line))] if line.strip() else []
+                values += [(number, parse_json(line))] if line.strip() else []
             except ValueError as error:
                 raise InputError(str(error), path, number) from None
-    if not found or not all(isinstance(one, dict) for _, one in found):
+    if not values or not all(isinstance(one, dict) for _, one in values):
         raise InputError(f"no results of {COMMANDS} (with --json) and no vectors", path)
-    return found
+    return values
 
 
 def sections(path: str, pictures: Pictures) -> list[Section]:
@@ -124,15 +124,15 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
 
 def environment(program: str) -> jinja2.Environment:
     """The templates of the package. Everything inserted is escaped, except markup made by this package."""
-    found = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader("mmaprobe.reports"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    found.globals.update(
+    templates.globals.update(
         picture_css=Markup(style_sheet()), program=program, svg=Markup, counted=counted,
-        page_css=Markup(_source(found, "page.css")), page_js=Markup(_source(found, "page.js")),
+        page_css=Markup(_source(templates, "page.css")), page_js=Markup(_source(templates, "page.js")),
     )  # fmt: skip
-    return found
+    return templates
 
 
 def _source(found: jinja2.Environment, name: str) -> str:

@@ -133,23 +133,23 @@ class CallableDevice(Device):
             raise unread(vector, self.name)
         arrays = [to_numbers(a, model.a), to_numbers(b, model.b), *([to_numbers(c, model.c)] if self.addend else [])]
         try:
-            found = self._called(*arrays)
+            result = self._called(*arrays)
         except CalledError as error:
             raise self._failure(str(error), vector, error.last_words) from None
         except ForeignError as error:
             shapes = " and ".join(str(array.shape) for array in arrays)
             raise self._failure(f"{error} (it was called with arrays of shapes {shapes})", vector) from None
-        if found.dtype == object:
-            kind = type(found.flat[0]).__name__ if found.size else "object"
+        if result.dtype == object:
+            kind = type(result.flat[0]).__name__ if result.size else "object"
             raise self._failure(f"it gives a {kind}, not an array of numbers", vector)
-        if found.shape != c.shape:
-            raise self._failure(f"the product has the shape {found.shape}, not {c.shape}", vector)
+        if result.shape != c.shape:
+            raise self._failure(f"the product has the shape {result.shape}, not {c.shape}", vector)
         expected = type_of(model.d)
-        if found.dtype != expected and (found.dtype.kind != "u" or found.dtype != kind_of(model.d)):
+        if result.dtype != expected and (result.dtype.kind != "u" or result.dtype != kind_of(model.d)):
             raise self._failure(
-                f"the product has elements of {found.dtype}, not of {expected} ({model.d.name})", vector
+                f"the product has elements of {result.dtype}, not of {expected} ({model.d.name})", vector
             )
-        return np.ascontiguousarray(found).view(kind_of(model.d))
+        return np.ascontiguousarray(result).view(kind_of(model.d))
 
     def _called(self, *arrays: NDArray[Any]) -> NDArray[Any]:
         """The result of the function. Raises CalledError or ForeignError."""

@@ -220,12 +220,12 @@ def with_ends_of(draft: Draft, like: Draft) -> Draft:
 
     def ended(own: Round, given: Round) -> Round:
         how = given.rounding
-        found = with_tiny(own, how.subnormals, first_bits(given) == how.format.precision)
-        return with_ends(found, zero=how.zero, overflow=how.overflow)
+        ended_draft = with_tiny(own, how.subnormals, first_bits(given) == how.format.precision)
+        return with_ends(ended_draft, zero=how.zero, overflow=how.overflow)
 
-    found = draft.with_hows({place: ended(own, ends.get(place, last)) for place, own in draft.hows().items()})
+    ended_draft = draft.with_hows({place: ended(own, ends.get(place, last)) for place, own in draft.hows().items()})
     floor = {step.aligned.zeros for step in like.steps if step.aligned is not None}
-    return with_floor(found, floor.pop()) if len(floor) == 1 else found
+    return with_floor(ended_draft, floor.pop()) if len(floor) == 1 else ended_draft
 
 
 def with_floor(draft: Draft, zeros: int | None) -> Draft:

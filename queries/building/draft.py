@@ -189,11 +189,11 @@ class Draft:
 
     def hows(self) -> dict[Place, Round]:
         """Every rounding, by its place."""
-        found: dict[Place, Round | None] = {role: step.how for role, step in enumerate(self.steps)}
-        found |= {"products": self.products, "addend": self.addend, "convert": self.convert}
-        found["store"] = None if self.store is None else self.store.how
-        found |= {("leaves", role): step.leaves for role, step in enumerate(self.steps)}
-        return {place: how for place, how in found.items() if how is not None}
+        hows: dict[Place, Round | None] = {role: step.how for role, step in enumerate(self.steps)}
+        hows |= {"products": self.products, "addend": self.addend, "convert": self.convert}
+        hows["store"] = None if self.store is None else self.store.how
+        hows |= {("leaves", role): step.leaves for role, step in enumerate(self.steps)}
+        return {place: how for place, how in hows.items() if how is not None}
 
     def with_hows(self, hows: Mapping[Place, Round]) -> Draft:
         """The draft with other roundings at these places."""

@@ -81,22 +81,22 @@ class Drafter:
 
     def unit(self, draft: Draft) -> Unit:
         """The unit of a draft. Raises ParameterError where its parts exclude each other, and TooDeepError."""
-        asked, parts, found = self.asked, draft.parts, None
+        asked, parts, result = self.asked, draft.parts, None
         if parts.passes == "whole" and not (isinstance(self.root, Sum) and "c" in leaves_of(self.root)):
             raise ParameterError("passes", "there is no c for the result of another one")
         for pairs in [(pair,) for pair in parts.pairs] if parts.passes == "whole" else [parts.pairs]:
-            found = self._result(_Making(self, draft, pairs, found))
-        assert found is not None
+            result = self._result(_Making(self, draft, pairs, result))
+        assert result is not None
         return Unit(
-            asked.a, asked.b, asked.c, asked.length, found, asked.scale, asked.scale_block if asked.scale else 0
+            asked.a, asked.b, asked.c, asked.length, result, asked.scale, asked.scale_block if asked.scale else 0
         )
 
     def _result(self, making: _Making) -> Node:
-        found, draft = making.value(self.root, (), 1, 0), making.draft
+        result, draft = making.value(self.root, (), 1, 0), making.draft
         if isinstance(self.root, Sum) and making.multiplies(self.root):
-            found = making.multiplied(found, self.root)
-        last = draft.convert or (None if isinstance(found, (Round, Repeat)) else draft.steps[0].how)
-        return found if last is None else made(found, last)
+            result = making.multiplied(result, self.root)
+        last = draft.convert or (None if isinstance(result, (Round, Repeat)) else draft.steps[0].how)
+        return result if last is None else made(result, last)
 
     def stretches(self, branch: Sum) -> tuple[Sum | Leaf, list[Stretch]]:
         """The start of a chain, and its steps in stretches, each with the period of its repetition."""
@@ -178,30 +178,30 @@ class _Making:
             return self.step(branch, branch.children, None, loop, level, depth)
         if all(len(steps) < REPEATED for _, steps in stretches) and len(stretches) + depth > DEEPEST:
             raise TooDeepError
-        found, number, below = None, 0, start
+        result, number, below = None, 0, start
         for period, stretch in stretches:
             for _, alike in groupby(stretch, key=self.does_then):
                 steps = list(alike)
                 last, alone = steps[-1][0], False
-                if found is None:
-                    found, steps = self.begun(start, steps, loop, level, depth)
+                if result is None:
+                    result, steps = self.begun(start, steps, loop, level, depth)
                     alone = self.draft.start in SWAPPED  # the first step now adds the earlier product
                 while steps:
                     count = len(steps) // period * period if len(steps) >= REPEATED * period and not alone else 1
                     alone = False
                     node, added = steps[0]
-                    found = self.joined(found, below, node, added)
+                    result = self.joined(result, below, node, added)
                     if count > 1:
-                        found = self.repeated(found, steps[:count], period, loop, level, depth)
+                        result = self.repeated(result, steps[:count], period, loop, level, depth)
                     else:
                         number += 1
                         if depth + number > DEEPEST:
                             raise ParameterError("steps", f"more than {DEEPEST} within one another do not repeat")
-                        found = self.step(node, added, found, loop, level, depth + number)
+                        result = self.step(node, added, result, loop, level, depth + number)
                     below, steps = steps[count - 1][0], steps[count:]
                 below = last
-        assert found is not None
-        return found
+        assert result is not None
+        return result
 
     def does_then(self, step: Added) -> tuple[Step, int, list[tuple[bool, bool]]]:
         """The arithmetic of a step of a chain, the number of stores of the running sum before it, and for its products
@@ -393,16 +393,16 @@ class _Making:
             assert does.aligned is not None
             sum_of = replace(does.aligned, items=(TERMS,))  # no terms join the products
         if not does.negated:
-            [found] = self.filled(sum_of, products, others, fmt)
-            return found if does.how is None else made(found, does.how)
+            [result] = self.filled(sum_of, products, others, fmt)
+            return result if does.how is None else made(result, does.how)
         if does.how is None:
             raise ParameterError("negated", "only sums that are rounded are drafted so")
         turned = changed(sum_of, FusedSum, lambda part: replace(part, rounding=mirrored(part.rounding)))
         inverted = [self.opposite(term, fmt) for term in others]
-        [found] = self.filled(
+        [result] = self.filled(
             turned, lambda kind: [[self.opposite(term, fmt) for term in part] for part in products(kind)], inverted, fmt
         )
-        return negated_number(made(found, mirrored_how(does.how)), fmt)
+        return negated_number(made(result, mirrored_how(does.how)), fmt)
 
     def filled(self, node: Node, products: Formed, others: Sequence[Node], fmt: Format) -> list[Node]:
         """The terms of a sum's expression with its holes filled; a hole may stand for several terms. A sum that joins a
@@ -442,16 +442,16 @@ class _Making:
     def aligned(self, node: FusedSum, terms: Sequence[tuple[int, Node]], fmt: Format) -> Node:
         """A fused sum of terms, each with the position of the operand whose parameters it gets."""
         bits, least, asked = node.fraction_bits, node.least, self.drafter.asked
-        found = node.of_terms([(at, self.counted(term, fmt) if self.draft.counted else term) for at, term in terms])
+        total = node.of_terms([(at, self.counted(term, fmt) if self.draft.counted else term) for at, term in terms])
         if isinstance(bits, tuple):
-            return found
+            return total
         if least is not None and not all(_of_products(term) for _, term in terms):  # other terms may have any size
             more = max(0, max(asked.c.emax, asked.d.emax) + 2 - least)
             bits, least = bits + more, least + more
-            found = replace(found, fraction_bits=bits, least=least)
+            total = replace(total, fraction_bits=bits, least=least)
         keeps = tuple(bits + self.odd.get(term, 0) for _, term in terms)
         whole = keeps[0] if len(set(keeps)) == 1 else keeps
-        return found if whole == bits else replace(found, fraction_bits=whole)
+        return total if whole == bits else replace(total, fraction_bits=whole)
 
     def counted(self, term: Node, fmt: Format) -> Node:
         """A number as a normalised product with 1, which counts with its leading bit. Raises ParameterError for a

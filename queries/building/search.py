@@ -60,16 +60,16 @@ class TierSearch:
         """The units left after every stage has been decided once; `start`: the drafts to begin with."""
         alive = list(start) or self.sketch.start()
         for number, stage in enumerate(self.stages.all):
-            found = self.through(alive, stage)
-            if not found:
+            units = self.through(alive, stage)
+            if not units:
                 self.farthest = max(self.farthest, (number, self.answers.at), key=lambda reached: reached[0])
                 self.ended = number, alive
                 return []
-            alive = merged_drafts(drafts_of(found))[: ENDS if stage in self.stages.all[-3:] else KEPT]
+            alive = merged_drafts(drafts_of(units))[: ENDS if stage in self.stages.all[-3:] else KEPT]
         self.ended = None
-        found = self.drafted(alive, drafts_of_merged, None)  # units with all leaves: until here with few
-        right = self.agreeing(found, self.stages.everything) if len(found) > len(alive) else found
-        return right or found
+        units = self.drafted(alive, drafts_of_merged, None)  # units with all leaves: until here with few
+        right = self.agreeing(units, self.stages.everything) if len(units) > len(alive) else units
+        return right or units
 
     def through(self, alive: Sequence[Draft], stage: DraftStage) -> list[Candidate]:
         """The candidates of the first tier that has any."""
@@ -81,15 +81,15 @@ class TierSearch:
                 *([each] if (each := [x for given in alive for x in drafts_of_merged(given)]) != alive else []),
             ]
             for given in some:
-                if found := self.answers.clock.within(TIER, what, partial(self._narrow, given, tier, stage)):
-                    return found
-        found = []
+                if units := self.answers.clock.within(TIER, what, partial(self._narrow, given, tier, stage)):
+                    return units
+        units = []
         for other in stage.otherwise:
-            found = self.through(alive, other)
-            if not found:
+            units = self.through(alive, other)
+            if not units:
                 break
-            alive = drafts_of(found[:KEPT])
-        return found
+            alive = drafts_of(units[:KEPT])
+        return units
 
     def unit(self, candidate: Candidate, kept: Kept) -> Unit:
         """The unit of a candidate; if only the leaves `kept` are not zero, restricted to these."""

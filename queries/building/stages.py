@@ -95,21 +95,21 @@ class Stages:
     def _stages(self) -> list[DraftStage]:
         """The stages of the steps by role, from the last step down, then those of what all steps share."""
         kinds, asked, weights = self.sketch.kinds, self.asked, self.sketch.weights
-        every_kind = sorted({kind for found in kinds for kind in found.values()})
-        count, found = self.sketch.count, []
+        every_kind = sorted({kind for stages in kinds for kind in stages.values()})
+        count, stages = self.sketch.count, []
         if len(self.sketch.parts) > 1:
-            found = [
+            stages = [
                 DraftStage(
                     "the order and the roundings", 0, self._axes("any", 0).tiers(), self._pools("middle"), ordinary
                 )
             ]
         elif isinstance(self.sketch.parts[0].root, int | str):
-            found = [DraftStage("the rounding", 0, self._axes("exact", 0).tiers(), self._pools("middle"), ordinary)]
+            stages = [DraftStage("the rounding", 0, self._axes("exact", 0).tiers(), self._pools("middle"), ordinary)]
         else:
             for role in range(count):
-                found += self._of_role(role, kinds[0][role], 2 * len(found))
-        rank = 2 * len(found)
-        found.append(
+                stages += self._of_role(role, kinds[0][role], 2 * len(stages))
+        rank = 2 * len(stages)
+        stages.append(
             DraftStage(
                 "products",
                 rank,
@@ -118,10 +118,10 @@ class Stages:
                 ordinary,
             )
         )
-        found.append(DraftStage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
+        stages.append(DraftStage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
         smallest = self._smallest(rank + 2, [*self._pools("small"), *self._small_by_role()])
         return [
-            *found,
+            *stages,
             smallest,
             DraftStage("zeros", smallest.rank, zero_tiers(every_kind, asked), [self.pool("small")], finite),
             DraftStage("overflow and specials", smallest.rank + 1, end_tiers(asked, weights), *self._ends()),

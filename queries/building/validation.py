@@ -186,17 +186,17 @@ class Validation:
             others = [model for model in (*known, *drafts) if model is not own]
             limit = time.monotonic() + PROOFS
             limit = limit if self.clock.deadline is None else min(limit, self.clock.deadline)
-            found = name_of(own, others, self.options, limit, COMPARED)
-            if not found.witnesses:
+            naming = name_of(own, others, self.options, limit, COMPARED)
+            if not naming.witnesses:
                 break
-            self.answers.put(np.array(found.witnesses, dtype=np.uint64), last.rank, None)
+            self.answers.put(np.array(naming.witnesses, dtype=np.uint64), last.rank, None)
             alive = self.search.agreeing(alive, last)
         else:
             return []
-        if found.open and found.late:
-            self.clock.left.append(f"proofs about {counted(len(found.open), 'candidate')}")
+        if naming.open and naming.late:
+            self.clock.left.append(f"proofs about {counted(len(naming.open), 'candidate')}")
         own_name = [(own, SAME_FORM)] if own.reference != BUILT else []
-        result.unit, result.equal, result.open = own.unit, [*own_name, *found.equal], found.open
+        result.unit, result.equal, result.open = own.unit, [*own_name, *naming.equal], naming.open
         return alive
 
     def known(self) -> list[Model]:

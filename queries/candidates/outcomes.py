@@ -173,19 +173,19 @@ class Outcomes:
         (of time.monotonic) or at an interrupt; and whether there was an interrupt. The first vectors have until
         `latest`. Raises IncompleteError, or KeyboardInterrupt, if no vector was finished."""
         order = np.random.default_rng(len(table)).permutation(len(table))
-        found: list[Results] = []
+        parts: list[Results] = []
         interrupted = False
         _in_time(latest or deadline, 0, len(models), min(FIRST, len(table)))  # checked before processes are started
         with _simulator(models) as simulated:
             try:
                 for part in np.split(order, [FIRST] if len(table) > FIRST else []):
-                    limit = deadline if found else latest or deadline
-                    found.append(_gathered(simulated(table[part]), len(models), progress, limit))
+                    limit = deadline if parts else latest or deadline
+                    parts.append(_gathered(simulated(table[part]), len(models), progress, limit))
             except (IncompleteError, KeyboardInterrupt) as end:
-                if not found:
+                if not parts:
                     raise
                 interrupted = isinstance(end, KeyboardInterrupt)
-        results = np.concatenate(found, axis=1)
+        results = np.concatenate(parts, axis=1)
         order = order[: results.shape[1]]
         return cls(models, table[np.sort(order)], results[:, np.argsort(order)]), interrupted
 

@@ -43,26 +43,26 @@ def separate(
     for one pair, in seconds. At an interrupt the simulated results are kept, and pairs not decided yet are open. Raises
     IncompleteError if the time does not suffice to simulate any vector."""
     start = time.monotonic() if start is None else start
-    found = Separation(len(candidates), [], [], [])
+    outcome = Separation(len(candidates), [], [], [])
 
     def deadline(share: float) -> float | None:
         """When a share of the time is over."""
-        if found.interrupted:
+        if outcome.interrupted:
             return start
         return None if options.timeout is None else start + share * options.timeout
 
     kinds = unique_models(candidates, options, deadline(1 / 4))
     models = list(kinds)
     table = pool_rows(layout_of(models[0]), POOL)
-    outcomes, found.interrupted = Outcomes.until(models, table, deadline(1 / 2), options.progress, deadline(1))
+    outcomes, outcome.interrupted = Outcomes.until(models, table, deadline(1 / 2), options.progress, deadline(1))
     together = outcomes.classes(range(len(models)))
-    classes = found.classes
+    classes = outcome.classes
     open_ones = [[models[index] for index in indices] for indices in together if len(indices) > 1]
-    found.asked = len(open_ones)
-    options.progress(f"simulation leaves {sum(map(len, open_ones))} candidates in {found.asked} classes together")
+    outcome.asked = len(open_ones)
+    options.progress(f"simulation leaves {sum(map(len, open_ones))} candidates in {outcome.asked} classes together")
 
     def interrupt() -> None:
-        found.interrupted = True
+        outcome.interrupted = True
 
     partitions = partition_sets(open_ones, replace(options, timeout=each), deadline=deadline(1), interrupt=interrupt)
     rest = iter(partitions)
@@ -74,18 +74,18 @@ def separate(
         partition = next(rest)
         classes += partition.classes
         witnesses += partition.witnesses
-        found.unknown += partition.unknown
+        outcome.unknown += partition.unknown
     index_of = {model: index for index, model in enumerate(models)}
     representatives = [index_of[members[0].model] for members in classes]
     if witnesses:
         outcomes.extend(np.array(witnesses, dtype=np.uint64), representatives)
     chosen = smallest_set(outcomes, representatives)
-    found.rows = [tuple(map(int, outcomes.table[column])) for column in chosen]
-    found.predictions = [[int(outcomes.results[index, column]) for column in chosen] for index in representatives]
+    outcome.rows = [tuple(map(int, outcomes.table[column])) for column in chosen]
+    outcome.predictions = [[int(outcomes.results[index, column]) for column in chosen] for index in representatives]
     for members in classes:
         members += [twin for member in list(members) for twin in kinds[member.model]]
-    found.seconds = time.monotonic() - start
-    return found
+    outcome.seconds = time.monotonic() - start
+    return outcome
 
 
 def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int]:

@@ -179,14 +179,14 @@ class _Writer:
         where no checker could be asked, CertificateError."""
         if fault := formula_fault(self.directory, name):
             raise FaultyProofError(f"{name}.cnf: {fault}")
-        found = check_piece(self.directory, name, self.remaining())
-        if found.late:
-            raise OutOfTimeError(f"{name}.drat could not be checked: {found.fault}")
-        if not found.complete:
-            raise CertificateError(f"{name}.drat: {found.fault}")
-        if not found.valid:
-            raise FaultyProofError(f"{name}.drat was rejected by the checker: {found.fault}")
-        return found.checker
+        check = check_piece(self.directory, name, self.remaining())
+        if check.late:
+            raise OutOfTimeError(f"{name}.drat could not be checked: {check.fault}")
+        if not check.complete:
+            raise CertificateError(f"{name}.drat: {check.fault}")
+        if not check.valid:
+            raise FaultyProofError(f"{name}.drat was rejected by the checker: {check.fault}")
+        return check.checker
 
 
 def check_piece(directory: Path, name: str, timeout: float | None = None) -> Check:

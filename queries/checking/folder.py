@@ -135,15 +135,15 @@ def _digests(folder: Path, digests: Mapping[str, str]) -> Iterator[Finding]:
 def _piece(folder: Path, piece: Piece, ask: AskSolver | None, timeout: float | None) -> Iterator[Finding]:
     """The findings about a query: its proof, or the present answers of engines."""
     name, digests = piece.name, piece.sha256
-    written = {found.place: found for found in _digests(folder, digests)}
+    written = {finding.place: finding for finding in _digests(folder, digests)}
     suffixes = SUFFIXES if len(digests) > 1 else SUFFIXES[:1]
     for suffix in suffixes:
         file = f"{name}.{suffix}"
-        found = written.get(file, Finding(file, "is not in the manifest", "fault"))
-        if found.kind == "fine" and suffix != "smt2":
+        finding = written.get(file, Finding(file, "is not in the manifest", "fault"))
+        if finding.kind == "fine" and suffix != "smt2":
             fault, complete = _fault(folder, name, suffix, timeout)
-            found = Finding(file, fault or MEANING[suffix], "fine" if not fault else "fault" if complete else "open")
-        yield found
+            finding = Finding(file, fault or MEANING[suffix], "fine" if not fault else "fault" if complete else "open")
+        yield finding
     yield from (Finding(file, "is no file of its query", "fault") for file in
                 digests.keys() - {f"{name}.{suffix}" for suffix in suffixes})  # fmt: skip
     if len(suffixes) == 1:

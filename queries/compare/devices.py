@@ -244,11 +244,11 @@ class Comparison:
             self.keep(
                 ((pair.layout.split(batch[i]), left[i], right[i]) for i, known in enumerate(answered) if known), limit
             )
-            found = np.flatnonzero(pair.differ(left, right))
-            beyond = ((pair.layout.split(batch[i]), left[i], right[i]) for i in found if sum(answered[:i]) >= room)
+            places = np.flatnonzero(pair.differ(left, right))
+            beyond = ((pair.layout.split(batch[i]), left[i], right[i]) for i in places if sum(answered[:i]) >= room)
             self.differing += islice(beyond, KEPT - len(self.differing))
-            self.different += len(found)
-            self.take(pair, [batch[i] for i in found], [left[i] for i in found], [right[i] for i in found])
+            self.different += len(places)
+            self.take(pair, [batch[i] for i in places], [left[i] for i in places], [right[i] for i in places])
             taken += len(batch)
             text = f"{self.compared} vectors, {self.different} different answers"
             self.progress(Share(text, min(taken, total), total, "vectors"))

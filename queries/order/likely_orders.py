@@ -14,15 +14,15 @@ def likely_orders(length: int, addend: bool) -> list[Node | Leaf]:
     """Every order of few terms; of more terms the orders of published units and libraries: all at once, one after
     another, in pairs, by blocks, in lanes; with c first, in the first block, or last."""
     leaves: list[Leaf] = ["c", *range(length)] if addend else [*range(length)]
-    found = list(binary_trees(leaves)) if len(leaves) <= FEW else []
+    trees = list(binary_trees(leaves)) if len(leaves) <= FEW else []
     kinds: tuple[Kind, ...] = ("fused", "exact")
     if len(leaves) > 2:
-        found += [joined_branch(kind, leaves) for kind in kinds]
+        trees += [joined_branch(kind, leaves) for kind in kinds]
     if len(leaves) > FEW:
-        found += _of_many(length, addend)
+        trees += _of_many(length, addend)
     elif length > 2 and addend:
-        found += [Node("binary", (joined_branch(kind, range(length)), "c")) for kind in kinds]
-    return found
+        trees += [Node("binary", (joined_branch(kind, range(length)), "c")) for kind in kinds]
+    return trees
 
 
 def _of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:

@@ -522,29 +522,29 @@ class Probe:
 
     def measure(self, pairs: Sequence[Pair], raised: int) -> list[int]:
         """The numbers of leaves that masks on pairs hide, with units 2^raised times as large; always asked."""
-        found: list[int | None] = [None] * len(pairs)
+        counts: list[int | None] = [None] * len(pairs)
         seen: list[list[str]] = [[] for _ in pairs]
         count, unit = len(self.groups), self.span.unit + raised
         # with directed rounding and the wrong sign of the units an ulp of the mask is left: try other signs
         for number, signs in enumerate(dict.fromkeys((self._variant, *VARIANTS))):
             if number == 1 and not raised:
-                for place in [place for place, lost in enumerate(found) if lost is None]:
+                for place in [place for place, lost in enumerate(counts) if lost is None]:
                     spared = self._traces(0).as_before(pairs[place])
                     if spared is not None:
-                        found[place] = len(self.leaves) - spared
+                        counts[place] = len(self.leaves) - spared
                         self.traced.add(pairs[place])
-            rest = [place for place, lost in enumerate(found) if lost is None]
+            rest = [place for place, lost in enumerate(counts) if lost is None]
             values = self._masks([(pairs[place], signs, unit, group) for place in rest for group in self.groups])
             for position, place in enumerate(rest):
                 left = self._left(values[position * count : (position + 1) * count], signs, raised)
                 if left is not None:
-                    found[place], self._variant = len(self.leaves) - left, signs
+                    counts[place], self._variant = len(self.leaves) - left, signs
                 else:
                     value = values[position * count]
                     seen[place].append("nan or infinite" if value is None else powers(value))
         return [
             self._beside_a_trace(pair, raised, texts) if lost is None else lost
-            for pair, lost, texts in zip(pairs, found, seen, strict=True)
+            for pair, lost, texts in zip(pairs, counts, seen, strict=True)
         ]
 
     def _beside_a_trace(self, pair: Pair, raised: int, seen: Sequence[str]) -> int:

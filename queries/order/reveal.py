@@ -72,18 +72,18 @@ class Tree:
     @cached_property
     def _steps(self) -> list[tuple[Node | Leaf, ...]]:
         """The branches that each step of the chain adds to the running sum, the first step first; c is left out."""
-        found: list[tuple[Node | Leaf, ...]] = []
+        steps: list[tuple[Node | Leaf, ...]] = []
         node = self._chain
         while isinstance(node, Node):
             running = self._running(node)
-            found.append(tuple(child for child in node.children if child is not running and child != "c"))
+            steps.append(tuple(child for child in node.children if child is not running and child != "c"))
             node = running if running is not None else "c"
         if isinstance(node, int):
-            found.append((node,))
-        single = all(len(step) == 1 and isinstance(step[0], int) for step in found[:-1])
-        if len(found) > 1 and single and len(found[-1]) == 2:  # a chain of single products starts with two
-            return [(child,) for child in found[-1]] + found[-2::-1]
-        return found[::-1]
+            steps.append((node,))
+        single = all(len(step) == 1 and isinstance(step[0], int) for step in steps[:-1])
+        if len(steps) > 1 and single and len(steps[-1]) == 2:  # a chain of single products starts with two
+            return [(child,) for child in steps[-1]] + steps[-2::-1]
+        return steps[::-1]
 
     @cached_property
     def _with_c(self) -> set[int]:

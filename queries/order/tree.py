@@ -166,15 +166,15 @@ def one_after_another(root: Node | Leaf) -> list[Node | Leaf]:
 
 
 def _chained(root: Node | Leaf, chosen: set[int], late: bool) -> Node | Leaf:
-    found: dict[int, Node | Leaf] = {}
+    chains: dict[int, Node | Leaf] = {}
     for node in nodes_of(root):
-        children = [found[id(child)] if isinstance(child, Node) else child for child in node.children]
+        children = [chains[id(child)] if isinstance(child, Node) else child for child in node.children]
         if id(node) not in chosen:
-            found[id(node)] = Node(node.kind, tuple(children))
+            chains[id(node)] = Node(node.kind, tuple(children))
             continue
         children.sort(key=lambda child: (child == "c") == late)
-        found[id(node)] = chain_of(children)
-    return found[id(root)] if isinstance(root, Node) else root
+        chains[id(node)] = chain_of(children)
+    return chains[id(root)] if isinstance(root, Node) else root
 
 
 def with_products(root: Node | Leaf, width: int) -> list[Node | Leaf]:

@@ -60,14 +60,16 @@ def _operand_patterns(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.G
     if not (inputs.normal or window is not None or whole) and fmt.subnormals:
         biased = np.where(rng.random(count) < 0.08, -rng.integers(0, fmt.fraction + 1, count), biased)
     sign = np.where((mode >> 4) % 3 == 0, 0, rng.integers(0, 2, count)) * (fmt.signed and not inputs.nonnegative)
-    found = pattern_of(fmt, sign, biased, fraction)
+    patterns = pattern_of(fmt, sign, biased, fraction)
     chance = rng.random(count)
     if not inputs.finite:
-        found = np.where(chance > 0.99, np.uint64(fmt.infinity), np.where(chance > 0.985, np.uint64(fmt.nan), found))
+        patterns = np.where(
+            chance > 0.99, np.uint64(fmt.infinity), np.where(chance > 0.985, np.uint64(fmt.nan), patterns)
+        )
     if not inputs.nonzero:
         zero = np.where((rng.random(count) < 0.3) & fmt.has_negative_zero, sign, 0).astype(np.uint64)
-        found = np.where(chance < 0.15, zero << np.uint64(fmt.field_width), found)
-    return found
+        patterns = np.where(chance < 0.15, zero << np.uint64(fmt.field_width), patterns)
+    return patterns
 
 
 def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.random.Generator) -> None:

@@ -156,18 +156,18 @@ class WitnessSearch:
         """Ask until there are enough witnesses, or no more. Raises OutOfTimeError, SolverFaultError."""
         outcome, attempts, start = self.outcome, self._attempts(), 0
         while len(outcome.witnesses) < self.options.count:
-            found = None
+            witness = None
             for position in range(start, len(attempts)):
                 size, limit = attempts[position]
                 if size in self.refuted:
                     continue
-                found = self._ask(size, limit)
-                if found is not None:
+                witness = self._ask(size, limit)
+                if witness is not None:
                     start = position
                     break
-            if found is None:
+            if witness is None:
                 return
-            outcome.witnesses.append(found)
+            outcome.witnesses.append(witness)
 
     def _remaining(self) -> float | None:
         return None if self.deadline is None else max(0.0, self.deadline - self.options.clock())

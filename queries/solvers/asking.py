@@ -102,13 +102,13 @@ class Engines:
         known = self.heard.find(query.text, self.solver)
         if known is None and not self.asks:
             known = Answer("unknown", "nobody", "", 0.0)
-        found = self._ask(query) if known is None else [known]
-        for answer in found:
+        answers = self._ask(query) if known is None else [known]
+        for answer in answers:
             if answer.status != "unknown" and not is_told(answer, query.text):
                 raise SolverFaultError(f"{answer}: no engine gave this answer to this question")
-        self.heard._keep(query.text, found[0])
-        self.said.append(Said(query, tuple(found)))
-        return found
+        self.heard._keep(query.text, answers[0])
+        self.said.append(Said(query, tuple(answers)))
+        return answers
 
     def _ask(self, query: Query) -> list[Answer]:
         if self.stored:

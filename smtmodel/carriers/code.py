@@ -491,11 +491,11 @@ class CodeWords(Carrier):
         if kind != "uint32_t" or not factors or not masks:
             return None
         left, right = (self._signed(x, mask, kind) for x, mask in zip(factors, masks, strict=True))
-        found = self._emit(f"{left.text} * {right.text}", kind, UNKNOWN, left, right)
+        value = self._emit(f"{left.text} * {right.text}", kind, UNKNOWN, left, right)
         if not moved:
-            return found
-        negative = self._emit(f"(uint32_t)((int32_t){found.text} >> 31)", kind, ALL, found)
-        turned = self._emit(f"{found.text} + {negative.text}", kind, UNKNOWN, found, negative)
+            return value
+        negative = self._emit(f"(uint32_t)((int32_t){value.text} >> 31)", kind, ALL, value)
+        turned = self._emit(f"{value.text} + {negative.text}", kind, UNKNOWN, value, negative)
         text = f"(uint32_t)((int32_t){turned.text} >> {places.text}) - {negative.text}"
         return self._emit(text, kind, UNKNOWN, turned, places, negative)
 

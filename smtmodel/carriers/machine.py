@@ -25,30 +25,30 @@ _BITS = {"I": 32, "L": 64, "i": 32, "l": 64}
 
 def _statements() -> dict[tuple[str, str], tuple[str, str]]:
     """(type of the result, C expression of x, y and z) by (name of the call, types of its operands)."""
-    found: dict[tuple[str, str], tuple[str, str]] = {}
+    table: dict[tuple[str, str], tuple[str, str]] = {}
     bitwise = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
     for kind in "IL":
         for name, sign in {"add": "+", "subtract": "-", "multiply": "*", **bitwise}.items():
-            found[name, 2 * kind] = kind, f"x {sign} y"
+            table[name, 2 * kind] = kind, f"x {sign} y"
         for name, sign in (("minimum", "<"), ("maximum", ">")):
-            found[name, 2 * kind] = kind, f"x {sign} y ? x : y"
+            table[name, 2 * kind] = kind, f"x {sign} y ? x : y"
         for name, sign in (("left_shift", "<<"), ("right_shift", ">>")):
-            found[name, 2 * kind] = kind, f"y < {_BITS[kind]} ? x {sign} y : 0"
+            table[name, 2 * kind] = kind, f"y < {_BITS[kind]} ? x {sign} y : 0"
         for name, sign in (("equal", "=="), ("not_equal", "!="), ("less", "<"), ("less_equal", "<=")):
-            found[name, 2 * kind] = "?", f"x {sign} y"
+            table[name, 2 * kind] = "?", f"x {sign} y"
     for kind in "il":  # the carrier shifts by fewer places than a lane has
-        found["right_shift", 2 * kind] = kind, f"x >> (y & {_BITS[kind] - 1})"
+        table["right_shift", 2 * kind] = kind, f"x >> (y & {_BITS[kind] - 1})"
     for name, sign in bitwise.items():
-        found[name, "??"] = "?", f"x {sign} y"
-    found["invert", "?"] = "?", "x ^ 1"
+        table[name, "??"] = "?", f"x {sign} y"
+    table["invert", "?"] = "?", "x ^ 1"
     for kind in "?IL":
-        found["where", "?" + 2 * kind] = kind, "x ? y : z"
+        table["where", "?" + 2 * kind] = kind, "x ? y : z"
     for kind, other in ("?I", "?L", "IL", "LI", "Id", "Ld", "Ii", "Ll"):
-        found[f"astype {other}", kind] = other, f"({_C[other]})x"
+        table[f"astype {other}", kind] = other, f"({_C[other]})x"
     for kind, other in ("Ii", "iI", "Ll", "lL"):
-        found[f"view {other}", kind] = other, f"({_C[other]})x"
-    found["view L", "d"] = "L", "x"  # the bits
-    return found
+        table[f"view {other}", kind] = other, f"({_C[other]})x"
+    table["view L", "d"] = "L", "x"  # the bits
+    return table
 
 
 STATEMENTS = _statements()

@@ -73,12 +73,12 @@ def _united(node: _Term) -> frozenset[FNode]:
     """The symbols of the operands of a term, or the term itself; a shared set where one operand has all of them."""
     if node.is_symbol():
         return frozenset((node,))
-    found = frozenset[FNode]()
+    symbols = frozenset[FNode]()
     for arg in node.args():
         own: frozenset[FNode] = arg._symbols
-        if not own <= found:
-            found = own if found <= own else found | own
-    return found
+        if not own <= symbols:
+            symbols = own if symbols <= own else symbols | own
+    return symbols
 
 
 class _Terms(FormulaManager):  # type: ignore[misc]

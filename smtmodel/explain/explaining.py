@@ -342,10 +342,10 @@ class _Explainer:
 
     def _unfinished(self, node: Cut | Round) -> Picture | None:
         """The picture of the sum that a node cuts or rounds; None if that picture has a rounding already."""
-        found = self.sums.get(node.term)
-        if found is None or found.rounded or found.special or (found.cut and isinstance(node, Cut)):
+        picture = self.sums.get(node.term)
+        if picture is None or picture.rounded or picture.special or (picture.cut and isinstance(node, Cut)):
             return None
-        return found
+        return picture
 
     def _picture(self, node: Cut | Round) -> Picture:
         """The picture of a node's operand: of a sum, or of a number by itself."""

@@ -71,10 +71,10 @@ class FamilyFunction:
         if not values.keys() <= self.defaults.keys():
             for name in values:
                 self.check_takes(name)
-        found = {**self.defaults, **values}
-        if found.get("block") is Parameter.empty:
-            found["block"] = found["length"]
-        return found
+        full = {**self.defaults, **values}
+        if full.get("block") is Parameter.empty:
+            full["block"] = full["length"]
+        return full
 
     def __call__(self, **values: Any) -> Member:
         """The member with these values; those not given have their defaults. Raises ParameterError."""

@@ -405,12 +405,12 @@ class Node:
     @kept_property
     def free(self) -> frozenset[int]:
         """The levels of the loops around it on which it depends."""
-        found = _NO_LEVELS
+        levels = _NO_LEVELS
         for operand in self.operands:
             free = operand.free
-            if free and free is not found:
-                found = found | free if found else free
-        return found - {self.binds} if self.binds in found else found
+            if free and free is not levels:
+                levels = levels | free if levels else free
+        return levels - {self.binds} if self.binds in levels else levels
 
     @classmethod
     @cache

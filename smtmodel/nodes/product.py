@@ -90,15 +90,15 @@ class Product(Node):
         2^(sum of the exponents), as for two numbers or segments of numbers, v has at most one more digit below it."""
         left, right = operands
         plus = all(known.zero and known.never_minus for known in operands)
-        found = replace(left.times(right), never_minus=plus)
+        facts = replace(left.times(right), never_minus=plus)
         if self.limit is not None:
-            found = replace(found, finite=knowledge.fits and found.finite)
+            facts = replace(facts, finite=knowledge.fits and facts.finite)
         if not self.normalised:
-            return found
-        if None in (left.formats, right.formats) and (found.head is None or found.head >= 4):
-            return replace(found, least=found.grid, most=total(found.top, -1), head=None, digits=None)
-        digits = total(found.digits, 1)
-        return replace(found, least=found.grid, most=total(found.top, -1),
+            return facts
+        if None in (left.formats, right.formats) and (facts.head is None or facts.head >= 4):
+            return replace(facts, least=facts.grid, most=total(facts.top, -1), head=None, digits=None)
+        digits = total(facts.digits, 1)
+        return replace(facts, least=facts.grid, most=total(facts.top, -1),
                        head=Fraction(2) if digits is None else 2 - power(-digits), digits=digits)  # fmt: skip
 
     def variants(self) -> Iterator[Variant]:

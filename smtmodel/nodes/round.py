@@ -87,16 +87,16 @@ class Rounding:
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
         same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # an infinity is not written as a number
         below = fits or (same and y.top is not None and y.top <= fmt.emax)
-        found = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None)
-        found = replace(found, finite=fits or not (fmt.has_infinity or fmt.has_nan))
+        facts = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None)
+        facts = replace(facts, finite=fits or not (fmt.has_infinity or fmt.has_nan))
         if not plain:
-            return found
+            return facts
         if y.zero:
-            found = replace(found, grid=ANY, zero=True)
+            facts = replace(facts, grid=ANY, zero=True)
         terms, flushes = y.terms or (y,), self.subnormals != "keep"
         positive = (self.zero == "exact_positive" and len(terms) > 1) or any(known.never_minus for known in terms)
         return replace(
-            found, never_tiny=flushes or self._is_far(terms, True),
+            facts, never_tiny=flushes or self._is_far(terms, True),
             never_minus=self.zero == "positive"
             or (self.mode != "down" and positive and self._is_far(terms, flushes)),
         )  # fmt: skip

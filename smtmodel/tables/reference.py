@@ -198,9 +198,9 @@ def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
 def one_change_away(model: Model, numbers: frozenset[int]) -> Mapping[Node, tuple[str, str, Model]]:
     """Models with one parameter of an instruction's family changed, by their expressions: (parameter, value, model).
     `numbers`: the values tried for parameters that take numbers. Empty for a unit file."""
-    found: dict[Node, tuple[str, str, Model]] = {}
+    models: dict[Node, tuple[str, str, Model]] = {}
     if model.member is None:
-        return found
+        return models
     for name in (FAMILY, *model.member.values):
         row = PARAMETERS[name]
         fitting = [n for n in sorted(numbers) if row.low is not None and row.low <= n <= (row.high or 0)]
@@ -213,8 +213,8 @@ def one_change_away(model: Model, numbers: frozenset[int]) -> Mapping[Node, tupl
         for value in values if name not in _NOT_ONE_CHANGE else ():
             try:
                 changed = with_parameters(model, {name: value})
-                found.setdefault(changed.unit.result, (name, format_parameter(value), changed))
+                models.setdefault(changed.unit.result, (name, format_parameter(value), changed))
             except ParameterError:
                 continue
-    found.pop(model.unit.result, None)
-    return found
+    models.pop(model.unit.result, None)
+    return models

@@ -166,25 +166,25 @@ class Unit:
         """The prefix of every node's signals: empty for the result and for the body of a repetition (whose signals
         begin with block0 and so on, or with the repetition's name and step); a step's name; for a sum that is rounded,
         that of the rounding; else the kind, with a number where there are several."""
-        found: dict[Node, str] = {node.body: "" for node in walk(self.result) if isinstance(node, Repeat)}
-        found |= {node: name for name, node in self.names.items()} | {self.result: ""} | dict(self.signals)
+        names: dict[Node, str] = {node.body: "" for node in walk(self.result) if isinstance(node, Repeat)}
+        names |= {node: name for name, node in self.names.items()} | {self.result: ""} | dict(self.signals)
         for node in reversed(list(walk(self.result))):
             cuts = (Sum,) if isinstance(node, Cut) else (Cut, Sum)  # a sum that is cut twice has two steps
-            if isinstance(node, (Round, Cut)) and node in found and isinstance(node.term, cuts):
-                found.setdefault(node.term, found[node])
-        nodes = [node for node in walk(self.result) if node not in found]
+            if isinstance(node, (Round, Cut)) and node in names and isinstance(node.term, cuts):
+                names.setdefault(node.term, names[node])
+        nodes = [node for node in walk(self.result) if node not in names]
         for kind in {node.kind for node in nodes}:
             alike = [node for node in nodes if node.kind == kind]
-            found |= {node: f"{kind}{number}" if len(alike) > 1 else kind for number, node in enumerate(alike, start=1)}
-        return found
+            names |= {node: f"{kind}{number}" if len(alike) > 1 else kind for number, node in enumerate(alike, start=1)}
+        return names
 
     def rewritten(self, change: Callable[[Node, Node], Node]) -> Unit:
         """The unit with its expression rebuilt from below: `change` is given each node and that node over its rebuilt
         operands. Nodes keep their names. Raises ParameterError."""
-        found: dict[Node, Node] = {}
-        result = rebuilt(self.result, change, found)
-        names = {name: found[node] for name, node in self.names.items()}
-        signals, titles = ({found.get(node, node): text for node, text in table.items()}
+        changed: dict[Node, Node] = {}
+        result = rebuilt(self.result, change, changed)
+        names = {name: changed[node] for name, node in self.names.items()}
+        signals, titles = ({changed.get(node, node): text for node, text in table.items()}
                            for table in (self.signals, self.titles))  # fmt: skip
         return replace(self, result=result, names=names, signals=signals, titles=titles)
 

@@ -123,10 +123,10 @@ class _Affine:
     factors: tuple[tuple[int, int], ...] = ()
 
     def plus(self, other: _Affine, sign: int = 1) -> _Affine:
-        found = dict(self.factors)
+        factors = dict(self.factors)
         for level, factor in other.factors:
-            found[level] = found.get(level, 0) + sign * factor
-        return _Affine(self.offset + sign * other.offset, tuple(sorted((k, x) for k, x in found.items() if x)))
+            factors[level] = factors.get(level, 0) + sign * factor
+        return _Affine(self.offset + sign * other.offset, tuple(sorted((k, x) for k, x in factors.items() if x)))
 
     def times(self, factor: int) -> _Affine:
         return _Affine(self.offset * factor, tuple((level, own * factor) for level, own in self.factors if factor))
@@ -193,20 +193,20 @@ class ExpressionReader:
             raise self.file.error(("own_formats", name), str(error).removeprefix(f"{name}: ")) from None
 
     def _formats(self) -> dict[str, Format]:
-        found, known = {}, [*KEYS[:3], "d", *KEYS[3:]]
+        formats, known = {}, [*KEYS[:3], "d", *KEYS[3:]]
         for operand, name in self._data.formats.items():
             if operand not in known:
                 raise self.file.error(("formats", operand), f"the operands are {', '.join(known[:-1])} and {known[-1]}")
             try:
-                found[operand] = self._format(name)
+                formats[operand] = self._format(name)
             except MmaprobeError as error:
                 raise self.file.error(("formats", operand), str(error)) from None
-        if "scale" in found and found["scale"].signed:
+        if "scale" in formats and formats["scale"].signed:
             raise self.file.error(("formats", "scale"), "factors have no sign: ue8m0 and ue4m3 are such formats")
         for operand in "abcd":
-            if operand not in found:
+            if operand not in formats:
                 raise self.file.error(("formats",), f"the format of {operand} is missing")
-        return found
+        return formats
 
     def _format(self, name: str) -> Format:
         """One of the file's own, or one that every text can name. Raises UnknownNameError or ParameterError."""
@@ -369,14 +369,14 @@ class ExpressionReader:
 
     def _given(self, tree: ast.Call) -> dict[str, ast.expr]:
         """What a call gives by name."""
-        found: dict[str, ast.expr] = {}
+        options: dict[str, ast.expr] = {}
         for word in tree.keywords:
             if word.arg is None:
                 raise MistakeError(word.value, "`**` is not read here: a parameter has a name")
-            if word.arg in found:
+            if word.arg in options:
                 raise MistakeError(word.value, f"{word.arg} is given twice")
-            found[word.arg] = word.value
-        return found
+            options[word.arg] = word.value
+        return options
 
     def _only(self, tree: ast.Call, options: Mapping[str, ast.expr], known: tuple[str, ...]) -> None:
         for name in options:
