@@ -133,12 +133,12 @@ def with_value(model: Model, parameter: str, value: str) -> dict[str, str]:
         unit = with_parameters(model, {parameter: value}).unit
     except ParameterError:
         return {}
-    found, own, inner = dict(arithmetic(unit)), dict(arithmetic(model.unit)), on_the_way(model.unit)
+    lines, own, inner = dict(arithmetic(unit)), dict(arithmetic(model.unit)), on_the_way(model.unit)
     for name, texts in on_the_way(unit).items():
         other = [*(Counter(texts) - Counter(inner.get(name, [])))]
-        if other and found[name] == own[name]:
-            found[name] = f"{alternatives_text(other)}{INNER}"
-    return found
+        if other and lines[name] == own[name]:
+            lines[name] = f"{alternatives_text(other)}{INNER}"
+    return lines
 
 
 def in_words(parameter: str, value: str) -> str:
@@ -156,9 +156,9 @@ def alternatives_text(texts: Iterable[str]) -> str:
     numbers: dict[str, list[int]] = {}
     for text in dict.fromkeys(texts):
         number = _NUMBER.match(text)
-        found = numbers.setdefault(text[number.end() :] if number else text, [])
-        found += [int(number.group())] if number else []
-    return "; or ".join(" or ".join(map(str, sorted(found))) + rest for rest, found in numbers.items())
+        ends = numbers.setdefault(text[number.end() :] if number else text, [])
+        ends += [int(number.group())] if number else []
+    return "; or ".join(" or ".join(map(str, sorted(ends))) + rest for rest, ends in numbers.items())
 
 
 def _each(

@@ -76,13 +76,13 @@ def _numbered(path: str) -> list[tuple[int, dict[str, Any]]]:
 
 def sections(path: str, pictures: Pictures) -> list[Section]:
     """The sections of one file of results, or of vectors. Raises InputError."""
-    found = _numbered(path)
-    if all("a" in one and "b" in one for _, one in found):
-        vectors = [_read(vector_of, one, path, line) for line, one in found]
+    values = _numbered(path)
+    if all("a" in one and "b" in one for _, one in values):
+        vectors = [_read(vector_of, one, path, line) for line, one in values]
         made = measured.vectors_of(vectors, pictures, path)
     else:
         build = functools.partial(_sections, pictures=pictures)
-        made = [section for line, one in found for section in _read(build, one, path, line)]
+        made = [section for line, one in values for section in _read(build, one, path, line)]
     for section in made:
         section.source = path
     return made

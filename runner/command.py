@@ -125,12 +125,12 @@ class CommandDevice(Device):
         if "d" not in document:
             raise self._failure(f"an answer without `d`: {_shown(line)}", question)
         if type(given) is not type(question.id) or given != question.id:
-            found = json.dumps(given)[:200]
-            raise self._failure(f"the answer has the id {found}, expected {json.dumps(question.id)}", question)
+            quoted = json.dumps(given)[:200]
+            raise self._failure(f"the answer has the id {quoted}, expected {json.dumps(question.id)}", question)
         if _too_long(document["d"], fmt.digits):
-            reference, found = question.vector.model.reference, document["d"]
+            reference, quoted = question.vector.model.reference, document["d"]
             expected = f"a result of {reference or 'the unit'} ({fmt.name}) has {fmt.digits} hexadecimal digits"
-            raise self._failure(f"{expected}, found {len(found)}: {found[:80]!r}", question)
+            raise self._failure(f"{expected}, found {len(quoted)}: {quoted[:80]!r}", question)
         try:
             return parse_pattern(document["d"], fmt, "d")
         except ValueError as error:

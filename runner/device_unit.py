@@ -83,17 +83,17 @@ def _arithmetic(
                 answers.append(d)
         return answers
 
-    found = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline, weights).run()
+    outcome = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline, weights).run()
     if not device.steady:
         try:
             stand_by(device.again, given, AGAIN_IN_DOUBT)
         except DeviceError:
             if not device.patience.over:  # else the findings so far are reported
                 raise
-    if found.unit is not None and len(order.roots) > 1:
-        order = Orders([tree_of(found.unit)], order.questions)
+    if outcome.unit is not None and len(order.roots) > 1:
+        order = Orders([tree_of(outcome.unit)], order.questions)
         order.say(asked, tell)
-    return found, order
+    return outcome, order
 
 
 @dataclass(frozen=True)

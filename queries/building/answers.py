@@ -115,12 +115,12 @@ class DeviceAnswers:
 
     def evaluated(self, units: Sequence[Unit], table: Table) -> Patterns:
         """The results of some units, with one pattern for all NaNs, shape (units, rows)."""
-        found: list[Patterns] = []
+        results: list[Patterns] = []
         for start in range(0, len(units), TOGETHER):
             self.in_time()
             models = [Model(BUILT, unit) for unit in units[start : start + TOGETHER]]
-            found.append(self.same(evaluate_models(models, table)))
-        return np.concatenate(found) if found else np.zeros((0, len(table)), dtype=np.uint64)
+            results.append(self.same(evaluate_models(models, table)))
+        return np.concatenate(results) if results else np.zeros((0, len(table)), dtype=np.uint64)
 
     def differences(self, units: Sequence[Unit], asked: Sequence[Answered]) -> NDArray[np.bool_]:
         """Where units give other answers than the device, shape (units, answers)."""

@@ -57,10 +57,10 @@ def tier_of(*axes: Axis) -> Tier:
     """The tier of all combinations of the axes' values; the last axis changes first."""
 
     def tier(draft: Draft) -> Iterable[Draft]:
-        found: Iterable[Draft] = [draft]
+        drafts: Iterable[Draft] = [draft]
         for axis in axes:
-            found = [other for one in found for other in axis(one)]
-        return found
+            drafts = [other for one in drafts for other in axis(one)]
+        return drafts
 
     return tier
 

@@ -320,16 +320,16 @@ class _Making:
         scale factors. Products that keep other fraction bits are terms by themselves."""
         if self.draft.odd is not None and not self.draft.odd[0].isdisjoint(leaves):
             odd, more = self.draft.odd
-            found: list[Node] = []
+            terms: list[Node] = []
             for apart, group in groupby(leaves, key=odd.__contains__):
                 part = list(group)
                 if not apart:
-                    found += self.products(part, loop, level, pairs)
+                    terms += self.products(part, loop, level, pairs)
                     continue
                 alone = [self.product(leaf, loop, pair) for leaf in part for pair in pairs]
                 self.odd |= dict.fromkeys(alone, more)
-                found += alone
-            return found
+                terms += alone
+            return terms
         steps = {later - earlier for earlier, later in pairwise(leaves)}
         weighs = len(set(self.drafter.weighs(leaves)))
         if len(leaves) < 3 or len(steps) > 1 or weighs > 1 or self.drafter.asked.scale is not None:

@@ -17,7 +17,7 @@ MOST = 256  # the most lanes that are tried
 
 def lanes_of(part: RoledTree) -> list[frozenset[int]]:
     """The products at one place of every fused step of a role, for each place; then each product by itself."""
-    found: dict[frozenset[int], None] = {}
+    lanes: dict[frozenset[int], None] = {}
     for role in range(part.count):
         steps = [
             [leaf for leaf in node.children if isinstance(leaf, int)]
@@ -25,9 +25,9 @@ def lanes_of(part: RoledTree) -> list[frozenset[int]]:
             if node.kind == "fused"
         ]
         for place in range(max(map(len, steps), default=0)):
-            found[frozenset(step[place] for step in steps if len(step) > place)] = None
-        found |= {frozenset([leaf]): None for step in steps for leaf in step}
-    return list(found)
+            lanes[frozenset(step[place] for step in steps if len(step) > place)] = None
+        lanes |= {frozenset([leaf]): None for step in steps for leaf in step}
+    return list(lanes)
 
 
 def with_one_lane(base: Draft, part: RoledTree, wrong: Table, asked: Signature) -> Iterator[Draft]:

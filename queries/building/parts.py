@@ -128,15 +128,15 @@ def pair_orders(a: Split, b: Split) -> Iterable[tuple[Pair, ...]]:
     """The pairs of parts that are multiplied, in order: all, or without small ones; the small ones first or last."""
     every = list(product(range(len(a)), range(len(b))))
     large = [pair for pair in every if sum(pair) < max(len(a), len(b))]
-    found: dict[tuple[Pair, ...], None] = {}
+    orders: dict[tuple[Pair, ...], None] = {}
     for some in (large, every):
         rows, columns = some, sorted(some, key=lambda pair: pair[::-1])
         for last_first in (True, False):
             for order in (rows, columns):
-                found[tuple(sorted(order, key=lambda pair: -sum(pair) if last_first else sum(pair)))] = None
+                orders[tuple(sorted(order, key=lambda pair: -sum(pair) if last_first else sum(pair)))] = None
         for order in (rows, rows[::-1], columns, columns[::-1]):
-            found[tuple(order)] = None
-    return found
+            orders[tuple(order)] = None
+    return orders
 
 
 def drafts_of_parts(asked: Signature, several: bool, kept: bool) -> Iterator[Parts]:

@@ -143,7 +143,7 @@ def placements(part: RoledTree, role: int, chance: random.Random, count: int) ->
     steps = part.steps(role)
     parents = {id(child): node for node in nodes_of(part.root) for child in node.children if isinstance(child, Node)}
     everything = leaves_of(part.root)
-    found: dict[frozenset[Leaf], None] = {}
+    sets: dict[frozenset[Leaf], None] = {}
     for number in range(4 * count):
         at = 0 if number == 0 else len(steps) - 1 if number == 1 else chance.randrange(len(steps))
         node, children = steps[at], list(steps[at].children)
@@ -166,10 +166,10 @@ def placements(part: RoledTree, role: int, chance: random.Random, count: int) ->
         for more in near:
             if not part.adds_below(role, frozenset([*chosen, *more])):
                 chosen += more
-        found[frozenset(chosen)] = None
-        if len(found) == count:
+        sets[frozenset(chosen)] = None
+        if len(sets) == count:
             break
-    return list(found)
+    return list(sets)
 
 
 def words_of(node: Node) -> str:

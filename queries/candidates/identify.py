@@ -85,11 +85,11 @@ class Identification:
         for name in survivors[0] if survivors else ():
             if name == "nan" or not all(name in values for values in survivors):
                 continue
-            found = list(dict.fromkeys(values[name] for values in survivors))
-            if len(found) == 1:
-                decided[name] = found[0]
+            different = list(dict.fromkeys(values[name] for values in survivors))
+            if len(different) == 1:
+                decided[name] = different[0]
             else:
-                undecided[name] = found
+                undecided[name] = different
         return decided, undecided
 
 
@@ -300,10 +300,10 @@ class Identifier:
         self.options.progress(f"{len(self.alive)} survivors that no answer tells apart: proving them equal")
         groups = self._would_decide() if self.recorded else [[self.models[i] for i in self.alive]]
         options, interrupts = replace(self.options, timeout=PAIR_TIMEOUT_S), Event()
-        found = partition_sets(groups, options, True, self.deadline, interrupts.set)
-        witnesses: list[Row] = [row for one in found for row in one.witnesses]
-        self.result.unknown = [pair for one in found for pair in one.unknown]
-        self.result.classes = [members for one in found for members in one.classes]
+        partitions = partition_sets(groups, options, True, self.deadline, interrupts.set)
+        witnesses: list[Row] = [row for one in partitions for row in one.witnesses]
+        self.result.unknown = [pair for one in partitions for pair in one.unknown]
+        self.result.classes = [members for one in partitions for members in one.classes]
         if witnesses and not (self.recorded or interrupts.is_set()):
             self.result.classes, self.result.unknown = [], []
             self.outcomes.extend(np.array(witnesses, dtype=np.uint64), self.alive)

@@ -119,15 +119,15 @@ def simulate(
 def _gathered(
     parts: Iterable[Results], count: int, progress: Callable[[str], None] | None, deadline: float | None = None
 ) -> Results:
-    found: list[Results] = []
+    results: list[Results] = []
     for part in parts:
-        found.append(part)
-        done = min(len(found) * PART, count)
+        results.append(part)
+        done = min(len(results) * PART, count)
         if done < count:
             _in_time(deadline, done, count, part.shape[1])
         if progress is not None:
             progress(Count(done, count, "candidates simulated"))
-    return np.concatenate(found)
+    return np.concatenate(results)
 
 
 def _in_time(deadline: float | None, done: int, count: int, vectors: int) -> None:

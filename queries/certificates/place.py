@@ -58,7 +58,7 @@ def _owned_paths(top: Path, directory: Path | None = None) -> list[Path]:
             manifest = read_any_manifest(where)
     files = manifest.files if manifest else set[str]()
     left = [path for path in entries if path.name.startswith(UNFINISHED) and is_folder(path)]
-    found = [inner for one in left for inner in (*sorted(one.rglob("*"), reverse=True), one)]
+    paths = [inner for one in left for inner in (*sorted(one.rglob("*"), reverse=True), one)]
     below = [path for path in entries if path not in left and is_folder(path)
              and (manifest is None or path.name in manifest.parts)]  # fmt: skip
     for path in entries:
@@ -67,10 +67,10 @@ def _owned_paths(top: Path, directory: Path | None = None) -> list[Path]:
     deep = len(where.relative_to(top).parts) > DEEPEST
     if where != top and not files and (deep or not below):
         raise InputError(f"{where.relative_to(top)} is in it: {REFUSED}", str(top))
-    found += [path for path in entries if path.name in files]
+    paths += [path for path in entries if path.name in files]
     for path in below:
-        found += [*_owned_paths(top, path), path]
-    return found
+        paths += [*_owned_paths(top, path), path]
+    return paths
 
 
 def _exchange(directory: Path, new: Path) -> None:

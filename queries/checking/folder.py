@@ -71,9 +71,9 @@ def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | No
 
 def _contradicting_files(files: Mapping[str, str]) -> Iterator[Finding]:
     """Faults where several files say what was proved, of which one might be read and another proved."""
-    found = [name for name in STATING if name in files]
-    if len(found) > 1 and found != [WITNESS, CLAIM]:
-        yield Finding(MANIFEST, f"{' and '.join(found)} say what was proved: one thing is needed", "fault")
+    stating = [name for name in STATING if name in files]
+    if len(stating) > 1 and stating != [WITNESS, CLAIM]:
+        yield Finding(MANIFEST, f"{' and '.join(stating)} say what was proved: one thing is needed", "fault")
     if WITNESS in files and LOG in files:
         yield Finding(MANIFEST, f"{WITNESS} and {LOG}: an input refutes, and a log proves", "fault")
 

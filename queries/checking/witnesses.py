@@ -168,7 +168,7 @@ def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
 
 def _exact(model: Model, layout: Layout, steps: Table) -> Fraction:
     """The exact result of a chain."""
-    found = chained_inputs(model, layout, steps)
-    need(found is not None, "an operand is no number")
-    assert found is not None
-    return found[1]
+    numbers = chained_inputs(model, layout, steps)
+    need(numbers is not None, "an operand is no number")
+    assert numbers is not None
+    return numbers[1]

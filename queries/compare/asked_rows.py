@@ -107,14 +107,14 @@ def discriminating_rows(layout: Layout, model: Model, seed: int = 1) -> Iterator
         if length not in tables:
             shape = layout_of(model, length)
             tables[length] = shape, Shared(sample_rows(shape, SEARCHED, seed), shape)
-        shape, found = tables[length]
+        shape, rows = tables[length]
         for one, other in combinations(question.models.values(), 2):
             problem = Problem(one, other, compare=question.compare)
-            lanes = [_CARRIER.lanes(found.of(side), side.d.width) for side in (one, other)]
+            lanes = [_CARRIER.lanes(rows.of(side), side.d.width) for side in (one, other)]
             with np.errstate(over="ignore"):
-                different = to_integers(problem.differ(lanes[0], lanes[1]), len(found.table))
+                different = to_integers(problem.differ(lanes[0], lanes[1]), len(rows.table))
             for index in np.flatnonzero(different)[:DISCRIMINATING]:
-                row = row_of(shape.split(found.table[index].tolist()), layout)
+                row = row_of(shape.split(rows.table[index].tolist()), layout)
                 assert row is not None
                 yield row
 

@@ -102,11 +102,11 @@ class _Prover:
         self.samples = replay(self.problem, rows, traced=True)
         counts = self.samples.admitted != 0
         self.counting = counts if np.count_nonzero(counts) >= ENOUGH else np.full(len(rows), True)
-        found = np.flatnonzero(self.samples.differs)
-        if len(found):
-            witness = confirmed_witness(self.problem, shrink(self.problem, tuple(map(int, rows[found[0]]))))
+        places = np.flatnonzero(self.samples.differs)
+        if len(places):
+            witness = confirmed_witness(self.problem, shrink(self.problem, tuple(map(int, rows[places[0]]))))
             self.proof.witness = witness
-        return len(found) > 0
+        return len(places) > 0
 
     def _differ_when_small(self) -> bool:
         """Whether a brief search finds a difference; asked once, when a lemma has failed."""
@@ -205,16 +205,16 @@ class _Prover:
             seen = cut(term)
             return near.isdisjoint(seen.get_free_variables()), seen.node_id()
 
-        found: dict[FNode, Theorem] = {}
+        theorems: dict[FNode, Theorem] = {}
         waiting, seen = set(near), set[FNode]()
         while waiting:
             symbol = waiting.pop()
             seen.add(symbol)
             if symbol in self.maxima:
                 terms = sorted(map(self._now, self.maxima[symbol]), key=far)
-                found[symbol] = defined(self.compared, symbol, terms, self.alike)
+                theorems[symbol] = defined(self.compared, symbol, terms, self.alike)
                 waiting |= {free for term in terms for free in cut(term).get_free_variables()} - seen
-        return [found[symbol] for symbol in self.maxima if symbol in found]
+        return [theorems[symbol] for symbol in self.maxima if symbol in theorems]
 
     def _brief(self) -> float:
         limit = self.options.timeout
@@ -267,10 +267,10 @@ def _cuts(sides: tuple[FNode, FNode], shared: set[FNode], marked: Iterable[FNode
 
 
 def _subterms(root: FNode) -> set[FNode]:
-    found, stack = {root}, [root]
+    terms, stack = {root}, [root]
     while stack:
         for child in stack.pop().args():
-            if child not in found:
-                found.add(child)
+            if child not in terms:
+                terms.add(child)
                 stack.append(child)
-    return found
+    return terms

@@ -117,13 +117,13 @@ def shares(total: int, ranges: list[tuple[int, int]]) -> list[int]:
 def weights_of(alone: Mapping[Leaf, Fraction | None]) -> dict[Leaf, Power]:
     """The signed powers of two by which terms are multiplied, from the results where a single term is 1; empty where
     all are 1. A term whose result is no power of two has no weight."""
-    found: dict[Leaf, Power] = {}
+    weights: dict[Leaf, Power] = {}
     for leaf, value in alone.items():
         size = abs(value) if value else Fraction(1)
         shift = size.numerator.bit_length() - size.denominator.bit_length()
         if value and size == Fraction(2) ** shift:
-            found[leaf] = (1 if value > 0 else -1, shift)
-    return found if any(weight != (1, 0) for weight in found.values()) else {}
+            weights[leaf] = (1 if value > 0 else -1, shift)
+    return weights if any(weight != (1, 0) for weight in weights.values()) else {}
 
 
 class Probe:

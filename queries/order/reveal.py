@@ -88,11 +88,11 @@ class Tree:
     @cached_property
     def _with_c(self) -> set[int]:
         """The steps that have c below them, by identity."""
-        found: set[int] = set()
+        steps: set[int] = set()
         for node in nodes_of(self.root):
-            if any(child == "c" or id(child) in found for child in node.children):
-                found.add(id(node))
-        return found
+            if any(child == "c" or id(child) in steps for child in node.children):
+                steps.add(id(node))
+        return steps
 
     def _running(self, node: Node) -> Node | Leaf | None:
         """The child that holds the running sum: the one with c, else the only one that is a sum."""
@@ -219,14 +219,14 @@ class Tree:
 
     def steps(self) -> list[OrderStep]:
         """Every step, in the order in which they are done: the products, c and earlier steps' numbers that it adds."""
-        found: list[OrderStep] = []
+        steps: list[OrderStep] = []
         numbers: dict[int, int] = {}
         for node in nodes_of(self.root):
-            numbers[id(node)] = len(found)
+            numbers[id(node)] = len(steps)
             sums = [numbers[id(child)] for child in node.children if isinstance(child, Node)]
             leaves = [child for child in node.children if not isinstance(child, Node)]
-            found.append(OrderStep(kind=node.kind, terms=leaves, steps=sums))
-        return found
+            steps.append(OrderStep(kind=node.kind, terms=leaves, steps=sums))
+        return steps
 
     def draw(self) -> list[str]:
         """The tree as lines of text, and the other findings."""

@@ -38,13 +38,13 @@ class Outline:
 
     def lines(self) -> list[str]:
         """The tree as lines, with its root on top."""
-        found = [self.text]
+        lines = [self.text]
         for number, part in enumerate(self.below):
             last = number == len(self.below) - 1
             first, *rest = part.lines()
-            found.append(("└─ " if last else "├─ ") + first)
-            found += [("   " if last else "│  ") + line for line in rest]
-        return found
+            lines.append(("└─ " if last else "├─ ") + first)
+            lines += [("   " if last else "│  ") + line for line in rest]
+        return lines
 
 
 def shared_text(width: int) -> str:

@@ -137,22 +137,22 @@ def hidden_leaves(branch: Node | Leaf, pairs: Sequence[Pair]) -> Iterator[frozen
 
 def _sizes(branch: Node | Leaf) -> dict[int, int]:
     """The number of leaves of every step, by the step's identity."""
-    found: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     for node in nodes_of(branch):
-        found[id(node)] = sum(found[id(child)] if isinstance(child, Node) else 1 for child in node.children)
-    return found
+        sizes[id(node)] = sum(sizes[id(child)] if isinstance(child, Node) else 1 for child in node.children)
+    return sizes
 
 
 def pruned(branch: Node | Leaf, kept: frozenset[Leaf]) -> Node | Leaf | None:
     """The tree with only some of its leaves; None without any."""
     if not isinstance(branch, Node):
         return branch if branch in kept else None
-    found: dict[int, Node | Leaf | None] = {}
+    branches: dict[int, Node | Leaf | None] = {}
     for node in nodes_of(branch):
-        given = [found[id(child)] if isinstance(child, Node) else child for child in node.children]
+        given = [branches[id(child)] if isinstance(child, Node) else child for child in node.children]
         children = [child for child in given if isinstance(child, Node) or (child is not None and child in kept)]
-        found[id(node)] = joined_branch(node.kind, children) if children else None
-    return found[id(branch)]
+        branches[id(node)] = joined_branch(node.kind, children) if children else None
+    return branches[id(branch)]
 
 
 def one_after_another(root: Node | Leaf) -> list[Node | Leaf]:
@@ -188,26 +188,26 @@ def with_products(root: Node | Leaf, width: int) -> list[Node | Leaf]:
 
 
 def _of_blocks(root: Node | Leaf, blocks: Mapping[Leaf, Sequence[Node | Leaf]]) -> Node | Leaf:
-    found: dict[int, Node | Leaf] = {}
+    trees: dict[int, Node | Leaf] = {}
     for node in nodes_of(root):
         children: list[Node | Leaf] = []
         for child in node.children:
-            children += [found[id(child)]] if isinstance(child, Node) else blocks.get(child, [child])
+            children += [trees[id(child)]] if isinstance(child, Node) else blocks.get(child, [child])
         more = node.kind == "binary" and len(children) > 2
-        found[id(node)] = Node("exact" if more else node.kind, tuple(children))
-    return found[id(root)] if isinstance(root, Node) else blocks[root][0]
+        trees[id(node)] = Node("exact" if more else node.kind, tuple(children))
+    return trees[id(root)] if isinstance(root, Node) else blocks[root][0]
 
 
 def in_order(branch: Node | Leaf) -> Node | Leaf:
     """The same tree with the children of each step ordered by their first leaves."""
     if not isinstance(branch, Node):
         return branch
-    found: dict[int, tuple[int, Node]] = {}
+    steps: dict[int, tuple[int, Node]] = {}
     for node in nodes_of(branch):
-        pairs = [found[id(child)] if isinstance(child, Node) else (leaf_order(child), child) for child in node.children]
+        pairs = [steps[id(child)] if isinstance(child, Node) else (leaf_order(child), child) for child in node.children]
         pairs.sort(key=lambda pair: pair[0])
-        found[id(node)] = pairs[0][0], Node(node.kind, tuple(child for _, child in pairs))
-    return found[id(branch)][1]
+        steps[id(node)] = pairs[0][0], Node(node.kind, tuple(child for _, child in pairs))
+    return steps[id(branch)][1]
 
 
 def nodes_of(branch: Node | Leaf) -> list[Node]:

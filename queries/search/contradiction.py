@@ -31,9 +31,9 @@ def check_problems(problems: Sequence[Problem]) -> None:
     """Raises FaultError if the sides of a problem, all of which were proved equal, differ on an admitted input."""
     for problem in problems:
         rows = _rows(problem, max(LEAST, ROWS // len(problems)))
-        found = replay(problem, rows)
-        for hit in np.flatnonzero(found.differs)[:1]:
-            pair = zip(problem.sides, (problem.left.d, problem.right.d), (found.left, found.right), strict=True)
+        replayed = replay(problem, rows)
+        for hit in np.flatnonzero(replayed.differs)[:1]:
+            pair = zip(problem.sides, (problem.left.d, problem.right.d), (replayed.left, replayed.right), strict=True)
             results = " but ".join(f"{side} = {to_hex(int(patterns[hit]), fmt)}" for side, fmt, patterns in pair)
             raise_contradiction(_statement(problem), row_text(problem.layout, rows[hit]), results)
 

@@ -219,11 +219,11 @@ class WitnessSearch:
         tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in {m.d for m in models})]
         tables.append(subnormal_rows(layout, SAMPLES))
         rows = np.concatenate(tables)
-        found = np.flatnonzero(replay(self.problem, rows).differs)
-        if not len(found):
+        places = np.flatnonzero(replay(self.problem, rows).differs)
+        if not len(places):
             return None
-        costs = costs_of(rows[found[:EASIEST]], layout)
-        return self._kept(tuple(map(int, rows[found[costs.index(min(costs))]])))
+        costs = costs_of(rows[places[:EASIEST]], layout)
+        return self._kept(tuple(map(int, rows[places[costs.index(min(costs))]])))
 
     def _replayed(self, row: Row, answer: Answer) -> Witness:
         if not replay(self.problem, [row]).differs[0]:

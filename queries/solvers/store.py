@@ -173,21 +173,21 @@ def _entry(key: str, row: tuple[Any, ...] | None) -> _Entry | None:
         return None
     engine, engine_version, status, seconds, values, why, detail, timeout, memory, *_ = columns
     try:
-        found, reason = parse_json(values), None if why is None else Reason[why]
+        inputs, reason = parse_json(values), None if why is None else Reason[why]
         sensible = (
             status in get_args(Status)
             and all(isinstance(text, str) for text in (engine, engine_version, detail))
             and isinstance(seconds, float)
             and isinstance(timeout, float | None)
             and isinstance(memory, int)
-            and isinstance(found, dict)
-            and all(type(value) is int for value in found.values())
+            and isinstance(inputs, dict)
+            and all(type(value) is int for value in inputs.values())
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _SenselessError(str(error)) from None
     if not sensible:
         raise _SenselessError("a column has no value of its kind")
-    answer = Answer(status, engine, engine_version, seconds, found, reason, detail, stored=True)
+    answer = Answer(status, engine, engine_version, seconds, inputs, reason, detail, stored=True)
     return _Entry(answer, timeout, memory)
 
 

@@ -373,11 +373,11 @@ class CodeWords(Carrier):
             return otherwise
         if self.made.get(condition.text) == ("ult", then, otherwise):
             most = min(then.most, otherwise.most)
-            found = self._emit(
+            value = self._emit(
                 f"{then.text} < {otherwise.text} ? {then.text} : {otherwise.text}", kind, most, then, otherwise
             )
-            self.made[found.text] = ("min", then, otherwise)
-            return found
+            self.made[value.text] = ("min", then, otherwise)
+            return value
         mask = self._wide_mask(condition, kind)
         made = self.made.get(condition.text), self.made.get(then.text)
         if made == (("sign", otherwise, otherwise), ("negate", otherwise, otherwise)):  # the magnitude of a sum
@@ -406,9 +406,9 @@ class CodeWords(Carrier):
             return self.truth(False)
         if index == width - 1 and value.text in self.sums:
             whole = self.sums[value.text].whole
-            found = self._mask(f"-(uint32_t)({whole.text} >> {_bits(width) - 1})", whole)
-            self.made[found.text] = ("sign", value, value)
-            return found
+            mask = self._mask(f"-(uint32_t)({whole.text} >> {_bits(width) - 1})", whole)
+            self.made[mask.text] = ("sign", value, value)
+            return mask
         if index == width - 1:  # the highest: nothing above it is to be masked
             return self._mask(f"-(uint32_t)({value.text} >> {index})", value)
         return self._mask(f"-(uint32_t)(({value.text} >> {index}) & 1)", value)
@@ -459,11 +459,11 @@ class CodeWords(Carrier):
         for part in parts[1:]:
             other = self._extended(part, kind)
             total = self._emit(f"{total.text} + {other.text}", kind, UNKNOWN, total, other)
-        found = self._trim(total.text, width, UNKNOWN, total)
+        value = self._trim(total.text, width, UNKNOWN, total)
         most = sum(magnitude.most for _, magnitude in terms)
         if most < 1 << (width - 1):
-            self.sums[found.text] = SignedSum(total, most, width)
-        return found
+            self.sums[value.text] = SignedSum(total, most, width)
+        return value
 
     def _narrow(self, value: CodeValue) -> CodeValue:
         return (

@@ -221,10 +221,10 @@ def machine(
 
 def _rows(kinds: Sequence[np.dtype[Any]]) -> tuple[list[int], list[tuple[int, list[int]]]]:
     """For each array its row among the arrays of its type, and the indices of the arrays of each type in KINDS."""
-    found: dict[int, list[int]] = {}
+    places: dict[int, list[int]] = {}
     rows = []
     for place, kind in enumerate(kinds):
-        of_kind = found.setdefault(KINDS.index(kind), [])
+        of_kind = places.setdefault(KINDS.index(kind), [])
         rows.append(len(of_kind))
         of_kind.append(place)
-    return rows, list(found.items())
+    return rows, list(places.items())

@@ -89,15 +89,15 @@ class _Terms(FormulaManager):  # type: ignore[misc]
     deadline: float | None = None
 
     def create_node(self, node_type: int, args: tuple[FNode, ...], payload: object = None) -> FNode:
-        found = self.formulae.get((node_type, args, payload))  # equal to the key, and quicker to make
-        if found is None:
+        term = self.formulae.get((node_type, args, payload))  # equal to the key, and quicker to make
+        if term is None:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 raise OutOfTimeError("the time ran out while terms were built")
             check_clock()
             content = FNodeContent(node_type, args, payload)
-            found = self.formulae[content] = _Term(content, self._next_free_id)
+            term = self.formulae[content] = _Term(content, self._next_free_id)
             self._next_free_id += 1
-        return found
+        return term
 
 
 class Terms(Environment):  # type: ignore[misc]

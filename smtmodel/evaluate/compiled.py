@@ -232,18 +232,18 @@ def needed_statements(carrier: CodeCarrier, results: Sequence[CodeValue]) -> lis
     """The statements on which the results depend, each just before its first reader, so that few values occupy
     registers. Signals of the trace that nobody reads are dropped."""
     made = {name.text: (name, text) for name, text in carrier.words.statements}
-    found: dict[str, tuple[CodeValue, str]] = {}
+    needed: dict[str, tuple[CodeValue, str]] = {}
     waiting = [(result.text, False) for result in reversed(results)]
     while waiting:
         word, ready = waiting.pop()
-        if word not in made or word in found:
+        if word not in made or word in needed:
             continue
         if ready:
-            found[word] = made[word]
+            needed[word] = made[word]
         else:
             waiting.append((word, True))
             waiting += [(other, False) for other in reversed(variables_in(made[word][1]))]
-    return list(found.values())
+    return list(needed.values())
 
 
 class CompiledModel:
@@ -277,9 +277,9 @@ class CompiledModel:
         (rows, columns), steps = out.shape, max(1, len(left) // self.model.length)
         k, s = steps * self.model.length, steps * self.model.scales
         expected = [(k, rows), (k, columns), *([(s, rows), (s, columns)] if s else [])]
-        found = [side.shape for side in (left, right, *factors)]
-        if found != expected:
-            raise ValueError(f"shapes {found} do not fit {expected}")
+        shapes = [side.shape for side in (left, right, *factors)]
+        if shapes != expected:
+            raise ValueError(f"shapes {shapes} do not fit {expected}")
         pointers = [array.ctypes.data for array in (left, right, addend, out, *factors)]
         self._function(rows, columns, steps, *pointers, *([] if s else [None, None]))
         return out

@@ -101,12 +101,12 @@ class SignalFacts:
 def facts_of(evaluation: Evaluation) -> SignalFacts:
     """The facts of every signal; the terms of a sum come before the sum's first signal."""
     entered = sorted((count, prefix) for prefix, (count, _) in evaluation.trace.entered.items())
-    found: list[SignalFact] = []
+    facts: list[SignalFact] = []
     for position, signal in enumerate(evaluation.trace):
         while entered and entered[0][0] == position:
-            found += _term_facts(evaluation, entered.pop(0)[1])
-        found.append(_fact(signal))
-    return SignalFacts({fact.name: fact for fact in found}, evaluation.trace)
+            facts += _term_facts(evaluation, entered.pop(0)[1])
+        facts.append(_fact(signal))
+    return SignalFacts({fact.name: fact for fact in facts}, evaluation.trace)
 
 
 def _fact(signal: Signal) -> SignalFact:
@@ -119,14 +119,14 @@ def _fact(signal: Signal) -> SignalFact:
 
 
 def _term_facts(evaluation: Evaluation, prefix: str) -> list[SignalFact]:
-    found = []
+    facts = []
     for name, value in evaluation.trace.entered[prefix][1]:
         item, whole = item_of(name, value), Name(prefix, Stage.TERM, name)
-        found.append(SignalFact(whole, Kind.NUMBER, value.term.significand.width, item.significand, item.unit))
+        facts.append(SignalFact(whole, Kind.NUMBER, value.term.significand.width, item.significand, item.unit))
         flags = ((Part.SIGN, item.negative), (Part.IS_ZERO, item.is_zero), (Part.IS_INFINITE, item.is_infinite),
                  (Part.IS_NAN, item.is_nan))  # fmt: skip
-        found += [SignalFact(whole.its(part), Kind.FLAG, 1, flag) for part, flag in flags]
-    return found
+        facts += [SignalFact(whole.its(part), Kind.FLAG, 1, flag) for part, flag in flags]
+    return facts
 
 
 def item_of(name: str, value: Unpacked) -> Item:

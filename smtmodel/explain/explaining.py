@@ -180,12 +180,12 @@ class _Explainer:
         layout, row = layout_of(self.model), padded(self.operands, self.model).every
         flushing = {node.operand for node in walk(self.model.unit.result)
                     if isinstance(node, Element) and node.subnormals != "keep"}  # fmt: skip
-        found = {}
+        inputs = {}
         for (operand, _), name, pattern, fmt in zip(layout.places, layout.names, row, layout.formats, strict=True):
             item = item_of_pattern(name, pattern, fmt)
             subnormal = item.exponent == fmt.emin and not item.significand >> fmt.fraction and not item.is_zero
-            found[name] = Input(name, pattern, fmt, subnormal and operand in flushing)
-        return found
+            inputs[name] = Input(name, pattern, fmt, subnormal and operand in flushing)
+        return inputs
 
     # -- nodes
 
@@ -230,10 +230,10 @@ class _Explainer:
 
     def _rectified(self, visit: Visit, node: Relu) -> str:
         """The operand of a rectifier, in short: x for a number that is not rounded before."""
-        item, found = item_of("", self.last[node.term].value), item_of("", visit.value)
+        item, result = item_of("", self.last[node.term].value), item_of("", visit.value)
         if item.special:
-            return "nan" if item.is_nan or found.is_nan else "inf" if found.is_infinite else "-inf"
-        return "x" if found.significand else powers(term_line(item, ()).value)
+            return "nan" if item.is_nan or result.is_nan else "inf" if result.is_infinite else "-inf"
+        return "x" if result.significand else powers(term_line(item, ()).value)
 
     def _show(self, node: Node, picture: Picture) -> None:
         """Add a picture to the step; that of a sum's rounding or cut replaces the sum's own."""

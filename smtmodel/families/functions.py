@@ -69,11 +69,11 @@ def emulated_fp8(
 ) -> Expression:
     """T-FDPA from +0, the addend added to its result by IEEE 754 (recorded results of H100, H200 and B200)."""
     sketch = Sketch(steps, inputs, products, scales)
-    found = sketch.chained(Constant(), _fused_step(sketch, alignment, sums, result.rounding))
-    sketch.named(found, "", "products")
+    total = sketch.chained(Constant(), _fused_step(sketch, alignment, sums, result.rounding))
+    sketch.named(total, "", "products")
     sketch.titles[sketch.c] = "c"
     last = replace(result.rounding, mode="nearest_even", overflow="ieee", zero="ieee")
-    return sketch.expression(sketch.named(Round(ExactSum((found, sketch.c)), last), "after"))
+    return sketch.expression(sketch.named(Round(ExactSum((total, sketch.c)), last), "after"))
 
 
 def tr_fdpa(
@@ -176,12 +176,12 @@ def _fused_step(
         return Round(alignment.sum((*sketch.terms(step), start), sums.carry_bits), rounding)
 
     def running(step: StepProducts, start: Node) -> Node:
-        found, *terms = *sketch.each(step), start
+        total, *terms = *sketch.each(step), start
         for number, term in enumerate(terms, start=1):
             if number > 1:
-                sketch.titles[found] = "running"
-            found = sketch.named(Round(alignment.sum((found, term)), rounding), f"{step.prefix}partial{number}")
-        return found
+                sketch.titles[total] = "running"
+            total = sketch.named(Round(alignment.sum((total, term)), rounding), f"{step.prefix}partial{number}")
+        return total
 
     return at_once if sums.partials == "unnormalised" else running
 

@@ -56,11 +56,11 @@ class FamilyFunction:
     def defaults(self) -> Mapping[str, Any]:
         """Its parameters with their defaults, without `length` and `block`, which have none (the block is the length
         unless it is given)."""
-        found: dict[str, Any] = {}
+        defaults: dict[str, Any] = {}
         for item in signature(self.function, eval_str=True).parameters.values():
             every = signature(item.annotation).parameters.values() if _is_group(item) else (item,)
-            found |= {each.name: each.default for each in every}
-        return found
+            defaults |= {each.name: each.default for each in every}
+        return defaults
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -144,8 +144,8 @@ class Member:
     @property
     def known(self) -> dict[str, Any]:
         """The values of its parameters and of those fixed in its family; where it has no block, its group is one."""
-        found = {**FUNCTIONS[self.family].fixed, **self.values}
-        return {"block": found.get("group"), **found}
+        values = {**FUNCTIONS[self.family].fixed, **self.values}
+        return {"block": values.get("group"), **values}
 
     @property
     def key(self) -> tuple[Any, ...]:

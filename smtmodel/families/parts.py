@@ -106,10 +106,10 @@ class Products(ParameterGroup):
         return () if self._rounded else ("product_rounding",)
 
     def of(self, left: Node, right: Node) -> Node:
-        found = Product(left, right, self.product == "normalised", self.product_overflow)
+        term = Product(left, right, self.product == "normalised", self.product_overflow)
         if not self._rounded:
-            return found
-        return Round(found, Rounding(format_named(self.product.removeprefix("rounded_")), self.product_rounding))
+            return term
+        return Round(term, Rounding(format_named(self.product.removeprefix("rounded_")), self.product_rounding))
 
 
 @dataclass(frozen=True)

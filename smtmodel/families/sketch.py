@@ -44,10 +44,10 @@ class Expression:
             if formats[element.operand].is_within(node.rounding.format)
         }
         if idle:
-            found: dict[Node, Node] = {}
-            given["result"] = rebuilt(self.result, lambda old, new: idle.get(old, new), found)
+            nodes: dict[Node, Node] = {}
+            given["result"] = rebuilt(self.result, lambda old, new: idle.get(old, new), nodes)
             for name in ("signals", "titles"):
-                given[name] = {found.get(node, node): text for node, text in given[name].items()}
+                given[name] = {nodes.get(node, node): text for node, text in given[name].items()}
         return Unit(a, b, c, reference=reference, **given)
 
 
@@ -107,10 +107,10 @@ class Sketch:
         return (_spread(self.inputs, self.products, step.places, OUTER if step.looped else 0),)
 
     def _scaled(self, places: tuple[int, ...], step: StepProducts) -> Node:
-        found = _scaled(self.inputs, self.products, self.scales, places)
+        term = _scaled(self.inputs, self.products, self.scales, places)
         if self.group > 1:
-            self.named(found.term, f"{step.prefix}group[{places[0]}-{places[-1]}]")
-        return found
+            self.named(term.term, f"{step.prefix}group[{places[0]}-{places[-1]}]")
+        return term
 
     def chained(self, start: Node, form: Callable[[StepProducts, Node], Node]) -> Node:
         """The steps in order, each starting from the result before; a loop where each is a shift of the first."""
@@ -119,11 +119,11 @@ class Sketch:
             return form(StepProducts(blocks[0]), start)
         if not self._unrolled and offsets is not None:
             return Repeat(OUTER, offsets, start, form(StepProducts(blocks[0], looped=True), Running(OUTER)))
-        found = start
+        result = start
         for number, places in enumerate(blocks):
             name = f"block{number}"
-            found = self.named(form(StepProducts(places, name=name), found), name, "addend")
-        return found
+            result = self.named(form(StepProducts(places, name=name), result), name, "addend")
+        return result
 
     @property
     def _unrolled(self) -> bool:

@@ -74,8 +74,8 @@ def operands_json(operands: Operands[int], model: Model) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for (name, side), row in zip(operands.sides.items(), OPERANDS, strict=True):
         if (fmt := model.formats.get(name)) is not None:
-            found = [to_hex(x, fmt) for x in side]
-            out[name] = found if row.per != "sum" else found[0] if found else to_hex(0, fmt)
+            texts = [to_hex(x, fmt) for x in side]
+            out[name] = texts if row.per != "sum" else texts[0] if texts else to_hex(0, fmt)
     return out
 
 
@@ -265,7 +265,7 @@ def read_vectors(
     """The vectors of a file, one at a time; `model_of` and `instead` as in `parse_row`. With `gpu`, rows that do not
     name it are passed over. Raises InputError with file, line and field at the first bad row, also for an id that an
     earlier row has, and for a file without a vector."""
-    number = found = 0
+    number = count = 0
     places: dict[str | int, int] = {}
     try:
         for number, text in enumerate(lines, start=1):
@@ -274,7 +274,7 @@ def read_vectors(
                 text = text.removeprefix(_BOM)
             if not text.strip():
                 continue
-            found += 1
+            count += 1
             try:
                 row = parse_json(text)
                 if gpu and isinstance(row, dict) and row.get("gpu") != gpu:
@@ -289,5 +289,5 @@ def read_vectors(
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read: {why}", name, number + 1) from None
-    if not found:
+    if not count:
         raise InputError("there is no vector in it", name)

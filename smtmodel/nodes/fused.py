@@ -183,13 +183,13 @@ class FusedSum(Sum):
         width = max(1, (high - low).bit_length())
         carrier = items[0].sign.carrier
         absent = constant(carrier, 0 if zeros is None else zeros - low, width)
-        found = []
+        exponents = []
         for item, floor in zip(items, floors, strict=True):
             own = select(item.is_zero, absent, item.term.exponent.rebased(low, width))
             if floor is not None:
                 own = max_of([own, constant(carrier, floor - low, width)])
-            found.append(Exponent(own, low, high, floats=floats))
-        return found
+            exponents.append(Exponent(own, low, high, floats=floats))
+        return exponents
 
     def _maximum(self, exponents: Sequence[Exponent], least: int | None) -> Exponent:
         own = [exponent.bits for exponent in exponents]

@@ -70,11 +70,11 @@ class GridSum(Sum):
         )  # fmt: skip
 
     def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:
-        found = super(GridSum, replace(self, frame=None)).of_terms(terms)
+        total = super(GridSum, replace(self, frame=None)).of_terms(terms)
         if self.frame is None:
-            return found
+            return total
         (frame,) = (place for place, (at, _) in enumerate(terms) if at == self.frame)
-        return replace(found, frame=frame)
+        return replace(total, frame=frame)
 
     def key_of(self, position: int) -> tuple[str, ...]:
         return (*super().key_of(position), str(position == self.frame))
@@ -92,9 +92,9 @@ class GridSum(Sum):
         named: list[tuple[str, Value]] = []
         positions: list[int] = []
         for position, operand in enumerate(self.items):
-            found = list(operand.terms(context))
-            named += found
-            positions += [position] * len(found)
+            terms = list(operand.terms(context))
+            named += terms
+            positions += [position] * len(terms)
         values, trace = [value for _, value in named], context.trace
         signs = tuple(_sign(value) for value in values)
         with context.within(context.prefix(self)):
@@ -153,13 +153,13 @@ class GridSum(Sum):
         low = min([item.term.exponent.low for item in items] + bounds) - floats
         high = max([exponent.high for exponent in own] + bounds)
         width, carrier = max(1, (high - low).bit_length()), items[0].sign.carrier
-        found = []
+        exponents = []
         for item, exponent, floor in zip(items, own, floors, strict=True):
             counted = select(item.is_zero, constant(carrier, 0, width), exponent.rebased(low, width))
             if floor is not None:
                 counted = max_of([counted, constant(carrier, floor - low, width)])
-            found.append(Exponent(counted, low, high, floats=floats))
-        return found
+            exponents.append(Exponent(counted, low, high, floats=floats))
+        return exponents
 
     def variants(self) -> Iterator[Variant]:
         for bits in dict.fromkeys(self.fraction_bits):

@@ -94,8 +94,8 @@ def total(one: int | None, other: int | None) -> int | None:
 def all_known(values: Iterable[Size | None]) -> list[Size] | None:
     """The numbers, if all of them are known."""
     every = list(values)
-    found = [value for value in every if value is not None]
-    return found if len(found) == len(every) else None
+    sizes = [value for value in every if value is not None]
+    return sizes if len(sizes) == len(every) else None
 
 
 def top_of(head: Fraction | None, most: int | None) -> int | None:

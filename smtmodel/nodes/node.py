@@ -524,18 +524,18 @@ class Terminal(Node):
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and all nodes below it, each once, operands first."""
-    found: dict[Node, None] = {}
+    nodes: dict[Node, None] = {}
     waiting = [(node, iter(node.operands))]
     while waiting:
         current, operands = waiting[-1]
         for operand in operands:
-            if operand not in found:
+            if operand not in nodes:
                 waiting.append((operand, iter(operand.operands)))
                 break
         else:
-            found[current] = None
+            nodes[current] = None
             waiting.pop()
-    return iter(found)
+    return iter(nodes)
 
 
 def structure(node: Node) -> str:
@@ -550,7 +550,7 @@ def structure(node: Node) -> str:
         return f"({', '.join(map(text, value))})" if isinstance(value, tuple) else repr(value)
 
     lines = []
-    for found in walk(node):
-        lines.append(f"#{len(numbers)} {found.kind} {text(found._fields)}")
-        numbers[found] = len(numbers)
+    for part in walk(node):
+        lines.append(f"#{len(numbers)} {part.kind} {text(part._fields)}")
+        numbers[part] = len(numbers)
     return "\n".join(lines)

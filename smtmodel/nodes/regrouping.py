@@ -110,9 +110,9 @@ def _addend_after(chain: ProductChain) -> Node | None:
 def _sum_of_step(chain: ProductChain) -> ExactSum | FusedSum | None:
     """The sum of a step that adds its products and the result before at once and is rounded; else None."""
     step = chain.step
-    found = step.term if isinstance(step, Round) else None
-    plain = isinstance(found, (ExactSum, FusedSum)) and found.items == (chain.terms, Running(OUTER))
-    return found if plain and isinstance(found, (ExactSum, FusedSum)) else None
+    total = step.term if isinstance(step, Round) else None
+    plain = isinstance(total, (ExactSum, FusedSum)) and total.items == (chain.terms, Running(OUTER))
+    return total if plain and isinstance(total, (ExactSum, FusedSum)) else None
 
 
 def _addend_late(chain: ProductChain) -> Node | None:

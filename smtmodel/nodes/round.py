@@ -203,12 +203,12 @@ class Round(Unary):
         packed = []
         for node in nodes:
             if isinstance(node, float):
-                found: Bits | None = constant(carrier, given[node], fmt.width)
+                pattern: Bits | None = constant(carrier, given[node], fmt.width)
             else:
-                found = _packed(context.value(node), fmt)
-            if found is None:
+                pattern = _packed(context.value(node), fmt)
+            if pattern is None:
                 return None
-            packed.append(found.node)
+            packed.append(pattern.node)
         left, right, addend = packed
         raw = Bits(carrier, fmt.width, carrier.multiply_and_add(left, right, addend, fmt.width, flush))
         if how.subnormals == "flush_after":

@@ -94,10 +94,10 @@ def _row_of_file(reference: str, unit: Unit) -> Entry:
 
 def _digest() -> str:
     """The digest of all sources, in the order of their paths."""
-    found = sha256()
+    digest = sha256()
     for path in sorted(path for pattern in SOURCES for path in FOLDER.glob(pattern)):
-        found.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()
+        digest.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def catalogue_text() -> str:

@@ -125,10 +125,10 @@ class Unit:
         if self.unrolled is not None:
             return self.unrolled
         loops = [node for node in walk(self.result) if isinstance(node, Repeat) and not node.free]
-        found = [tuple(sorted(products_of(loop.body, {loop.level: place}))) for loop in loops for place in loop.places]
+        blocks = [tuple(sorted(products_of(loop.body, {loop.level: place}))) for loop in loops for place in loop.places]
         if loops:
-            found.append(tuple(sorted(products_of(self.result, {}) - set().union(*found))))
-        return tuple(block for block in found if block) or (tuple(range(self.length)),)
+            blocks.append(tuple(sorted(products_of(self.result, {}) - set().union(*blocks))))
+        return tuple(block for block in blocks if block) or (tuple(range(self.length)),)
 
     def _check_place(self, node: Element, ranges: Mapping[int, Places]) -> None:
         """Raises ParameterError for a place outside the operand, for the least or greatest value of a loop variable."""
@@ -148,13 +148,13 @@ class Unit:
 
     def unread(self) -> dict[str, tuple[int, ...]]:
         """The places of each operand that no step reads; (0,) for an unread operand of the whole sum."""
-        found: dict[str, set[int]] = {row.name: set() for row in OPERANDS}
+        unread: dict[str, set[int]] = {row.name: set() for row in OPERANDS}
         for node, ranges in elements_read(self.result):
             places = {0 if node.index is None else node.index.offset}
             for level, factor in node.index.factors if node.index else ():
                 places = {place + factor * value for place in places for value in ranges[level]}
-            found[node.operand] |= places
-        return {name: tuple(k for k in range(self.count(name)) if k not in read) for name, read in found.items()}
+            unread[node.operand] |= places
+        return {name: tuple(k for k in range(self.count(name)) if k not in read) for name, read in unread.items()}
 
     def ignored(self) -> tuple[int, ...]:
         """The places of products of which no step reads both factors."""
@@ -243,12 +243,12 @@ def products_of(node: Node, places: dict[int, int]) -> set[int]:
 
 def added_together(unit: Unit) -> set[frozenset[int]]:
     """For every sum that adds several products, the set of their places."""
-    found: set[frozenset[int]] = set()
+    sums: set[frozenset[int]] = set()
 
     def visit(node: Node, places: dict[int, int]) -> None:
         if isinstance(node, Sum):
             own = [item for item in node.items if isinstance(item.body if isinstance(item, Each) else item, Product)]
-            found.add(frozenset(k for item in own for k in products_of(item, places)))
+            sums.add(frozenset(k for item in own for k in products_of(item, places)))
         if isinstance(node, Repeat):
             visit(node.start, places)
             for place in node.places:
@@ -259,7 +259,7 @@ def added_together(unit: Unit) -> set[frozenset[int]]:
                 visit(operand, places)
 
     visit(unit.result, {})
-    return {part for part in found if len(part) > 1}
+    return {part for part in sums if len(part) > 1}
 
 
 def closed_steps(result: Node) -> list[Node]:

@@ -174,9 +174,9 @@ class ExpressionReader:
         texts, waiting, read = {name: str(step) for name, step in self._data.steps.items()}, ["d"], {"d"}
         while waiting:
             tree = ast.parse(texts[waiting.pop()].strip(), mode="eval")
-            found = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)} - read
-            read |= found
-            waiting += [name for name in found if name in texts]
+            unused = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)} - read
+            read |= unused
+            waiting += [name for name in unused if name in texts]
         for name in texts:
             if name not in read:
                 raise self.file.error(("steps", name), "d does not hang on this step: use it, or leave it out")
@@ -246,10 +246,10 @@ class ExpressionReader:
     # -- expressions
 
     def _node(self, tree: ast.expr, scope: Scope) -> Node:
-        found = self._item(tree, scope)
-        if isinstance(found, Each):
+        node = self._item(tree, scope)
+        if isinstance(node, Each):
             raise MistakeError(tree, "several terms stand where one is needed: add them with exact or fused")
-        return found
+        return node
 
     def _item(self, tree: ast.expr, scope: Scope) -> Node:
         """A node, or several terms of a sum."""
@@ -442,8 +442,8 @@ class ExpressionReader:
         places = read if isinstance(read, Each) else None
         element = read if places is None else places.body
         given = {word: self._truth(tree) for word, tree in options.items()}
-        found = Segment(element, self._number(first), self._number(end), **given)
-        return found if places is None else replace(places, body=found)
+        segment = Segment(element, self._number(first), self._number(end), **given)
+        return segment if places is None else replace(places, body=segment)
 
     def _call_relu(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         known = {"nan": NANS, "zero": RELU_ZEROS}
@@ -696,10 +696,10 @@ class _Writer:
         self.open: list[int] = []  # the levels of the repetitions around what is written
 
     def _named_roundings(self) -> dict[Rounding, str]:
-        found = dict.fromkeys(node.rounding for node in walk(self.unit.result) if isinstance(node, Round))
-        if len(found) == 1:
-            return dict.fromkeys(found, "r")
-        return {rounding: f"r{number}" for number, rounding in enumerate(found, start=1)}
+        roundings = dict.fromkeys(node.rounding for node in walk(self.unit.result) if isinstance(node, Round))
+        if len(roundings) == 1:
+            return dict.fromkeys(roundings, "r")
+        return {rounding: f"r{number}" for number, rounding in enumerate(roundings, start=1)}
 
     def text(self) -> str:
         unit = self.unit
