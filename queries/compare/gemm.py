@@ -79,8 +79,7 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Element:
-    """One element in both results; `ulps`: their distance in numbers of the format (None: not two numbers, or of two
-    formats)."""
+    """One element in both results; `ulps`: their distance in numbers (None: not two numbers of one format)."""
 
     row: int
     column: int
@@ -90,8 +89,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Differences:
-    """The elements that differ: their number, that of all, the first, the one with most ulps, and those to be
-    examined."""
+    """Elements that differ: their number, that of all, the first, the one with most ulps, and those to examine."""
 
     count: int
     total: int
