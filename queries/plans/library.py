@@ -18,11 +18,13 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 
 import numpy as np
+from mmaprobe.queries.plans.left_out import left_out
 from numpy.typing import NDArray
 
 from mmaprobe.queries.order.tree import Leaf, Node
-from mmaprobe.queries.plans.candidates import Candidates, Sample, named
-from mmaprobe.queries.plans.left_out import left_out
+from mmaprobe.queries.plans.candidates import Candidates
+from mmaprobe.queries.plans.forms import named
+from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError

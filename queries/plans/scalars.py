@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaprobe.queries.plans.candidates import Sample
+from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import Signature
