@@ -4,8 +4,8 @@ function. None of these plans was looked at while the search was written.
     python -m benchmarks.product_searches [--only NAME,...] [--ways recorded,compared,function] [--seconds 60] [-o FILE]
 
 Appends a row of JSON for each plan and entry point. `found`: one of the plans named gives the true one's bits on
-new inputs; `wrong`: there are some, and none does. A function is asked up to the K of its row, with M and N up to 16; what its rules say is
-compared with it at new shapes.
+new inputs; `wrong`: there are some, and none does. A function is asked up to the K of its row, with M and N up to 16;
+what its rules say is compared with it at new shapes.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Product:
 
     def of(self, sides: list[Matrix], plan: Plan | None = None) -> Matrix:
         a, b, *c = sides
-        return simulate(a, b, c[0] if c else None, plan or self.plan)
+        return simulate(a, b, c[0] if c else None, plan or self.plan, engine="compiled")
 
     def right(self, plan: Plan) -> bool:
         """Whether a plan gives the true one's bits on new inputs."""
@@ -194,6 +194,7 @@ def function(one: Product, seconds: float) -> dict[str, Any]:
         names = [plan.reference for plan in found.plans]
         right = any(one.right(plan) for plan in found.plans)
         mapper.deadline, wrong, so_far = None, 0, 0
+        mapper.multiply = lambda a, b, c: one.of([a, b, *([c] if one.plan.addend else [])])
         mapper.rng = np.random.default_rng(SEED)
         for number in range(SHAPES if rules else 0):
             at, so = mapper.held(rules, mapper.random_shape(number))

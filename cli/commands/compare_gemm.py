@@ -114,7 +114,7 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
         for sentence in sentences(one, first):
             say(f"  D{index + 1}: {sentence}")
     document = ComparedPlans(why=ABSENT if pair is None else why, D1=every[0], D2=every[1])
-    if pair is None or found.first is None or not given[0].left_out == given[1].left_out == ():
+    if pair is None or found.first is None or any(one.products for one in given):
         return document
     return replace(document, first_step=_first_step(pair, matrices, found.first))
 
@@ -129,15 +129,15 @@ def _plans_found(given: Given, names: list[str]) -> PlansFound:
         best=None if given.best is None else given.best.plan.reference,
         best_agrees=most_given(given),
         left_out=given.left_out,
+        twice=given.products.twice or ABSENT,
+        instead=given.products.instead or ABSENT,
     )
 
 
 def products_left_out(given: Sequence[Given]) -> list[str]:
     """The difference between two results in the products of which they are sums, as a sentence, if there is one."""
-    from mmaprobe.queries.order.tree import compact
-
-    texts = [f"all but k = {compact(one.left_out)}" if one.left_out else "all" for one in given]
-    return [f"the products summed are {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
+    texts = ["; ".join(one.products.sentences()) or "all are added once" for one in given]
+    return [f"of the products, {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
 
 
 def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan] | None:

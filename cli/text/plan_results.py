@@ -16,10 +16,8 @@ PLANS = 4  # plans with the same result that are listed
 
 def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     """A line for each fact; `first`: plans that are named before the others."""
-    from mmaprobe.queries.order.tree import not_in_the_sum
-
-    lines = [not_in_the_sum(given.left_out)] if given.left_out else []
-    others = " of the others" if given.left_out else ""
+    lines = given.products.sentences()
+    others = " of the others" if given.left_out and not given.products.instead else " of these" if lines else ""
     names = names_of(given, first)
     if names:
         also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""

@@ -28,7 +28,6 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import nans
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import Signature
-from mmaprobe.smtmodel.nodes import Constant
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Stage
 from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order, Promote
@@ -180,22 +179,16 @@ class Candidates:
                     yield in_runs_at(at, Chain(model), Rounding(model.c), order)
 
     def guesses(
-        self, tree: Node | Leaf, forms: Sequence[Form], known: Sequence[Plan] = (), *, wider: bool = False
-    ) -> Iterator[Plan]:
-        """Candidate plans of some forms with this summation tree. `known`: plans whose stages are tried as parts of
-        them; `wider`: only those whose last products go to narrower vectors, or whose parts are joined otherwise than
-        in most libraries, or added in a wider format, which often give what the others give."""
-        leaves = leaves_of(tree)
-        at_end = isinstance(tree, Node) and "c" in tree.children and len(leaves) > 2 == len(tree.children)
-        starts = [form for form in forms if not self.asked.addend or (form.start == Constant()) == at_end] or forms
-        products = pruned(tree, frozenset(leaf for leaf in leaves if leaf != "c"))
+        self, tree: Node | Leaf, taken: tuple[Format, Format], known: Sequence[Plan] = (), *, wider: bool = False
+    ) -> Iterator[Stage]:
+        """Candidate stages with this summation tree, of units of one product. `known`: plans whose stages are tried as
+        parts of them; `wider`: only those whose last products go to narrower vectors, or whose parts are joined
+        otherwise than in most libraries, or added in a wider format, which often give what the others give."""
+        products = pruned(tree, frozenset(leaf for leaf in leaves_of(tree) if leaf != "c"))
         assert products is not None
         stages = dict.fromkeys(product.stage for plan in known for product in plan.sums)
-        for taken in dict.fromkeys(form.taken for form in starts):
-            own = [form for form in starts if form.taken == taken]
-            for model in self.steps(taken):
-                for stage in self._read(products, stages, model, wider):
-                    yield from plans_of([stage], own)
+        for model in self.steps(taken):
+            yield from self._read(products, stages, model, wider)
 
     def _read(self, products: Node | Leaf, known: Iterable[Stage], model: Model, wider: bool) -> Iterator[Stage]:
         how = Rounding(model.d)
@@ -226,6 +219,19 @@ class Candidates:
     def narrow(self) -> bool:
         """Whether the factors have a format of matrix units, neither f32 nor f64."""
         return self.asked.a.name not in ("f32", "f64")
+
+    def in_forms(self, stage: Stage, forms: Iterable[Form], sample: Sample) -> Iterator[tuple[Form, Matrix]]:
+        """The results for a sample of a stage in each of some forms that takes its sums. Those are formed once for all
+        forms that begin alike."""
+        sums: dict[object, Matrix | None] = {}
+        taken = stage.models[0].a, stage.models[0].b
+        for form in forms:
+            if form.taken != taken or form.format != stage.d or (total := form.sum_of(stage)) is None:
+                continue
+            if (key := (form.convert, form.start)) not in sums:
+                sums[key] = self.results(total, sample)
+            if (found := sums[key]) is not None:
+                yield form, form.ended(found, sample.c)
 
     def same(self, plan: Plan, sample: Sample) -> bool:
         """Whether a plan reproduces all results of a sample; all NaNs are equal."""
@@ -304,15 +310,6 @@ def likelihood(model: Model) -> int:
     """The place of a unit's architecture among those whose libraries are the likeliest."""
     architecture = model.reference.partition("/")[0]
     return LIKELY.index(architecture) if architecture in LIKELY else len(LIKELY)
-
-
-def plans_of(stages: Iterable[Stage], forms: Sequence[Form]) -> Iterator[Plan]:
-    """The plans in which a stage forms the sum, for each stage and each form that takes its sums."""
-    for stage in stages:
-        for form in forms:
-            taken = stage.models[0].a, stage.models[0].b
-            if form.taken == taken and (plan := form.plan(stage)) is not None:
-                yield plan
 
 
 def vectors(chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:

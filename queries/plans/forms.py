@@ -74,10 +74,6 @@ class Form:
             return named(Plan(asked.a, asked.b, asked.c, result, self.convert, self.convert))
         return None
 
-    def text(self, stage: Stage) -> str:
-        """What is tried, in a word."""
-        return f"{'' if self.convert is None else self.convert.format.name + ' '}{stage.models[0].reference}"
-
     def sum_of(self, stage: Stage) -> Plan | None:
         """The plan of the sum alone."""
         asked = self.asked

@@ -175,26 +175,18 @@ class _Trial:
                 self._enter(results, lambda: plan)
 
     def _hold_in_forms(self, stage: Stage) -> None:
-        """Hold the plans in which a stage forms the sum against the first elements. Its sums are formed once for all
-        forms that begin alike."""
-        taken = stage.models[0].a, stage.models[0].b
-        mine = [form for form in self.forms if form.taken == taken and form.format == stage.d]
-        for convert, start in dict.fromkeys((form.convert, form.start) for form in mine):
-            key = (stage, convert, start)
-            own = [form for form in mine if (form.convert, form.start) == (convert, start)]
-            if key in self._tried or (total := own[0].sum_of(stage)) is None:
-                continue
-            self._tried.add(key)
-            self._report(f"trying {own[0].text(stage)}")
-            if (sums := self.candidates.results(total, self._samples[0])) is None:
-                continue
-            for form in own:
-                self._number += 1
-                count = self._enter(form.ended(sums, self._samples[0].c), partial(form.plan, stage))
-                if stage == Chain(stage.models[0]):
-                    self._gives[stage.models[0]] = max(count, self._gives.get(stage.models[0], 0))
-            if stage == Chain(stage.models[0]):
-                self._first.setdefault((taken, convert, start, sums.tobytes()), stage.models[0])
+        """Hold the plans in which a stage forms the sum against the first elements."""
+        if stage in self._tried:
+            return
+        self._tried.add(stage)
+        self._report(f"trying {stage.models[0].reference}")
+        alone = stage.models[0] if stage == Chain(stage.models[0]) else None
+        for form, results in self.candidates.in_forms(stage, self.forms, self._samples[0]):
+            self._number += 1
+            count = self._enter(results, partial(form.plan, stage))
+            if alone is not None:
+                self._gives[alone] = max(count, self._gives.get(alone, 0))
+                self._first.setdefault((form, results.tobytes()), alone)
 
     def _enter(self, results: Matrix, plan: Callable[[], Plan | None]) -> int:
         """Enter what a plan gives of the first elements; where these are all, what it gives of the others. How many of
@@ -254,8 +246,8 @@ class _Trial:
         known first, since the other is likely of the same."""
         known = [model for side in self.found for plan in [*side][:1] for model in plan.models[:1]]
         firsts = {*self._first.values()}
-        first = [model for model in self._units if model in firsts]
-        waiting = [*known, *sorted(first, key=lambda model: -self._gives.get(model, 0))]
+        others = sorted(self._units, key=lambda model: (model not in firsts, -self._gives.get(model, 0)))
+        waiting = [*known, *others]
         queue = [(model, stages(model, self.asked.length)) for model in dict.fromkeys(waiting)]
         while queue and self.wanting:
             model, some = queue.pop(0)
