@@ -266,8 +266,12 @@ def _document(name: str, found: Mapped, failure: MmaprobeError | None, seconds: 
         right=found.right,
         open=[_sides_of(shape) for shape in found.open],
         left_out=[
-            LeftOut(shape=_sides_of(shape), products=what.left_out, twice=what.twice or ABSENT,
-                    instead=what.instead or ABSENT)
+            LeftOut(
+                shape=_sides_of(shape),
+                products=what.left_out,
+                twice=what.twice or ABSENT,
+                instead=what.instead or ABSENT,
+            )
             for shape, what in found.left_out.items()
         ],
         orders=[

@@ -212,7 +212,7 @@ class Mapper(Candidates):
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
         top = self.looked[self.top]
         if self._affordable(top):
-            if not self.narrow:
+            if not self._of_units_likely(top):
                 self._order(self.top, (0, 0))
             if not np.array(top.fits)[:, 0].any():
                 self._new(top, 0)
@@ -363,7 +363,7 @@ class Mapper(Candidates):
         of_units = [model for own in taken for model in self.units(own) if model.length > 1]
         early = [model for model in known if length >= UNITS * model.length]
         yield from (self.stages(model, length) for model in early)
-        if self.narrow:
+        if self._of_units_likely(looked):
             yield from self._of_units(of_units, length, 1)
         tree = self._order(looked.shape, self._place(looked, number))
         if tree is None:
@@ -375,6 +375,10 @@ class Mapper(Candidates):
             yield self.shipped()
             yield from self._of_units(of_units, length, ROUNDS_OF_CUTS)
             yield from (self.stages(model, length) for model in known if model not in early)
+
+    def _of_units_likely(self, looked: Looked) -> bool:
+        """Whether the factors have a format of matrix units, as they are or as they seem to be converted."""
+        return self.narrow or self._forms(looked)[0].convert is not None
 
     def _of_units(self, models: Sequence[Model], length: int, rounds: int) -> Iterator[Iterable[Stage]]:
         """The chains of units, then some rounds of K cut around each in turn."""

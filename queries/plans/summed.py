@@ -20,7 +20,7 @@ LONGEST = 2048  # K up to which the weights of all products are solved for, if t
 ELEMENTS = 8  # elements that it takes to tell
 NEARER = 4.0  # times nearer to the sum without them, as root mean square, that the results have to be
 SHARE = 0.5  # of a product's correlation with what is missing, from which it is suspected
-UNSURE = 0.25  # by which the weight of a product may differ from a whole number
+UNSURE = 0.5  # by which the weight of a product may differ from a whole number
 
 Numbers = NDArray[np.float64]
 Products = NDArray[np.int64]
@@ -113,18 +113,26 @@ class _Sums:
         best, nearest = WHOLE, self._apart(self.whole) / NEARER
         if not nearest:
             return best
-        for one in self._suspected():
+        for number, one in enumerate(self._suspected()):
+            if number == 0 and one.left_out and not one.twice and (moved := self._moved(one)):
+                return moved
             if (apart := self._apart(self._of(one))) < nearest:
                 best, nearest = one, apart
-        if not best.left_out or best.twice:
-            return best
-        gone = np.array(best.left_out)
-        left = self._of(best)
-        for words, factors in MOVED.items():
-            first, second = factors(self.a, self.b, gone)
-            if self._apart(left + first @ second) < nearest / NEARER:
-                return Summed(best.left_out, (), words)
         return best
+
+    def _moved(self, gone: Summed) -> Summed | None:
+        """What stands in the place of products that are not in the sums, away from the edges: past these is nothing
+        of the matrices."""
+        left, products, inner = self._of(gone), np.array(gone.left_out), np.zeros_like(self.finite)
+        inner[:, 1:-1, 1:-1] = self.finite[:, 1:-1, 1:-1]
+        if inner.sum() < ELEMENTS:
+            return None
+        most = min(self._apart(self.whole, inner), self._apart(left, inner)) / NEARER
+        for words, factors in MOVED.items():
+            first, second = factors(self.a, self.b, products)
+            if self._apart(left + first @ second, inner) < most:
+                return replace(gone, instead=words)
+        return None
 
     def _of(self, which: Summed) -> Numbers:
         found = self.whole
@@ -133,10 +141,11 @@ class _Sums:
                 found = found + sign * (self.a[:, :, list(products)] @ self.b[:, list(products)])
         return found
 
-    def _apart(self, sums: Numbers) -> float:
+    def _apart(self, sums: Numbers, where: NDArray[np.bool_] | None = None) -> float:
         """How far the results are from some sums, times the best factors of them and of c, as root mean square."""
-        terms = np.stack([one[self.finite] for one in (sums, self.c) if one.any()], axis=1)
-        d = self.d[self.finite]
+        where = self.finite if where is None else where
+        terms = np.stack([one[where] for one in (sums, self.c) if one.any()], axis=1)
+        d = self.d[where]
         factors, *_ = np.linalg.lstsq(terms, d, rcond=None)
         return float(np.sqrt(np.mean((d - terms @ factors) ** 2)))
 

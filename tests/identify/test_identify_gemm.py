@@ -21,6 +21,7 @@ from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans import library as gemm_plans
 from mmaprobe.queries.plans.candidates import Candidates, cut_alike
 from mmaprobe.queries.plans.first_step import first_step
+from mmaprobe.queries.plans.forms import plain
 from mmaprobe.queries.plans.lane_stages import ALL, blocks_of, epilogues_of, lanes_of
 from mmaprobe.queries.plans.rules import FEATURES, Shape, chosen, features_of, learned
 from mmaprobe.queries.plans.rules import blocks_of as blocks_of_side
@@ -193,7 +194,8 @@ def test_a_narrow_result_hides_no_order() -> None:
         return found
 
     mapper = gemm_plans.Mapper(asked, multiply, lambda shape, place, until: None, Shape(8, 8, 16))
-    forwards = next(plan for plan in mapper.plans(Chain(parse_reference("ieee/fma/f32.f16.f16.f32")), False))
+    forwards = next(plain(asked, R.format)).plan(Chain(parse_reference("ieee/fma/f32.f16.f16.f32")))
+    assert forwards is not None
     for length in (4, 6, 16):
         looked = mapper._seen(Shape(8, 8, length))
         assert not mapper._fitting(forwards, looked).all()
@@ -206,10 +208,10 @@ def test_guesses_of_long_sums_do_not_recurse() -> None:
             found = Node("binary", (found, product))
         return found
 
-    candidates = Candidates(parse_signature("f16,f16,f16", 1))
+    candidates, unit = Candidates(parse_signature("f16,f16,f16", 1)), Chain(parse_reference("ieee/fma/f32.f16.f16.f32"))
     lanes = Node("binary", (chain(range(0, 4000, 2)), chain(range(1, 4000, 2))))
-    for tree, stage in ((chain(range(2000)), "sum(fma, +0)"), (lanes, "interleave(2, fma, r")):
-        assert any(stage in plan.reference for plan in candidates.guesses(tree))
+    for tree, stage in ((chain(range(2000)), unit), (lanes, interleaved(2, unit, R))):
+        assert stage in list(candidates.guesses(tree, (FORMATS["f16"], FORMATS["f16"])))
 
 
 def test_other_cuts_of_a_known_unit_are_tried_before_an_order_is_asked_for() -> None:
@@ -229,7 +231,9 @@ def test_other_cuts_of_a_known_unit_are_tried_before_an_order_is_asked_for() -> 
     mapper._new(looked, 0)
     assert list(mapper.found.orders.values()) == [None]  # asked for, and not revealed in time
     assert not np.array(looked.fits).any()
-    mapper._know(next(mapper.plans(Chain(unit), False)))
+    known = next(plain(asked, unit.d)).plan(Chain(unit))
+    assert known is not None
+    mapper._know(known)
     mapper.found.orders.clear()
     mapper._new(looked, 0)
     assert not mapper.found.orders
@@ -533,15 +537,14 @@ def test_a_tree_suggests_blocks() -> None:
     assert promoted(8, products_first, R) in list(blocks_of(tree, FMA, R))  # a compiler's loop within each block
     pairs = added([added([k, k + 1]) for k in range(0, 12, 2)])
     ours, unfused = Candidates(parse_signature("f32,f32,f32", 12)), Chain(parse_reference("ieee/muladd/f32"))
-    usual, wider = ([plan.sums[0].stage for plan in ours.guesses(pairs, wider=wide)] for wide in (False, True))
+    f32 = FORMATS["f32"]
+    usual, wider = (list(ours.guesses(pairs, (f32, f32), wider=wide)) for wide in (False, True))
     in_f64 = promoted(2, unfused, Rounding(FORMATS["f64"]))  # OpenBLAS, kernel/x86_64/sdot.c, for a stride
     assert in_f64 in wider
     assert in_f64 not in usual
     mma = Chain(parse_reference("hopper/mma/m16n8k8.f32.f16.f16.f32"))
-    around = Candidates(parse_signature("f16,f16,f32", 100)).cuts(mma.model, 100)
-    assert in_multiples(32, mma, head=mma) in {
-        plan.sums[0].stage for plan in around
-    }  # CUTLASS, see docs/cublas-plans.md
+    around = Candidates(parse_signature("f16,f16,f32", 100)).stages(mma.model, 100)
+    assert in_multiples(32, mma, head=mma) in set(around)  # CUTLASS, see docs/cublas-plans.md
 
 
 def product(stage: Stage, x: Matrix, y: Matrix) -> np.float32:
