@@ -25,9 +25,10 @@ UNSURE = 0.5  # by which the weight of a product may differ from a whole number
 Numbers = NDArray[np.float64]
 Products = NDArray[np.int64]
 Side = NDArray[Any]
+Factors = Callable[[Side, Side, Products], tuple[Side, Side]]
 
 #: what may stand in the place of the factors of some products, in words, and the factors of A and B then
-MOVED: dict[str, Callable[[Side, Side, Products], tuple[Side, Side]]] = {
+MOVED: dict[str, Factors] = {
     "the next row of A": lambda a, b, k: (np.roll(a, -1, 1)[:, :, k], b[:, k]),
     "the row of A before": lambda a, b, k: (np.roll(a, 1, 1)[:, :, k], b[:, k]),
     "the next column of B": lambda a, b, k: (a[:, :, k], np.roll(b, -1, 2)[:, k]),
@@ -131,8 +132,20 @@ class _Sums:
         for words, factors in MOVED.items():
             first, second = factors(self.a, self.b, products)
             if self._apart(left + first @ second, inner) < most:
-                return replace(gone, instead=words)
+                return Summed(self._with_others(gone, factors, inner), (), words)
         return None
+
+    def _with_others(self, gone: Summed, factors: Factors, inner: NDArray[np.bool_]) -> tuple[int, ...]:
+        """The products that have other factors, as what is left then shows: those found, and others like them."""
+        first, second = factors(self.a, self.b, np.arange(self.a.shape[2]))
+        own = np.isin(np.arange(self.a.shape[2]), gone.left_out)
+        left = self.d - self.c - self._of(gone) - first[:, :, own] @ second[:, own]
+        left[~inner] = 0
+        shares = np.zeros(len(own))
+        for k in np.flatnonzero(~own):
+            change = first[:, :, k : k + 1] @ second[:, k : k + 1] - self.a[:, :, k : k + 1] @ self.b[:, k : k + 1]
+            shares[k] = (left * change).sum() / max((change[inner] ** 2).sum(), np.finfo(np.float64).tiny)
+        return tuple(np.flatnonzero(own | (shares > SHARE)).tolist())
 
     def _of(self, which: Summed) -> Numbers:
         found = self.whole

@@ -563,8 +563,13 @@ def test_instructions_of_one_expression_are_evaluated_once(
         found["D1"]["plans"]
     )
     assert found["D1"]["complete"]
-    units = [(tuple(model.unit.result for model in plan.models), sample.d.tobytes()) for plan, sample in evaluated]
-    assert len(set(units)) == len(units) < found["D1"]["tried"]
+    units = [
+        (tuple(model.unit.result for model in plan.models), plan.sums[0].start, plan.result == plan.sums[0],
+         sample.d.tobytes())
+        for plan, sample in evaluated
+    ]  # fmt: skip
+    assert len(set(units)) == len(units)
+    assert found["D1"]["tried"] < len({*found["D1"]["plans"], *found["D2"]["plans"]}) + len(units)
 
 
 def test_plans_that_time_did_not_allow_are_said(files: dict[str, str]) -> None:
@@ -613,7 +618,8 @@ def test_conversions_of_inputs_are_seen_from_numbers(name: str, mode: Mode) -> N
     d = simulate(a.view(np.uint32), b.view(np.uint32), None, plan)
     forms = forms_of(asked, sample_of(a, b, np.zeros_like(d), d))
     assert how in [form.convert for form in forms]
-    assert {form.convert.format.name for form in forms if form.convert is not None} == {name}
+    others = {form.convert.format.name for form in forms if form.convert is not None} - {name}
+    assert others <= ({"f16"} if name == "tf32" else set())  # both keep 11 bits
     assert None not in [form.convert for form in forms]
     own = next(form for form in forms if form.convert == how and form.format.name == "f32")
     made = own.plan(plan.sums[0].stage)
@@ -629,13 +635,14 @@ def test_alpha_and_beta_are_estimated_and_have_plans(alpha: float, beta: float) 
     rng = np.random.default_rng(3)
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((16, 40), (40, 16)))
     c = rng.standard_normal((16, 16)).astype(np.float32)
-    d = (alpha * (a.astype(float) @ b.astype(float)) + beta * c).astype(np.float32)
+    chain = Chain(parse_reference("ampere/mma/m16n8k16.f32.f16.f16.f32"))
+    plan = Plan(chain.model.a, chain.model.b, chain.model.c, Products(chain, Constant()))
+    sums = simulate(a.view(np.uint16), b.view(np.uint16), None, plan).view(np.float32)
+    d = (alpha * sums.astype(float) + beta * c).astype(np.float32)
     asked = parse_signature("f16,f16,f32,f32" if beta else "f16,f16,f32", 40)
     forms = forms_of(asked, sample_of(a, b, c if beta else np.zeros_like(c), d))
-    chain = Chain(parse_reference("ampere/mma/m16n8k16.f32.f16.f16.f32"))
     texts = [plan.reference for form in forms if (plan := form.plan(chain)) is not None]
-    scaled, total = (f"number(0x{int(np.float32(x).view(np.uint32)):08x}, f32)" for x in (alpha, beta)), None
-    first, second = scaled
+    first, second = (f"number(0x{int(np.float32(x).view(np.uint32)):08x}, f32)" for x in (alpha, beta))
     total = f"sum({chain.model.reference}, +0)"
     wanted = {
         (1.0, 0.5): f"r(exact({total}, product({second}, c)))",
@@ -652,8 +659,9 @@ def test_what_numbers_do_not_show_is_not_tried() -> None:
     rng, asked = np.random.default_rng(4), parse_signature("f16,f16,f32,f32", 64)
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((24, 64), (64, 24)))
     c = rng.standard_normal((24, 24)).astype(np.float32)
-    exact = a.astype(np.float64) @ b.astype(np.float64)
     chain = Chain(parse_reference("ampere/mma/m16n8k16.f32.f16.f16.f32"))
+    plan = Plan(chain.model.a, chain.model.b, chain.model.c, Products(chain, Constant()))
+    exact = simulate(a.view(np.uint16), b.view(np.uint16), None, plan).view(np.float32)
 
     def names(d: Matrix) -> list[str]:
         forms = forms_of(asked, sample_of(a, b, c, d.astype(np.float32)))
