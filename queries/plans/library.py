@@ -61,6 +61,8 @@ SIDES = ("rows", "columns", "length")
 TRIED = 8  # shapes with unexplained elements on which plans are compared
 LONGER = 7  # products more at which plans are compared as well
 NEAR_CUTS = 8  # steps by which the size of a cut is moved: guesses lie so far apart
+MANY = 4  # plans that give an element, from which they are compared on all of its shape
+MOSTLY = 0.8  # of what the best of them gives there, that others have to give
 APART = 6  # K at which plans are told apart that cut K into sums of equal size, of which each K shows a range
 FEW = 8  # unexplained elements that each further plan has to reproduce
 TREES = 24  # summation orders that are revealed, at most
@@ -331,6 +333,7 @@ class Mapper(Candidates):
             self.of_unknown_units = not self.of_unknown_units and tree is not None and self.of_units(tree)
             return
         self.of_unknown_units = False
+        fitting = self._best_of(fitting, looked)
         fitting.sort(
             key=lambda plan: max(_depth(products.stage) for products in plan.sums)
         )  # of equally good plans the simplest
@@ -353,6 +356,15 @@ class Mapper(Candidates):
                 break
             left &= ~gives.pop(best)
             self._know(best)
+
+    def _best_of(self, plans: list[Plan], looked: Looked) -> list[Plan]:
+        """Those of many plans that give most of the unexplained elements of the shape: one element may fit by chance,
+        above all in a narrow format."""
+        if len(plans) <= MANY:
+            return plans
+        open_ones = ~np.array(looked.fits).any(axis=0)
+        gives = [int((self._fitting(plan, looked) & open_ones).sum()) for plan in plans]
+        return [plan for plan, count in zip(plans, gives, strict=True) if count >= MOSTLY * max(gives)]
 
     def _groups(self, looked: Looked, number: int) -> Iterator[Iterable[Stage | Plan]]:
         """Groups of candidates for an element, the likeliest first. Where factors may go to a matrix unit, its chain
