@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.cli.commands.identify_gemm import mapper_of
 from mmaprobe.queries.plans.recorded import Recorded
 from mmaprobe.queries.plans.results import Given, plans_of_results
+from mmaprobe.runner.device_plans import mapper_of
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
@@ -187,7 +187,7 @@ def function(one: Product, seconds: float) -> dict[str, Any]:
             f"ONE = next(Product(row) for row in PLANS if row.name == {one.row.name!r})\n"
             f"def multiply(a, b{c}):\n    return ONE.multiply(a, b{c})\n"
         )
-        mapper = mapper_of(f"python:{file}:multiply", one.formats, one.row.length, "16,16", seconds)
+        mapper = mapper_of(f"python:{file}:multiply", one.asked, (16, 16), seconds)
         with suppress(MmaprobeError):
             mapper.run()
         found, rules = mapper.found, mapper.rules

@@ -9,7 +9,7 @@ from functools import lru_cache
 from mmaprobe.queries.plans.results import Given
 from mmaprobe.reports.plan_sheet import stage_words
 from mmaprobe.smtmodel.arithmetic.display import number_text
-from mmaprobe.smtmodel.nodes import Literal, Round
+from mmaprobe.smtmodel.nodes import Literal, Relu, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.plans import Plan
@@ -51,8 +51,9 @@ def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
     stages = (one for products in plan.sums for one in stage_words(products.stage))
     factors = [number_text(node.pattern, node.format) for node in walk(plan.result) if isinstance(node, Literal)]
     result = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
-    if isinstance(plan.result, Round):
-        result = f"{result}, rounded to {rounding_words(plan.result.rounding)}"
+    result += ", but zero for those below zero" if any(isinstance(node, Relu) for node in walk(plan.result)) else ""
+    roundings = [rounding_words(node.rounding) for node in walk(plan.result) if isinstance(node, Round)]
+    result += "".join(f", {'then ' if number else ''}rounded to {how}" for number, how in enumerate(roundings))
     starts = any(products.start.kind == "element" for products in plan.sums)
     uses = any(node.kind == "element" for node in walk(plan.result))
     words = {

@@ -53,7 +53,7 @@ from mmaprobe.smtmodel.units.unit_files import units
 
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
 QUICK = 4  # products of a unit up to which it is always compiled
-MANY = 24  # uses of a unit in K from which it is always compiled
+MANY = 8  # uses of a unit in K from which it is always compiled
 PATIENCE = 3.0  # seconds of NumPy's that a longer unit may cost before it is compiled, which takes about as long
 WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 #: architectures, in the order in which their units are tried and named, before all others

@@ -396,6 +396,7 @@ class Mapper(Candidates):
         """The chains of units, then some rounds of K cut around each in turn."""
         yield [Chain(model) for model in models]
         some = [self.stages(model, length) for model in models]
+        self.compiled.update(models if rounds else ())
         for _ in range(rounds):
             yield [stage for stages in some for stage in islice(stages, CHUNK)]
 
