@@ -3,9 +3,9 @@ function. None of these plans was looked at while the search was written.
 
     python -m benchmarks.product_searches [--only NAME,...] [--ways recorded,compared,function] [--seconds 60] [-o FILE]
 
-Appends a row of JSON for each plan and entry point. `found`: one of the plans named gives the true one's bits on
-new inputs; `wrong`: there are some, and none does. A function is asked up to the K of its row, with M and N up to 16;
-what its rules say is compared with it at new shapes.
+Appends a row of JSON for each plan and entry point. `found`: one of the plans named gives the true one's bits on new
+inputs; `wrong`: there are some, and none does; `units`: how many arithmetics they have. A function is asked up to the K
+of its row, with M and N up to 16; what its rules say is compared with it at new shapes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 
 ROWS, COLUMNS, SEED = 72, 64, 20
 FRESH, SHAPES = 48, 12  # rows and columns of new inputs; new shapes of functions
-NAMED = 4  # plans of a recording that are looked at: those that are listed
+NAMED = 64  # plans of a recording that are looked at
 Matrix = NDArray[Any]
 
 HOPPER, AMPERE, VOLTA = "hopper/mma/m16n8k16", "ampere/mma/m16n8k16", "volta/mma/m8n8k4"
@@ -114,6 +114,31 @@ PLANS = (
 )  # fmt: skip
 
 
+#: plans that were written when the search was done
+HELD = (
+    Row("held-scaled-back", "bf16,bf16,f32,f32", 3072, f"{HOPPER}.{B16}",
+        f"r(product({number(2.5)}, sum(split(8, u, r, order=backwards), +0)))"),
+    Row("held-minus-c", "bf16,bf16,f32,f32", 640, f"{AMPERE}.{B16}",
+        f"r(exact(sum(split(2, u, r), +0), product({number(-1)}, c)))"),
+    Row("held-tf32-third", "f32,f32,f32,f32", 1024, "hopper/mma/m16n8k8.f32.tf32.tf32.f32",
+        f"r(product({number(1 / 3)}, sum(split(4, u, r), +0)))", "tf32, nearest_even"),
+    Row("held-f16-first-c", "f32,f32,f32,f32", 768, f"{AMPERE}.{F16}", "r(exact(sum(u, +0), c))",
+        "f16, nearest_even"),
+    Row("held-relu-bias", "f16,f16,f32,f16", 512, f"{HOPPER}.{F16}", "h(relu(r(exact(sum(u, +0), c))))", bias="row"),
+    Row("held-fp8-root", "e4m3,e4m3,f32,f32", 1024, WGMMA,
+        f"r(product({number(0.5**0.5)}, sum(promote(256, u, r), +0)))"),
+    Row("held-stored-relu", "bf16,bf16,bf16,bf16", 256, f"{HOPPER}.{B16}", "s(relu(exact(s(sum(u, +0)), c)))"),
+    Row("held-halves", "f32,f32,f32,f32", 1024, FMA,
+        f"r(exact(product({number(0.5)}, sum(halve(128, u, r), +0)), c))"),
+    Row("held-odd-k", "f16,f16,f32,f32", 1000, f"{HOPPER}.{F16}", "sum(split(2, u, r, grain=64), +0)"),
+    Row("held-f16-sums", "f16,f16,f16,f16", 384, "turing/mma/m16n8k8.f16.f16.f16.f16",
+        f"h(product({number(0.5)}, sum(u, +0)))"),
+    Row("held-two-sums", "bf16,bf16,bf16,bf16", 1024, f"{AMPERE}.{B16}",
+        "s(exact(s(sum(interleave(2, u, r, grain=16, tail=u), +0)), c))"),
+    Row("held-bf16-c-first", "bf16,bf16,bf16,f32", 448, f"{HOPPER}.{B16}", "sum(promote(64, u, r), c)"),
+)  # fmt: skip
+
+
 class Product:
     """One row's product of random matrices."""
 
@@ -183,8 +208,8 @@ def function(one: Product, seconds: float) -> dict[str, Any]:
         file = Path(folder, "library.py")
         c = ", c" if one.plan.addend else ""
         file.write_text(
-            f"from benchmarks.product_searches import PLANS, Product\n"
-            f"ONE = next(Product(row) for row in PLANS if row.name == {one.row.name!r})\n"
+            f"from benchmarks.product_searches import HELD, PLANS, Product\n"
+            f"ONE = next(Product(row) for row in (*PLANS, *HELD) if row.name == {one.row.name!r})\n"
             f"def multiply(a, b{c}):\n    return ONE.multiply(a, b{c})\n"
         )
         mapper = mapper_of(f"python:{file}:multiply", one.asked, (16, 16), seconds)
@@ -215,15 +240,13 @@ def say(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default=",".join(row.name for row in PLANS))
+    parser.add_argument("--only", default=",".join(row.name for row in PLANS), help="or held: the plans written last")
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("-o", dest="out", type=Path)
     given = parser.parse_args()
     for way in given.ways.split(","):
-        for row in PLANS:
-            if row.name not in given.only.split(","):
-                continue
+        for row in HELD if given.only == "held" else [row for row in PLANS if row.name in given.only.split(",")]:
             one, begun = Product(row), time.monotonic()
             told = WAYS[way](one, given.seconds)
             line = json.dumps({"plan": row.name, "way": way, "seconds": round(time.monotonic() - begun, 1)} | {

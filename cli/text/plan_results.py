@@ -22,6 +22,8 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     if names:
         also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""
         lines.append(f"{names[0]}{others} gives all of the {counted(given.looked, 'element')} looked at{also}")
+        if len({model.unit.result for plan in given.plans for model in plan.models}) > 1:
+            lines.append("these plans have several arithmetics: one product does not tell them apart")
     else:
         none = f"none of the {counted(given.tried, 'plan')} tried{others}"
         lines.append(f"{none} gives all of the {counted(given.looked, 'element')} looked at")

@@ -32,6 +32,8 @@ FIRST = 16  # elements that every plan is tried on
 COUNTING = 0.05  # of the time, that is kept for counting the elements that the best plans give
 RECOUNTED = 4  # plans that come near, of which all elements are counted if none gives all
 NEAREST = 64  # plans that come near, which are kept
+NARROW = 16  # bits of results that hide much
+BEST = 4  # times as many of the unit that has given most so far
 CHUNK = 12  # ways of cutting K that are tried of each unit in turn
 
 Report = Callable[[str], None]
@@ -141,10 +143,26 @@ class _Trial:
 
     def run(self) -> list[Given]:
         self.look(TABLE, self.table())
+        if not self.wanting and self.ambiguous:
+            self.look(CUTS, self.usual())
         for what, stages in ((CUTS, self.candidates.stages), (UNEVEN, self.candidates.uneven)):
             if self.wanting:
                 self.look(what, self.around(stages))
         return [self.given(side) for side in self.sides]
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether chains of units with several arithmetics give a result, as one in a narrow format does not show the
+        order of its sum: what else gives it is then of interest as well."""
+        return self.asked.d.width <= NARROW and any(
+            len({model.unit.result for plan in found for model in plan.models}) > 1 for found in self.found
+        )
+
+    def usual(self) -> Iterator[Stage]:
+        """The likeliest ways of cutting K around each unit."""
+        self.candidates.compiled.update(self._units)
+        for model in sorted(self._units, key=lambda model: -self._gives.get(model, 0)):
+            yield from islice(self.candidates.stages(model, self.asked.length), CHUNK)
 
     @property
     def wanting(self) -> bool:
@@ -192,9 +210,9 @@ class _Trial:
         alone = stage.models[0] if stage == Chain(stage.models[0]) else None
         for form, results in self.candidates.in_forms(stage, self.forms, self._samples[0]):
             self._number += 1
-            count = self._enter(results, partial(form.plan, stage))
+            count, model = self._enter(results, partial(form.plan, stage)), stage.models[0]
+            self._gives[model] = max(count, self._gives.get(model, 0))
             if alone is not None:
-                self._gives[alone] = max(count, self._gives.get(alone, 0))
                 self._first.setdefault((form, results.tobytes()), alone)
 
     def _enter(self, results: Matrix, plan: Callable[[], Plan | None]) -> int:
@@ -256,20 +274,19 @@ class _Trial:
         known = [model for side in self.found for plan in [*side][:1] for model in plan.models[:1]]
         firsts = {*self._first.values()}
         others = sorted(self._units, key=lambda model: (model not in firsts, -self._gives.get(model, 0)))
-        waiting = [*known, *others]
-        queue = [(model, stages(model, self.asked.length)) for model in dict.fromkeys(waiting)]
-        while queue and self.wanting:
-            model, some = queue.pop(0)
-            self.candidates.compiled.add(model)
-            tried = 0
-            for stage in islice(some, None if model in known else CHUNK):
-                tried += 1
-                yield stage
-                if not self.wanting:
-                    yield from self.beside(model, stage)
-                    return
-            if tried == CHUNK:
-                queue.append((model, some))
+        waiting = {model: stages(model, self.asked.length) for model in dict.fromkeys((*known, *others))}
+        self.candidates.compiled.update(waiting)
+        while waiting and self.wanting:
+            ranked = sorted(waiting, key=lambda model: (model not in known, -self._gives.get(model, 0)))
+            for number, model in enumerate(ranked):
+                some = list(islice(waiting[model], CHUNK if number else CHUNK * BEST))
+                if not some:
+                    del waiting[model]
+                for stage in some:
+                    yield stage
+                    if not self.wanting:
+                        yield from self.beside(model, stage)
+                        return
 
     def beside(self, model: Model, stage: Stage) -> Iterator[Stage]:
         """What is nearest to a plan that was found: the same stage of the other units, and the other ways of this
