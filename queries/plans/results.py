@@ -154,9 +154,8 @@ class _Trial:
     def ambiguous(self) -> bool:
         """Whether chains of units with several arithmetics give a result, as one in a narrow format does not show the
         order of its sum: what else gives it is then of interest as well."""
-        return self.asked.d.width <= NARROW and any(
-            len({model.unit.result for plan in found for model in plan.models}) > 1 for found in self.found
-        )
+        units = ({model.unit.result for plan in found for model in plan.models} for found in self.found)
+        return self.asked.d.width <= NARROW and any(len(some) > 1 for some in units)
 
     def usual(self) -> Iterator[Stage]:
         """The likeliest ways of cutting K around each unit."""
