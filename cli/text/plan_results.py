@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.plans.results import Given
     from mmaprobe.smtmodel.plans import Plan
 
+NARROW = 16  # bits of results that hide much
 PLANS = 4  # plans with the same result that are listed
 
 
@@ -22,8 +23,9 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     if names:
         also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""
         lines.append(f"{names[0]}{others} gives all of the {counted(given.looked, 'element')} looked at{also}")
-        if len({model.unit.result for plan in given.plans for model in plan.models}) > 1:
-            lines.append("these plans have several arithmetics: one product does not tell them apart")
+        several = len({model.unit.result for plan in given.plans for model in plan.models}) > 1
+        if several and given.plans[0].d.width <= NARROW:
+            lines.append(f"in {given.plans[0].d.name} one product does not tell these plans apart")
     else:
         none = f"none of the {counted(given.tried, 'plan')} tried{others}"
         lines.append(f"{none} gives all of the {counted(given.looked, 'element')} looked at")
