@@ -5,7 +5,8 @@ A step is one expression in Python's syntax, read by Python's own parser and nev
     a[k] * b[k], a[k:k+16] * b[k:k+16]    products, one or one for each place; product(x, y, normalised=..., limit=...)
     gate(a[k] * b[k], -0)                 the product, but this zero where a factor is zero
     c, +0, -0, acc                        the addend, zeros, the result of a repetition so far
-    number(0x40000000, f32)               a number of a format by its pattern
+    number(0x40000000, f32)               a number of a format by its pattern; 2**11, a power of two of f32
+    -x                                    product(number(0xbf800000, f32), x), for a number x
     exact(x, ...)                         the exact sum
     fused(x, ..., F=25, zeros=-133)       the fused sum; also rounding, sticky, carry, least, floors, reach
     grid(x, ..., F=[24, 26])              the sum on one grid; also rounding, frame, floors, reach
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.units.unitkeys import ExpressionFile, OwnFormat, UnitFile
 
 MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
+F32 = FORMATS["f32"]
+MINUS = Literal(F32.one | F32.sign_bit, F32)
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
 #: how each node is written that is a call
 WRITTEN = {
@@ -85,6 +88,13 @@ WRITTEN = {
     "repeat": "repeat(k in range(...), START, BODY)",
     "each": "each(k in range(...), TERM)",
 }
+
+
+def power_of_two(exponent: int) -> Literal:
+    """2^exponent as a number of f32. Raises ParameterError for one that is not normal."""
+    if not F32.emin <= exponent <= F32.emax:
+        raise ParameterError(f"2**{exponent}", "no normal number of f32: number(PATTERN, FORMAT) takes others")
+    return Literal(exponent + F32.bias << F32.fraction, F32)
 
 
 def parse_unit(text: str, name: str, *, whole: bool = False) -> Unit:
@@ -265,6 +275,10 @@ class ExpressionReader:
                 return Constant(isinstance(sign, ast.USub))
             case ast.Constant(value=0):
                 return Constant()
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return Product(MINUS, self._node(operand, scope))
+            case ast.BinOp(left=ast.Constant(value=2), op=ast.Pow(), right=right):
+                return power_of_two(self._number(right))
             case ast.Name(id=name):
                 return self._named(tree, name, scope)
             case ast.Attribute(value=ast.Name(id=name), attr="acc") if scope.levels.get(name) in scope.repeats:
@@ -275,7 +289,7 @@ class ExpressionReader:
                 return self._times(tree, self._item(left, scope), self._item(right, scope), {})
             case ast.Call(func=ast.Name(id=name)):
                 return self._call(tree, name, scope)
-        how = "a sum is written exact(x, y) or fused(x, y, F=BITS), and -x as a product with a number"
+        how = "a sum is written exact(x, y) or fused(x, y, F=BITS)"
         hint = f": {how}" if isinstance(tree, ast.BinOp | ast.UnaryOp) else ""
         raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a node{hint}")
 
