@@ -6,9 +6,9 @@ import typing
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, get_args
 
-from mmaprobe.smtmodel.arithmetic.decode import Unpacked, row, unpack
+from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked, row, unpack
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
@@ -163,7 +163,15 @@ class Literal(Terminal):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         carrier = context.patterns["c"][0].carrier
-        return Number(unpack(constant(carrier, self.pattern, self.format.width), self.format))
+        item = unpack(constant(carrier, self.pattern, self.format.width), self.format)
+        return Number(replace(item, term=replace(item.term, **self._without_zeros(item.term))))
+
+    def _without_zeros(self, term: Term) -> dict[str, Any]:
+        """The significand without the zeros at its end, in which products are as narrow as they can be."""
+        low = (self.pattern >> self.format.padding) & (1 << self.format.fraction) - 1 | 1 << self.format.fraction
+        zeros = min((low & -low).bit_length() - 1, term.fraction)
+        return {"significand": term.significand.extract(term.significand.width - 1, zeros),
+                "fraction": term.fraction - zeros}  # fmt: skip
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         value = exact_value(self.pattern, self.format)

@@ -135,7 +135,10 @@ class Lowering(Engine[Node]):
         word = words[0] if element.operand == "a" else words[1]
         if word is None:
             return element
-        node = word_at(word, Element(element.operand, element.index))
+        read = Element(element.operand, element.index)
+        for name, part in self.plan.words.get(element.operand, {}).items():
+            self.signals.setdefault(word_at(part, read), name)
+        node = word_at(word, read)
         return self._read_as(node, element, word.rounding.format)
 
     def _read_as(self, node: Node, element: Element, fmt: Format) -> Node:
