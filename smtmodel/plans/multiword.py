@@ -27,14 +27,14 @@ from mmaprobe.smtmodel.families.parameters import (
     parse_parameter,
 )
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
-from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.joins import Add
 from mmaprobe.smtmodel.plans.named import after_first, in_turns, promoted
 from mmaprobe.smtmodel.plans.partitions import Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage, Then
-from mmaprobe.smtmodel.units.unitfile import MINUS, power_of_two
+from mmaprobe.smtmodel.plans.words import as_read, split
+from mmaprobe.smtmodel.units.unitfile import power_of_two
 
 AMPERE_TF32 = "ampere/mma/m16n8k8.f32.tf32.tf32.f32"
 AMPERE_F16 = "ampere/mma/m16n8k16.f32.f16.f16.f32"
@@ -159,8 +159,7 @@ class Multiword:
         """The plan, of the unit that it names. Raises ParameterError for a unit that does not fit."""
         self._check(model)
         source, adds = self.source_format, Rounding(model.c)
-        a, b = ([word if isinstance(word, Round) else None for word in self._words(source, fmt)]
-                for fmt in (model.a, model.b))  # fmt: skip
+        a, b = (as_read(split(source, Rounding(fmt, self.split), self.words, self.scale)) for fmt in (model.a, model.b))
         one = self.words == 1
         total: Node | None = None
         for size, pairs in self.groups:
@@ -185,17 +184,6 @@ class Multiword:
         check_addend(model, True, "unit", "an earlier sum would be lost")
         if not model.c.takes(model.d):
             raise ParameterError("unit", f"{self.unit} takes c in {model.c.name} and gives {model.d.name}")
-
-    def _words(self, source: Format, fmt: Format) -> list[Node]:
-        """A number as a sum of numbers of the unit's format, the k-th times 2^(-k * scale)."""
-        found, exact = list[Node](), Rounding(source)
-        rest: Node = Given(0, source)
-        for _ in range(self.words):
-            found.append(rest if fmt == source else Round(rest, Rounding(fmt, self.split)))
-            rest = Round(ExactSum((rest, Product(MINUS, found[-1]))), exact)
-            if self.scale:
-                rest = Round(Product(power_of_two(self.scale), rest), exact)
-        return found
 
     def _sum(self, chains: Sequence[Chain], many: Many, addend: str | None, adds: Rounding) -> Node:
         """The sum of some cross products, with c where `addend` says; None: without it."""

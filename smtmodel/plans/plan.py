@@ -144,8 +144,13 @@ class Plan:
         return converted(self.a, self.convert_a), converted(self.b, self.convert_b)
 
     def words_read(self, side: int) -> tuple[Round | None, ...]:
-        """The words of a (0) or of b (1) that its units read, each once."""
-        return tuple(dict.fromkeys(self.read(chain.words)[side] for chain in self.chains))
+        """The words of a (0) or of b (1) that its units read, each once: after those of which it is made."""
+        return self._words_read[side]
+
+    @cached_property
+    def _words_read(self) -> tuple[tuple[Round | None, ...], ...]:
+        read = [dict.fromkeys(self.read(chain.words)[side] for chain in self.chains) for side in range(2)]
+        return tuple(tuple(sorted(words, key=lambda x: 0 if x is None else sum(1 for _ in walk(x)))) for words in read)
 
     def least_normal(self, operand: str) -> int:
         """The exponent of the smallest normal number of an input's format, or of the one to which its elements are
