@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from mmaprobe.smtmodel.algorithms.reference import REDUCTIONS
 from mmaprobe.smtmodel.algorithms.words import converted
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -37,6 +38,8 @@ class Part:
     def plan(self) -> Plan:
         text = self.text.strip()
         if "/" not in text.partition("@")[0] and not is_plan(text) and not is_unit_file(text):
+            if text.partition("@")[0] in REDUCTIONS:
+                raise ParameterError(text, "a sum of numbers, where an algorithm for products is needed")
             parse_scheme(text)  # which names the nearest one
         return parse_plan_reference(text)
 

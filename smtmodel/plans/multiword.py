@@ -145,13 +145,7 @@ class Multiword:
     @property
     def reference(self) -> str:
         """The text that names it; `parse_scheme` reads it back."""
-        parts = []
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value != field.default:
-                text = format_parameter(value)
-                parts.append(f"{field.name}=({text})" if "@" in text else f"{field.name}={text}")
-        return self.name + ("@" + ",".join(parts) if parts else "")
+        return reference_of(self)
 
     # -- the plan
 
@@ -305,3 +299,14 @@ def given_values(text: str, kind: Any) -> dict[str, Any]:
         value = given.removeprefix("(").removesuffix(")")
         values[parameter] = value if parameter in kind.free else parse_parameter(parameter, value, known)
     return values
+
+
+def reference_of(algorithm: Any) -> str:
+    """The text that names a scheme, or a sum of numbers."""
+    parts = []
+    for field in fields(algorithm):
+        value = getattr(algorithm, field.name)
+        if value != field.default:
+            text = format_parameter(value)
+            parts.append(f"{field.name}=({text})" if "@" in text else f"{field.name}={text}")
+    return str(algorithm.name) + ("@" + ",".join(parts) if parts else "")

@@ -10,6 +10,7 @@ from pathlib import Path
 from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.plans.multiword import SCHEMES
 from mmaprobe.smtmodel.plans.plan import Plan
 
 FOLDER = Path(__file__).parent / "library"
@@ -28,7 +29,7 @@ def plan_named(name: str, model_of: Callable[[str], Model]) -> Plan:
     if name.endswith(".yaml"):
         return read_plan(Path(name), model_of)
     if name not in plans():
-        raise UnknownNameError("plan", name, plans(), hint=" (`mmaprobe list plans` shows all)")
+        raise UnknownNameError("plan", name, (*plans(), *SCHEMES), hint=" (`mmaprobe list plans` shows all)")
     return _shipped(name, model_of)
 
 
