@@ -240,7 +240,7 @@ class Recorder(Engine[Recorded]):
         try:
             a, b = map(conversion, self.plan.read(words))
         except ParameterError as error:
-            raise RuleError(f"tile: {error}") from None
+            raise RuleError(f"tile: {error}; for a given K it is a unit, whose bound may be proved") from None
         converts = a, b
         return Recorded(made(Tile, model, converts, start.step), start.places.joined(Places.of(span)))
 

@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.nodes import Constant, Element, Node, Round
 from mmaprobe.smtmodel.nodes.node import Context, Value, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, check_holds, check_takes
-from mmaprobe.smtmodel.plans.words import Words, check_word, converted
+from mmaprobe.smtmodel.plans.words import PLAIN, Words, check_word, converted
 from mmaprobe.smtmodel.units.unit import operand_formats
 
 
@@ -133,6 +133,11 @@ class Plan:
     def chains(self) -> tuple[Chain, ...]:
         """The uses of units in its stages, each once."""
         return tuple(dict.fromkeys(chain for product in self.sums for chain in product.stage.chains))
+
+    @property
+    def has_words(self) -> bool:
+        """Whether its units read words that they name."""
+        return any(chain.words != PLAIN for chain in self.chains)
 
     def read(self, words: Words) -> Words:
         """What a unit reads of elements, given the words that its chain names."""

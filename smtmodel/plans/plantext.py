@@ -44,6 +44,15 @@ def stage_text(plan: Plan) -> str:
     return writer.node(plan.result)
 
 
+def words_text(plan: Plan) -> dict[str, str]:
+    """The words that the units of a plan read, each an expression; a rounding is the name of its format, with its mode
+    where it is not to nearest even."""
+    writer = _Writer(plan)
+    for how in writer.roundings:
+        writer.roundings[how] = how.format.name + ("" if how.mode == "nearest_even" else f"_{how.mode}")
+    return writer.words_text()
+
+
 class _Writer:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -76,7 +85,7 @@ class _Writer:
             "units": {name: model.reference for model, name in self.units.items()},
             **({"roundings": roundings} if roundings else {}),
             **({"convert": convert} if convert else {}),
-            **({"words": self._words_text()} if any(self.words) else {}),
+            **({"words": self.words_text()} if any(self.words) else {}),
             "steps": {"d": self.node(plan.result)},
         }
         return yaml.safe_dump(data, sort_keys=False, width=118, allow_unicode=True)
@@ -93,7 +102,7 @@ class _Writer:
                 found[node] = next(name for name in numbers if name not in found.values())
         return {node: found[node] for node in every if node in found}
 
-    def _words_text(self) -> dict[str, str]:
+    def words_text(self) -> dict[str, str]:
         return {name: self._word(node, names, "ab"[side], True)
                 for side, names in enumerate(self.words) for node, name in names.items()}  # fmt: skip
 
