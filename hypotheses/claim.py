@@ -34,6 +34,7 @@ from mmaprobe.smtmodel.base.files import is_file
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml
 from mmaprobe.smtmodel.evaluate.operands import Layout, check_addend
 from mmaprobe.smtmodel.families.parameters import assignments
+from mmaprobe.smtmodel.plans.plan_files import beside
 
 Exponents = tuple[StrictInt, StrictInt]
 
@@ -179,7 +180,7 @@ def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
     parts: dict[str, Part] = {}
     for name, text in parsed.parts.items():
         with located(file, ("parts", name)):
-            parts[name] = Part(text)
+            parts[name] = Part(beside(Path(file.name).parent, text))
     addends = {part.addend.name: part.addend for part in parts.values()}
     if len(addends) != 1:
         raise file.error(("parts",), f"the parts take c in several formats: {', '.join(addends)}")

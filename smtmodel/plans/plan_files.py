@@ -38,8 +38,8 @@ def _shipped(name: str, model_of: Callable[[str], Model]) -> Plan:
     return read_plan(FOLDER / f"{name}.yaml", model_of)
 
 
-def _beside(folder: Path, reference: str) -> str:
-    """A reference in a plan file: the path of a file is looked for in the plan's folder first."""
+def beside(folder: Path, reference: str) -> str:
+    """A reference in a file: the path of a file is looked for in the folder of that file first."""
     found = _FILE.fullmatch(reference.strip())
     if found is None or not is_file(str(folder / found["path"])):
         return reference
@@ -56,6 +56,6 @@ def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
         raise InputError("this plan is among its own units", str(path))
     _reading.append(whole)
     try:
-        return parse_plan(text, str(path), lambda reference: model_of(_beside(path.parent, reference)), whole=True)
+        return parse_plan(text, str(path), lambda reference: model_of(beside(path.parent, reference)), whole=True)
     finally:
         _reading.remove(whole)
