@@ -27,10 +27,10 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, is_spelling, own_format
-from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, Mode
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 from mmaprobe.smtmodel.base.wording import counted, ranges
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.base.yamlfile import YamlFile
     from mmaprobe.smtmodel.units.unitkeys import ExpressionFile, OwnFormat, UnitFile
 
-MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
 F32 = FORMATS["f32"]
 MINUS = Literal(F32.one | F32.sign_bit, F32)
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written

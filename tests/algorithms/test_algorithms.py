@@ -21,11 +21,11 @@ from mmaprobe.smtmodel.plans.dot import RESULT, dot_steps
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.multiword import Multiword, parse_scheme
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
-from tests import algorithm_oracle as oracle
 from tests import inputs
-from tests.family_oracle import parameters_of
-from tests.oracle import evaluate
-from tests.termeval import evaluate_term
+from tests.oracles import algorithm_oracle as oracle
+from tests.oracles.family_oracle import parameters_of
+from tests.oracles.oracle import evaluate
+from tests.oracles.termeval import evaluate_term
 
 pytestmark = pytest.mark.compilers
 
