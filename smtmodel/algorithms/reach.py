@@ -33,10 +33,10 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
+from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.plan import Plan
-from mmaprobe.smtmodel.units.unitfile import MINUS
 
 FINEST = 1 << 20  # the place of a value that is always zero
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, get_args
 
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked, row, unpack
 from mmaprobe.smtmodel.arithmetic.display import exact_value
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, stacked, truth
@@ -181,3 +181,14 @@ class Literal(Terminal):
 
     def sentence(self) -> str:
         return f"the {self.format.name} {self.pattern:#x}"
+
+
+F32 = FORMATS["f32"]
+MINUS = Literal(F32.one | F32.sign_bit, F32)  # -1
+
+
+def power_of_two(exponent: int) -> Literal:
+    """2^exponent as a number of f32. Raises ParameterError for one that is not normal."""
+    if not F32.emin <= exponent <= F32.emax:
+        raise ParameterError(f"2**{exponent}", "no normal number of f32: number(PATTERN, FORMAT) takes others")
+    return Literal(exponent + F32.bias << F32.fraction, F32)

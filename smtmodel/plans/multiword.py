@@ -27,6 +27,7 @@ from mmaprobe.smtmodel.families.parameters import (
     parse_parameter,
 )
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
+from mmaprobe.smtmodel.nodes.element import power_of_two
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.joins import Add
 from mmaprobe.smtmodel.plans.named import after_first, in_turns, promoted
@@ -34,7 +35,6 @@ from mmaprobe.smtmodel.plans.partitions import Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage, Then
 from mmaprobe.smtmodel.plans.words import as_read, split
-from mmaprobe.smtmodel.units.unitfile import power_of_two
 
 AMPERE_TF32 = "ampere/mma/m16n8k8.f32.tf32.tf32.f32"
 AMPERE_F16 = "ampere/mma/m16n8k16.f32.f16.f16.f32"

@@ -12,6 +12,7 @@ import yaml
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
+from mmaprobe.smtmodel.nodes.element import F32, MINUS
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -20,7 +21,7 @@ from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Partition, Stage, Then
 from mmaprobe.smtmodel.plans.words import PLAIN
 from mmaprobe.smtmodel.units.turns import TURN
-from mmaprobe.smtmodel.units.unitfile import F32, MINUS, rounding_text
+from mmaprobe.smtmodel.units.unitfile import rounding_text
 
 
 def plan_text(plan: Plan) -> str:

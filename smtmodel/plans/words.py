@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Round
+from mmaprobe.smtmodel.nodes.element import MINUS, power_of_two
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.units.unitfile import MINUS, power_of_two
 
 #: what is read in place of an element of a, and of one of b; None: the element as it is
 Words = tuple[Round | None, Round | None]

@@ -55,7 +55,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
-from mmaprobe.smtmodel.nodes.element import SUBNORMALS
+from mmaprobe.smtmodel.nodes.element import MINUS, SUBNORMALS, power_of_two
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.operand import FURTHER, KEYS, NAMED, READ
 from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
@@ -67,8 +67,6 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.base.yamlfile import YamlFile
     from mmaprobe.smtmodel.units.unitkeys import ExpressionFile, OwnFormat, UnitFile
 
-F32 = FORMATS["f32"]
-MINUS = Literal(F32.one | F32.sign_bit, F32)
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
 #: how each node is written that is a call
 WRITTEN = {
@@ -87,13 +85,6 @@ WRITTEN = {
     "repeat": "repeat(k in range(...), START, BODY)",
     "each": "each(k in range(...), TERM)",
 }
-
-
-def power_of_two(exponent: int) -> Literal:
-    """2^exponent as a number of f32. Raises ParameterError for one that is not normal."""
-    if not F32.emin <= exponent <= F32.emax:
-        raise ParameterError(f"2**{exponent}", "no normal number of f32: number(PATTERN, FORMAT) takes others")
-    return Literal(exponent + F32.bias << F32.fraction, F32)
 
 
 def parse_unit(text: str, name: str, *, whole: bool = False) -> Unit:

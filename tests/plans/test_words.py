@@ -15,6 +15,7 @@ from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.base.libraries import compiler
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
 from mmaprobe.smtmodel.nodes import Element, Literal, Product
+from mmaprobe.smtmodel.nodes.element import MINUS, power_of_two
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
@@ -23,7 +24,7 @@ from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.plans.stages import Chain, Then
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_plan_reference, parse_reference
-from mmaprobe.smtmodel.units.unitfile import MINUS, parse_unit, power_of_two, unit_text
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.plans.test_plans import check, operands
 
 TEXT = """
