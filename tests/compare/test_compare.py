@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mmaprobe.queries.compare.asked_rows import all_rows, row_of
 from mmaprobe.queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, compared_model
 from mmaprobe.queries.compare.gemm import Matrices, differing_elements, traced
-from mmaprobe.queries.compare.rows import all_rows, row_of
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.plans import results as plan_results
 from mmaprobe.queries.plans.candidates import Candidates
