@@ -46,6 +46,7 @@ from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.matrices import Patterns, Results
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.words import Words
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 
 YARDSTICK = Path(__file__).parent / "limit.c"
@@ -164,7 +165,7 @@ class Counted(Results[Patterns]):
     def zeros(self, fmt: Format, negative: bool) -> Patterns:
         return replace(self.c, format=fmt)
 
-    def tile(self, model: Model, span: Span, start: Patterns) -> Patterns:
+    def tile(self, model: Model, words: Words, span: Span, start: Patterns) -> Patterns:
         return replace(self.c, format=model.d)
 
     def elementwise(self, node: Round, given: Sequence[Patterns]) -> Patterns:

@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.algorithms import matrix_product, parse_algorithm
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference
 from mmaprobe.studies.exact import exact_product
 from mmaprobe.studies.run import rounded
 
@@ -87,11 +88,9 @@ class Words:
 
 def product(reference: str, a: Floats, b: Floats) -> Floats:
     """A * B by one unit, whose result is its next addend."""
-    algorithm = parse_algorithm(f"multiword@words=1,products=1,unit=({reference})")
-    fmt, source = algorithm.sum_format, FORMATS["f32"]
-    zeros = from_numbers(np.zeros((a.shape[0], b.shape[1])), fmt)
-    found = matrix_product(algorithm, from_numbers(a, source), from_numbers(b, source), zeros).astype(kind_of(fmt))
-    return np.asarray(to_numbers(found, fmt))
+    plan, source = parse_plan_reference(f"multiword@words=1,products=1,unit=({reference})"), FORMATS["f32"]
+    found = simulate(from_numbers(a, source), from_numbers(b, source), None, plan).astype(kind_of(plan.d))
+    return np.asarray(to_numbers(found, plan.d))
 
 
 def tf64_words(x: Floats) -> tuple[Floats, Floats]:

@@ -150,9 +150,12 @@ def _also(error: MmaprobeError) -> str:
     if not (isinstance(error, UnknownNameError) and error.kind == "model"):
         return ""
     from mmaprobe.smtmodel.algorithms import ALGORITHMS
+    from mmaprobe.smtmodel.plans.multiword import SCHEMES
 
-    known = error.name.partition("@")[0] in ALGORITHMS
-    return "; it is an algorithm on top of a unit, as claims name them (docs/claims.md)" if known else ""
+    name = error.name.partition("@")[0]
+    if name in SCHEMES:
+        return f"; it is a plan, and a model for a given K: plan:{error.name}@length=64 (docs/plans.md)"
+    return "; it is a sum of numbers, as claims name them (docs/claims.md)" if name in ALGORITHMS else ""
 
 
 def _failed(error: Exception) -> int:

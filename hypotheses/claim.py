@@ -32,9 +32,9 @@ from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml
-from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, check_addend
 from mmaprobe.smtmodel.families.parameters import assignments
+from mmaprobe.smtmodel.plans.plan_files import beside
 
 Exponents = tuple[StrictInt, StrictInt]
 
@@ -180,7 +180,7 @@ def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
     parts: dict[str, Part] = {}
     for name, text in parsed.parts.items():
         with located(file, ("parts", name)):
-            parts[name] = Part(text)
+            parts[name] = Part(beside(Path(file.name).parent, text))
     addends = {part.addend.name: part.addend for part in parts.values()}
     if len(addends) != 1:
         raise file.error(("parts",), f"the parts take c in several formats: {', '.join(addends)}")
@@ -191,14 +191,9 @@ def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
         window.check(factors, addend)
     low, high = min(inputs.a[0], inputs.b[0]), max(inputs.a[1], inputs.b[1])
     for name, part in parts.items():
-        if isinstance(part.what, Model):
-            with located(file, ("parts", name)):
-                check_addend(part.what, inputs.c != "zero", instead="write `c: zero` under inputs")
-                check_addend(part.what, terms > part.what.length, instead="an earlier sum would be lost")
-        if isinstance(part.what, Model) and terms > part.what.length and not part.addend.takes(part.result):
-            chain = f"{terms} products are a chain of a unit of {part.what.length}"
-            reason = f"takes c in {part.addend.name} and gives {part.result.name}"
-            raise file.error(("parts", name), f"{chain}, but it {reason}")
+        with located(file, ("parts", name)):
+            check_addend(part.plan, inputs.c != "zero", instead="write `c: zero` under inputs")
+            part.check(terms)
         if not part.holds(factors, low, high):
             raise file.error(("parts", name), f"its {part.source.name} does not hold these {factors.name} numbers")
     return Shape(factors, addend, window, parts)

@@ -11,10 +11,11 @@ from mmaprobe.queries.plans.bound_report import lengths_text
 from mmaprobe.reports.datasheet import Sheet, SheetLine, special_values
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.plans import Chain, Parted, Plan, Stage
+from mmaprobe.smtmodel.plans import Chain, Parted, Plan, Stage, Then
 from mmaprobe.smtmodel.plans.joins import rounding_words
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
-from mmaprobe.smtmodel.plans.plantext import stage_text
+from mmaprobe.smtmodel.plans.plantext import stage_text, words_text
+from mmaprobe.smtmodel.plans.words import PLAIN
 
 PLAN = "plan"  # the basis of a line: the plan that the sheet names
 
@@ -29,6 +30,7 @@ def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
         SheetLine("Formats", f"{plan.a.name} * {plan.b.name} + {plan.c.name} -> {plan.d.name}", PLAN),
         *(SheetLine(f"Elements of {side}", f"rounded to {rounding_words(how)} first", PLAN)
           for side, how in (("A", plan.convert_a), ("B", plan.convert_b)) if how is not None),
+        *(SheetLine(f"Word {name}", text, PLAN) for name, text in words_text(plan).items()),
         *(SheetLine("Unit", f"{x.reference}, {counted(x.length, 'product')} at a time", PLAN) for x in plan.models),
         *(SheetLine("Sum of the products", f"left over: {one.text}" if one.place == "left over" else one.text, PLAN)
           for products in plan.sums for one in stage_words(products.stage)),
@@ -53,7 +55,7 @@ class StageWords:
 def stage_words(stage: Stage) -> Iterator[StageWords]:
     """The stages in words, the outer one first."""
     yield StageWords("outermost", _words(stage))
-    bodies = 0 if isinstance(stage, Chain) else 1
+    bodies = len(stage.bodies) if isinstance(stage, Then) else 0 if isinstance(stage, Chain) else 1
     for number, part in enumerate(stage.parts):
         for one in stage_words(part):
             inside = number < bodies and one.place != "left over"
@@ -64,12 +66,15 @@ def _words(stage: Stage) -> str:
     """One stage without its inner stages."""
     if isinstance(stage, Parted):
         return stage.words()
+    if isinstance(stage, Then):
+        return f"the same products {len(stage.bodies)} times, from the sum before each time: by each of what follows"
     assert isinstance(stage, Chain)
     length = stage.model.length
     tail = ", a last short tile filled up with zeros" if length > 1 else ""
     tail = tail if stage.tail is None else ", products that fill no tile by themselves"
     tiles = f"tiles of {length} products in order" if length > 1 else "one product after another"
-    return f"{tiles}, each result the next one's addend{tail}"
+    words = "" if stage.words == PLAIN else ", of words of the elements"
+    return f"{tiles}{words}, each result the next one's addend{tail}"
 
 
 def _bounds(bound: PlanErrorBound) -> Iterator[SheetLine]:

@@ -17,11 +17,12 @@ from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.pool import Pool
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.algorithms import matrix_product, parse_algorithm, parse_reduction, sum_of_array
+from mmaprobe.smtmodel.algorithms import parse_reduction, sum_of_array
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference
 from mmaprobe.studies.catalogue import Kind, Series, Study
@@ -84,11 +85,12 @@ class Product:
 
     def result(self, text: str) -> Floats:
         if text not in self.results:
-            algorithm = parse_algorithm(text)
-            fmt = algorithm.sum_format
+            plan = parse_plan_reference(text)
+            if {plan.a, plan.b} != {self.source}:
+                raise ParameterError(text, f"it takes {plan.a.name} and {plan.b.name}, not {self.source.name}")
             a, b = (from_numbers(_narrow(side, self.source.name), self.source) for side in (self.a, self.b))
-            found = matrix_product(algorithm, a, b, from_numbers(self.addend, fmt)).astype(kind_of(fmt))
-            self.results[text] = to_numbers(found, fmt).astype(np.float64)
+            found = simulate(a, b, from_numbers(self.addend, plan.c), plan).astype(kind_of(plan.d))
+            self.results[text] = to_numbers(found, plan.d).astype(np.float64)
         return self.results[text]
 
     def error(self, series: Series) -> Floats:

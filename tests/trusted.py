@@ -72,7 +72,8 @@ RULED = (
 )
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/kernel", "cutting"))
 SAID = Part("what a claim says", "claims", ["queries/kernel/scene.py", "smtmodel/algorithms/assertion.py", *_in(
-    "smtmodel/algorithms", "exact fixed forms parts predicate products reach scene steps words")])  # fmt: skip
+    "smtmodel/algorithms", "exact fixed parts predicate reach scene words"),
+    *_in("smtmodel/plans", "dot multiword")])  # fmt: skip
 GOALS = Part("what is asked", "all", [*_in("queries/kernel", "problem statements"), "smtmodel/inputs/admitted.py"])
 MEANING = Part("what a unit is", "all", [
     *_in("smtmodel/arithmetic", "alignment decode formats ieee ordering rounding"),
@@ -83,7 +84,7 @@ MEANING = Part("what a unit is", "all", [
          "rewriting round scale segment sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
-    *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages"), "smtmodel/nodes/chains.py",
+    *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages words"), "smtmodel/nodes/chains.py",
     *_in("smtmodel/families", "functions member parameters parts sketch"), "smtmodel/arithmetic/display.py",
 ])  # fmt: skip
 CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", "all",

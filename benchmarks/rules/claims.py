@@ -44,7 +44,7 @@ from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
-from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.plans.multiword import is_scheme, parse_scheme
 from mmaprobe.smtmodel.units.unit import Unit
 from tests.oracles import algorithm_oracle, claim_oracle, node_oracle, oracle
 
@@ -56,8 +56,7 @@ INPUTS = 300  # of a claim, at most
 
 def run_of(part: Part, given: str) -> Any:
     """A part as a function of patterns, a and b in the format `given`."""
-    what = part.what
-    model = what if isinstance(what, Model) else what.model
+    (model,) = part.plan.models
     unit, known = model.unit, dict[Any, int]()
 
     def result(a: Sequence[int], b: Sequence[int], c: int) -> int:
@@ -72,9 +71,9 @@ def run_of(part: Part, given: str) -> Any:
         source = part.source.name
         if given != source:
             a, b = ([algorithm_oracle.convert(x, given, source, "nearest_even") for x in side] for side in (a, b))
-        if isinstance(what, Model):
+        if not is_scheme(part.text):
             return algorithm_oracle.gemm(result, unit.length, a, b, c)
-        return claim_oracle.algorithm_of(what, result, unit.length)(a, b, c)
+        return claim_oracle.algorithm_of(parse_scheme(part.text), model, result)(a, b, c)
 
     return run
 
@@ -139,11 +138,12 @@ def conditions_read_numbers(own: ConditionsReadNumbers) -> bool:
 
 
 def first_word_is_whole(own: FirstWordIsWhole) -> bool:
-    what: Any = own.part.what
+    what = parse_scheme(own.part.text)
+    (model,) = own.part.plan.models
     given, source = own.factors.name, own.part.source.name
     numbers = sorted({x for window in own.windows for x in claim_values._patterns(given, window)})
     wide = [x if given == source else algorithm_oracle.convert(x, given, source, "nearest_even") for x in numbers]
-    for fmt in (what.model.a.name, what.model.b.name):
+    for fmt in (model.a.name, model.b.name):
         first, *rest = algorithm_oracle.words(wide, source, fmt, what.split, what.words, what.scale)
         sides = [(oracle.decode(given, x), oracle.decode(fmt, w)) for x, w in zip(numbers, first, strict=True)]
         one_zero = oracle.FORMATS[fmt].one_zero  # then -0 is +0 there
@@ -231,7 +231,7 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
 
 def _about(campaign: Campaign, truths: Truths, assertion: Assertion, rng: random.Random) -> None:
     call = campaign.call
-    if any(getattr(part.what, "scale", None) for part in assertion.shape.parts.values()):
+    if any(is_scheme(part.text) and parse_scheme(part.text).scale for part in assertion.shape.parts.values()):
         _by_shares(campaign, truths, assertion, rng)  # the oracle of algorithms has no such words
         return
     asked = tallied(campaign, ConditionsReadNumbers(assertion), conditions_read_numbers)
@@ -265,9 +265,8 @@ def _whole(campaign: Campaign, assertion: Assertion, name: str, rng: random.Rand
     try:
         lemmas = lemmas_of(assertion, name)
     except RuleError:
-        part = assertion.shape.parts[name].what
-        if isinstance(part, Model):
-            tallied(campaign, ZerosGiveZero(part, min(assertion.terms, part.length)), zeros_give_zero)
+        (model,) = assertion.shape.parts[name].plan.models
+        tallied(campaign, ZerosGiveZero(model, min(assertion.terms, model.length)), zeros_give_zero)
         return None
     for _ in range(2):
         low = rng.randint(-3, 2)

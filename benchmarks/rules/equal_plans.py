@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.stages import Stage
+from mmaprobe.smtmodel.plans.stages import Stage, Then
 
 SIDE = 40  # rows and columns of the matrices
 MANY = 32  # products of one of them, at most
@@ -117,6 +117,10 @@ def two_plans(rng: random.Random) -> tuple[Plan, Plan]:
             name = rng.choice(("two", "short", "late", "four"))
             tails = ["", *(f", tail={own}" for own in ("fma", "two", "flush", name))]
             left, right = (f"sum(chain({name}{rng.choice(tails)}), c)" for _ in range(2))
+        elif rng.random() < 0.3:
+            several = [rng.choice(("fma", "two", "flush", "four", "short")) for _ in range(3)]
+            left, right = (f"sum(then({', '.join(rng.choice((one, rng.choice(several))) for one in several)}), +0)"
+                           for _ in range(2))  # fmt: skip
         try:
             return plan_statements.plan(left), plan_statements.plan(right)
         except (InputError, ParameterError):
@@ -148,6 +152,11 @@ class Agreeing:
             bodies = self.stages(*inner, depth - 1)
             if bodies is not None:
                 found.append(self.call("same_parts", *sides, one, other, self.either(bodies)))
+        if isinstance(one, Then) and isinstance(other, Then):
+            bodies = [self.stages(*pair, depth - 1) for pair in zip(one.bodies, other.bodies, strict=False)]
+            found.append(
+                self.call("same_bodies", *sides, one, other, [self.either(x) for x in bodies if x is not None])
+            )
         if found[0] is None or self.rng.random() < 0.7:
             step = self.units(Steps(one, other))
             if step is not None:

@@ -76,7 +76,7 @@ PARTS = (
     Part("steps of plans", plans.steps, ("begun", "held", "nothing", "tile", "added", "iterated", "halved"), 1, 0.6, 5),
     Part("plans", plans.instances, ("of_all_products",), 2, 1.0, 18),
     Part("plans that agree", equal_plans.instances,
-         ("same_forms", "same_parts", "same_steps", "same_sums", "same_units", "same_tails"), 1, 0.8, 3),
+         ("same_forms", "same_parts", "same_bodies", "same_steps", "same_sums", "same_units", "same_tails"), 1, 0.8, 3),
     Part("shares", shares.instances,
          ("begins", "from_here", "after_instruction", "after_addition", "near_the_sum", "near_each_other",
           "WordIsSmall", "WordsLeave"), 2, 1.0, 11),

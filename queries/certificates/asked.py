@@ -112,8 +112,7 @@ def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> 
 
 def of_assertion(assertion: Assertion) -> Asked:
     """A claim about algorithms."""
-    parts = [part.what for part in assertion.shape.parts.values()]
-    models = dict.fromkeys(what if isinstance(what, Model) else what.model for what in parts)
+    models = dict.fromkeys(model for part in assertion.shape.parts.values() for model in part.plan.models)
     return Asked(Subject(tuple(models), assertions=(assertion,)), (NoInputDecides(assertion),))
 
 

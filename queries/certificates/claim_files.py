@@ -15,11 +15,13 @@ import yaml
 from mmaprobe.hypotheses.claim import AnyClaim, build_claims
 from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.queries.certificates.names import CLAIM
+from mmaprobe.queries.certificates.plan_files import plan_texts
 from mmaprobe.queries.certificates.statement import HELD, REFERENCES, is_of_file, with_references
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.libraries import own_folder
 from mmaprobe.smtmodel.base.yamlfile import read_file, read_yaml
-from mmaprobe.smtmodel.tables.reference import is_plan, parse_reference
+from mmaprobe.smtmodel.plans.plan_files import beside
+from mmaprobe.smtmodel.tables.reference import is_plan, names_plan, parse_plan_path, parse_reference
 from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
@@ -27,16 +29,22 @@ def claim_texts(claim: Statement) -> dict[str, str]:
     """The file of a claim with this case alone, and those of units that it names by path, by file name."""
     data = {key: value for key, value in claim.file.data.items() if key != "cases"}
     units: dict[str, str] = {}  # file names by the text of the unit
+    plans: dict[str, str] = {}  # texts by file name
 
     def held(reference: str) -> str:
-        """The reference of a unit in the folder of a certificate."""
+        """The reference of a unit, or of a plan, in the folder of a certificate."""
         if not is_of_file(reference):
             return reference
+        reference = beside(Path(claim.file.name).parent, reference)
+        if names_plan(reference):
+            name = f"part-{len(plans) + 1}.plan.yaml"
+            plans[name] = plan_texts({name: parse_plan_path(reference)}, units)[name]
+            return f"./{name}"
         text = unit_text(parse_reference(reference).unit) if is_plan(reference) else read_file(Path(reference))
         return f"./{units.setdefault(text, f'unit-{len(units) + 1}.yaml')}"
 
     data = with_references(data, held)
-    return {CLAIM: yaml.safe_dump(data, sort_keys=False)} | {name: text for text, name in units.items()}
+    return {CLAIM: yaml.safe_dump(data, sort_keys=False)} | plans | {name: text for text, name in units.items()}
 
 
 def read_claim(texts: Mapping[str, str]) -> AnyClaim:
@@ -51,10 +59,14 @@ def read_claim(texts: Mapping[str, str]) -> AnyClaim:
 
 
 def _copied(texts: Mapping[str, str], reference: str) -> str:
-    """The reference of a copy of a certificate's unit file that only this process can change, named by its content.
-    Raises ParameterError for a file that is not in the certificate."""
-    if HELD.fullmatch(reference):
+    """The reference of a copy of a certificate's unit or plan file that only this process can change, named by its
+    content. Raises ParameterError for a file that is not in the certificate."""
+    if HELD.fullmatch(reference) and reference.removeprefix("./") in texts:
         text = texts[reference.removeprefix("./")]
+        if reference.endswith(".plan.yaml"):
+            data = read_yaml(text, reference).data
+            units = data["units"].items() if isinstance(data, dict) and isinstance(data.get("units"), dict) else ()
+            text = yaml.safe_dump({**data, "units": {unit: _copied(texts, f"./{file}") for unit, file in units}})
         own = own_folder() / f"{sha256(text.encode()).hexdigest()}.yaml"
         own.write_text(text, encoding="utf-8")
         return str(own)

@@ -17,10 +17,11 @@ from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
-def plan_texts(plans: Mapping[str, Plan]) -> dict[str, str]:
-    """The texts of plan files and of their unit files, by file name; `plans`: the plans, by file name. Raises
-    CertificateError if a plan cannot be written as a file."""
-    units: dict[str, str] = {}  # file names by the text of the unit
+def plan_texts(plans: Mapping[str, Plan], units: dict[str, str] | None = None) -> dict[str, str]:
+    """The texts of plan files and of their unit files, by file name; `plans`: the plans, by file name; `units`: names
+    of unit files by the text of the unit, to which those of the plans are added. Raises CertificateError if a plan
+    cannot be written as a file."""
+    units = {} if units is None else units
     found: dict[str, str] = {}
     for name, plan in plans.items():
         files = {model.reference: units.setdefault(unit_text(model.unit), f"unit-{len(units) + 1}.yaml")

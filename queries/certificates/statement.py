@@ -40,8 +40,8 @@ COMPARED = {
     "value": "results are compared as values",
     "bits": "results are compared bit by bit, NaNs alike unless both units name their pattern",
 }
-#: the references of a unit file in a claim, and of an algorithm's unit
-HELD = re.compile(r"\./unit-[0-9]+\.yaml")
+#: the references of a unit file or a plan file in a claim, and of an algorithm's unit
+HELD = re.compile(r"\./(unit-[0-9]+|part-[0-9]+\.plan)\.yaml")
 _OF_ALGORITHM = re.compile(r"(\bunit=(?=\()\(|\bunit=)((?<=\()[^()]*|[^,()]*)")
 REFERENCES = ("model", "other", "reduction")  # keys of claims
 
@@ -233,7 +233,8 @@ def _claim(texts: Mapping[str, str]) -> Iterator[str]:
             yield f"{key}: {json.dumps(value)}"
     for reference in _references(data):
         if HELD.fullmatch(reference):
-            yield from _units(texts, reference.removeprefix("./"))
+            own = _plans if reference.endswith(".plan.yaml") else _units
+            yield from own(texts, reference.removeprefix("./"))
         else:
             yield f"{reference}: {_of_table(reference)}"
 
@@ -245,7 +246,7 @@ def with_references(data: Mapping[str, Any], change: Callable[[str], str]) -> di
         if not isinstance(text, str):
             return text
         head, at, tail = text.partition("@")
-        if "/" in head:
+        if "/" in head or is_of_file(text.strip()):
             return change(text.strip())
         return head + at + _OF_ALGORITHM.sub(lambda found: found[1] + change(found[2].strip()), tail)
 
@@ -256,7 +257,7 @@ def with_references(data: Mapping[str, Any], change: Callable[[str], str]) -> di
 
 
 def is_of_file(reference: str) -> bool:
-    """Whether a reference of a claim is the path of a unit file, or that of a plan file at a K."""
+    """Whether a reference of a claim is the path of a unit file or of a plan file, or that of the latter at a K."""
     return reference.partition(LENGTH)[0].endswith(".yaml")
 
 

@@ -11,10 +11,10 @@ from mmaprobe.queries.kernel.scene import lanes_of
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.smtmodel.algorithms.exact import Fixed
 from mmaprobe.smtmodel.algorithms.scene import Scene
-from mmaprobe.smtmodel.algorithms.steps import RESULT
 from mmaprobe.smtmodel.arithmetic.display import exact_value, value_text
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.evaluate.batch import to_integers
+from mmaprobe.smtmodel.plans.dot import RESULT
 
 
 def no_number(claim: Claim, row: Row) -> InputError:

@@ -19,11 +19,11 @@ from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.kernel.scene import lanes_of
 from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.search.witness import Row
-from mmaprobe.smtmodel.algorithms.steps import RESULT, Step
 from mmaprobe.smtmodel.arithmetic.display import decimal, exact_value, powers, ulp_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.inputs.vectors import to_hex
+from mmaprobe.smtmodel.plans.dot import RESULT, Step
 
 Steps = dict[Step, tuple[int, int]]  # of each step its pattern and width
 

@@ -15,10 +15,9 @@ from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.undecided import Question
 from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.exact import Fixed, in_units, magnitude
-from mmaprobe.smtmodel.algorithms.products import Multiword
-from mmaprobe.smtmodel.algorithms.steps import InUnit, Step, Word
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
+from mmaprobe.smtmodel.plans.dot import InUnit, Step, Word
 
 BOUND_SHARE = 0.2  # of the time that is left, for one bound
 
@@ -68,8 +67,8 @@ class Sizes:
 
     def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[Step, Bits, Fixed]]:
         """The sums of a part in their order, each with what its magnitude does not exceed if words are truncated."""
-        what, carrier = self.claim.shape.parts[part].what, self.scene.carrier
-        fraction = (what.model if isinstance(what, Multiword) else what).a.fraction
+        carrier = self.scene.carrier
+        fraction = self.claim.shape.parts[part].plan.models[0].a.fraction
         *products, addend = sizes
         limit = fixed.number(carrier, 0) if self.claim.zero_addend else fixed.multiply(fixed.number(carrier, 2), addend)
         for step, bits in self.scene.steps(part).items():

@@ -23,14 +23,13 @@ from mmaprobe.queries.kernel.scene import lanes_of
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.undecided import Question
 from mmaprobe.queries.tactics.ledger import UnprovedError
-from mmaprobe.smtmodel.algorithms.products import Multiword
 from mmaprobe.smtmodel.algorithms.scene import Number
-from mmaprobe.smtmodel.algorithms.steps import RESULT, Step, Word
 from mmaprobe.smtmodel.arithmetic import ieee
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, choose, constant, select
 from mmaprobe.smtmodel.evaluate.batch import to_integers
+from mmaprobe.smtmodel.plans.dot import RESULT, Step, Word, word_format
 
 
 class Stages:
@@ -133,7 +132,7 @@ class Stages:
             for name, bits in steps.items():
                 if isinstance(name, Word) and not bits.node.is_symbol():
                     number = (self.scene.a if name.side == "a" else self.scene.b)[name.place]
-                    fact = self._word_fact(part, bits, number, corners[part][name])
+                    fact = self._word_fact(part, name, bits, number, corners[part][name])
                     facts.append(self.prove(f"interval of {name}", [self.admitted], fact, [], BRIEF_SHARE))
                     cuts.append(bits)
         part, corner = next(iter(corners.items()))
@@ -160,11 +159,10 @@ class Stages:
             return {part: {name: to_integers(bits, len(rows)).tolist() for name, bits in scene.steps(part).items()}
                     for part in claim.shape.parts}  # fmt: skip
 
-    def _word_fact(self, part: str, word: Bits, number: Number, corner: list[int]) -> Bit:
-        what = self.claim.shape.parts[part].what
-        assert isinstance(what, Multiword)
+    def _word_fact(self, part: str, name: Word, word: Bits, number: Number, corner: list[int]) -> Bit:
+        fmt = word_format(self.claim.shape.parts[part].plan, "ab".index(name.side), name.number)
         zero = unpack(number.bits, number.fmt).is_zero
-        low, high = corner[-2], _binade_end(corner[-1], what.model.a)
+        low, high = corner[-2], _binade_end(corner[-1], fmt)
         least, most = (constant(self.carrier, bound, word.width) for bound in (low, high))
         return choose(zero, ~word.any(), least.ule(word) & word.ule(most))
 

@@ -53,7 +53,6 @@ from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, OutOfTime
 from mmaprobe.smtmodel.base.interrupts import working_until
 from mmaprobe.smtmodel.base.progress import Share, Wait
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
-from mmaprobe.smtmodel.evaluate.model import Model
 
 SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # share of the time for simulation, and its seconds
 BEFORE = 64 * BATCH  # inputs, at most, that are simulated before a proof is tried
@@ -275,10 +274,8 @@ class _Verifier:
         """Which parts need no more than the first word of every factor: the others fold away."""
         found: dict[str, Theorem] = {}
         for name, part in self.claim.shape.parts.items():
-            if isinstance(part.what, Model) or part.what.words == 1:
-                continue
-            if self.claim.shape.factors.fraction > part.what.model.a.fraction:
-                continue  # more than a word
+            if part.words == 1 or self.claim.shape.factors.fraction > part.plan.models[0].a.fraction:
+                continue  # no words, or more than one of them
             with suppress(RuleError):
                 lemmas = [self._settled(lemma) for lemma in lemmas_of(self.claim.assertion, name)]
                 found[name] = by_first_words(self.claim.assertion, name, *lemmas)

@@ -38,7 +38,7 @@ RULES = _by_name({
     "rises": "rises",
     "expressions": "one_expression one_sum one_form",
     "plan_units": "same_forms",
-    "stages": "same_parts same_steps",
+    "stages": "same_parts same_bodies same_steps",
     "plans": "same_sums same_units same_tails",
     "together": "every_order each_part raised_elsewhere negates does_not_fall",
     "unreachable": "refuted implied",

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.smtmodel.algorithms.forms import Form, tiles_of
 from mmaprobe.smtmodel.algorithms.parts import Part
-from mmaprobe.smtmodel.algorithms.steps import Pair
-from mmaprobe.smtmodel.algorithms.words import adder
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import Rounding
-from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.arithmetic.rounding import Rounding as WordRounding
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.nodes import ExactSum, Round
+from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.matrices import Results
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.words import Words as PlanWords
+from mmaprobe.smtmodel.plans.words import plain_words
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class Words:
     given: Format
     source: Format
     into: Format
-    rounding: Rounding
+    rounding: WordRounding
     count: int
 
 
@@ -77,41 +82,60 @@ class Added:
 Value: TypeAlias = Addend | Nothing | Instruction | Added
 
 
-class _Recorder(Form[Word, Value]):
-    """Sides are words of all factors; a factor itself is the word 0."""
+@dataclass(frozen=True)
+class _Formatted:
+    """A value, and the format that it has."""
 
-    def __init__(self, part: Part, given: Format, terms: int) -> None:
-        self.part, self.given, self.terms = part, given, terms
+    value: Value
+    format: Format
 
-    def length(self, a: Word) -> int:
-        return self.terms
 
-    def words(self, side: Word, fmt: Format, split: Callable[[Bits], tuple[Bits, ...]]) -> tuple[Word, ...]:
-        return tuple(Word(side.words, number) for number in range(side.words.count))
+class _Recorder(Results[_Formatted]):
+    """Records what a plan does."""
 
-    def apply(self, operation: Callable[..., Bits], fmt: Format, *values: Value) -> Value:
-        if operation is not adder(fmt):
+    def __init__(self, plan: Plan, given: Format) -> None:
+        self.plan, self.c = plan, _Formatted(Addend(), plan.c)
+        self.words = tuple(_words_of(plan, side, given) for side in range(2))
+
+    def zeros(self, fmt: Format, negative: bool) -> _Formatted:
+        if negative:
+            raise RuleError("recorded: a sum that starts from -0")
+        return _Formatted(Nothing(), fmt)
+
+    def elementwise(self, node: Round, given: Sequence[_Formatted]) -> _Formatted:
+        fmt, slots = node.rounding.format, tuple(Given(slot, one.format) for slot, one in enumerate(given))
+        plain = node.rounding == Rounding(fmt) and all(fmt.holds(one.format) for one in given)
+        if not plain or len(given) != 2 or node.term not in (ExactSum(slots), ExactSum(slots[::-1])):
             raise RuleError("recorded: an operation outside of the unit that is not a sum of two numbers")
-        first, second = values
-        return Added(fmt, first, second)
+        return _Formatted(Added(fmt, given[0].value, given[1].value), fmt)
 
-    def chain(self, unit: Model, a: Word, b: Word, start: int, stop: int, addend: Value | None,
-              words: Pair | None = None) -> Value:  # fmt: skip
-        running = Nothing() if addend is None else addend
-        for tile in tiles_of(unit, start, stop):
-            running = Instruction(unit, a, b, tile.start, tile.stop, running)
-        return running
+    def tile(self, model: Model, words: PlanWords, span: Span, start: _Formatted) -> _Formatted:
+        if span.groups > 1 or span.step > 1:
+            raise RuleError("recorded: an instruction on products that do not follow one another")
+        a, b = (Word(own, self.plan.words_read(side).index(word))
+                for side, (own, word) in enumerate(zip(self.words, self.plan.read(words), strict=True)))  # fmt: skip
+        first = span.start.offset
+        addend = self.in_format(start, model.c).value
+        return _Formatted(Instruction(model, a, b, first, first + span.count, addend), model.d)
+
+
+def _words_of(plan: Plan, side: int, given: Format) -> Words:
+    """How numbers become the words of a side. Raises RuleError for words that are not each the number less the words
+    before it, rounded."""
+    source, read = (plan.a, plan.b)[side], plan.words_read(side)
+    rounded = [word.rounding for word in read if word is not None]
+    how = rounded[0] if rounded else Rounding(source)
+    if how.mode == "to_odd" or read != plain_words(source, how, len(read)):
+        raise RuleError("recorded: words that are scaled, or otherwise not what is left of a number, rounded")
+    return Words(given, source, how.format, how.mode, len(read))
 
 
 def recorded_part(part: Part, given: Format, terms: int) -> Value:
     """The expression of a part for `terms` products of factors in the format `given`. Raises RuleError for scaled
-    words, and for operations outside of the unit that are not sums of two numbers."""
-    what, form, c = part.what, _Recorder(part, given, terms), Addend()
-    if isinstance(what, Model):
-        left, right = (Word(Words(given, fmt, fmt, "nearest_even", 1), 0) for fmt in (what.a, what.b))
-        return form.chain(what, left, right, 0, terms, c)
-    if what.scale:
-        raise RuleError("recorded: words that are scaled")
-    model, source = what.model, what.source_format
-    left, right = (Word(Words(given, source, fmt, what.split, what.words), 0) for fmt in (model.a, model.b))
-    return what.evaluate(form, left, right, c)
+    words, for operations outside of the unit that are not sums of two numbers, and for a number of products that does
+    not fit."""
+    recorder = _Recorder(part.plan, given)
+    try:
+        return recorder.value(part.plan.result, terms).value
+    except ParameterError as error:
+        raise RuleError(f"recorded: {error}") from None

@@ -29,10 +29,14 @@ from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.exact import Fixed, Window, admitted, in_units, magnitude
 from mmaprobe.smtmodel.algorithms.predicate import power_of
-from mmaprobe.smtmodel.algorithms.words import converted, split
+from mmaprobe.smtmodel.algorithms.words import converted
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, constant
+from mmaprobe.smtmodel.evaluate.tiles import Elementwise
 from mmaprobe.smtmodel.nodes import Constant, Cut, ExactSum, FusedSum, Node, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.words import split
 from mmaprobe.smtmodel.units.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
@@ -95,7 +99,8 @@ class _OfWords:
         check_windows(given, self.window)
         zero = Fixed(constant(number.carrier, 0, high - low + given.fraction + 4), low - given.fraction)
         wide = converted(number, given, how.source)
-        found = split(wide, how.source, how.into, how.rounding, how.count, 0)
+        words = split(how.source, Rounding(how.into, how.rounding), how.count)
+        found = [wide if isinstance(word, Given) else Elementwise(word, (how.source,))(wide)[0] for word in words]
         return ~admitted(number, given, self.window), in_units(number, given, zero)[0], [
             in_units(word, how.into, zero) for word in found
         ]  # fmt: skip

@@ -7,6 +7,8 @@ agree if their steps do, from any sum so far.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from mmaprobe.queries.kernel.plan_units import (
@@ -22,7 +24,7 @@ from mmaprobe.queries.kernel.plan_units import (
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.smtmodel.plans.joins import Add
 from mmaprobe.smtmodel.plans.plan import Plan
-from mmaprobe.smtmodel.plans.stages import Join, Parted, Stage
+from mmaprobe.smtmodel.plans.stages import Join, Parted, Stage, Then
 
 #: up to how many sums are added in this order as in any other: rounded additions of two numbers commute
 IN_ORDER = {"pairwise": 3, "backwards": 2}
@@ -76,6 +78,24 @@ def same_parts(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Theore
         raise RuleError("same_parts: the bodies begin with other sums than +0")
     multiples = partition(one, other, inner.multiples)
     return Made(StagesAgree(left, right, one, other, multiples, inner.zero and begin != "zero"), (bodies,))
+
+
+@rule
+def same_bodies(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Sequence[Theorem]) -> Made:
+    """Two stages that take the same products by as many stages one after another agree, for every multiple of the
+    numbers of products for multiples of which these agree: each from any sum so far, the first one perhaps from +0
+    alone, and then so do they."""
+    check_plans("same_bodies", left, right, one, other)
+    if type(one) is not Then or type(other) is not Then or not len(one.bodies) == len(other.bodies) == len(bodies):
+        raise RuleError("same_bodies: the stages are not as many, one after another")
+    goals: list[StagesAgree] = [goal_of(body, StagesAgree, "same_bodies") for body in bodies]
+    for goal, first, second in zip(goals, one.bodies, other.bodies, strict=True):
+        if (goal.left, goal.right, goal.one, goal.other) != (left, right, first, second):
+            raise RuleError("same_bodies: a premise is not about the bodies")
+    if any(goal.zero for goal in goals[1:]):
+        raise RuleError("same_bodies: a body begins with another sum than +0")
+    multiples = math.lcm(*(goal.multiples for goal in goals))
+    return Made(StagesAgree(left, right, one, other, multiples, goals[0].zero), tuple(bodies))
 
 
 def same_around(left: Plan, right: Plan, one: Stage, other: Stage) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Index, Node
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -22,6 +23,7 @@ from mmaprobe.smtmodel.plans.partitions import All, Halves
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage
+from mmaprobe.smtmodel.plans.words import Words, conversion
 
 MOST_PRODUCTS = 1 << 20  # of a sum of which a bound is proved
 LEAVES = 512  # the largest part of halves that is not halved: each number of products up to it is recorded
@@ -234,8 +236,12 @@ class Recorder(Engine[Recorded]):
     def zero(self, fmt: Format) -> Recorded:
         return Recorded(made(Zero), Places({}))
 
-    def tile(self, model: Model, span: Span, start: Recorded) -> Recorded:
-        converts = self.plan.convert_a, self.plan.convert_b
+    def tile(self, model: Model, words: Words, span: Span, start: Recorded) -> Recorded:
+        try:
+            a, b = map(conversion, self.plan.read(words))
+        except ParameterError as error:
+            raise RuleError(f"tile: {error}; for a given K it is a unit, whose bound may be proved") from None
+        converts = a, b
         return Recorded(made(Tile, model, converts, start.step), start.places.joined(Places.of(span)))
 
     def rounded(self, values: Sequence[Recorded], rounding: Rounding) -> Recorded:
@@ -337,7 +343,8 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
     stages."""
     if isinstance(stage, Chain):
         return Many(stage)
-    assert isinstance(stage, Parted)
+    if not isinstance(stage, Parted):
+        raise RuleError(f"a stage of {type(stage).__name__} is not one step repeated")
     body, first = stage.body, stage.partition.repeats(stage)[0]
     match stage.grows:
         case "parts":

@@ -84,7 +84,7 @@ class ZerosGiveZero:
 @dataclass(frozen=True)
 class ByFirstWords:
     """On admitted inputs of a claim, the steps of a part equal those computed from its first words alone
-    (`FirstWordForm`)."""
+    (smtmodel/plans/dot.py)."""
 
     assertion: Assertion
     part: str
@@ -94,11 +94,14 @@ class ByFirstWords:
 
 
 def lemmas_of(assertion: Assertion, name: str) -> tuple[FirstWordIsWhole, ZerosGiveZero]:
-    """The lemmas that `by_first_words` needs about a part. Raises RuleError for a unit alone."""
+    """The lemmas that `by_first_words` needs about a part. Raises RuleError for one without words, and for several
+    units."""
     part, shape = assertion.shape.parts[name], assertion.shape
-    if isinstance(part.what, Model):
-        raise RuleError(f"by_first_words: {name} is a unit alone, and has no words")
-    model = part.what.model
+    if part.words == 1:
+        raise RuleError(f"by_first_words: {name} has one word of each factor")
+    if len(part.plan.models) > 1:
+        raise RuleError(f"by_first_words: {name} has several units")
+    (model,) = part.plan.models
     return (FirstWordIsWhole(part, shape.factors, (shape.window.a, shape.window.b)),
             ZerosGiveZero(model, min(assertion.terms, model.length)))  # fmt: skip
 

@@ -29,7 +29,7 @@ from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.plan_units import AtLength, Form, Part, Steps, Tails, read_alike, same_forms, units_of
 from mmaprobe.queries.kernel.plans import PlansAgree, same_frames, same_sums, same_tails, same_units
 from mmaprobe.queries.kernel.problem import Placed, Problem
-from mmaprobe.queries.kernel.stages import same_around, same_parts, same_steps
+from mmaprobe.queries.kernel.stages import same_around, same_bodies, same_parts, same_steps
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem, goal_of
 from mmaprobe.queries.order.probe import power_pattern
 from mmaprobe.queries.plans.why import lines_of
@@ -49,7 +49,7 @@ from mmaprobe.smtmodel.plans import Parted, Plan, Stage
 from mmaprobe.smtmodel.plans.gemm import Engine, simulate
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.partitions import Halves
-from mmaprobe.smtmodel.plans.stages import parts_of
+from mmaprobe.smtmodel.plans.stages import Then, parts_of
 from mmaprobe.smtmodel.tables.reference import PLAN
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit
 
@@ -269,7 +269,7 @@ class _Prover:
         """The theorem that two stages agree from any sum so far; None if no rule shows it."""
         if one == other and read_alike(self.left, self.right):
             return same_parts(self.left, self.right, one, other, None)
-        found = self._by_parts(one, other) or self._by_induction(one, other)
+        found = self._by_parts(one, other) or self._by_bodies(one, other) or self._by_induction(one, other)
         if found is None:
             self._note("rules for every K: none compares the stages that differ")
         return found
@@ -283,6 +283,14 @@ class _Prover:
         with suppress(RuleError):  # their parts are not of as many products
             return None if bodies is None else same_parts(self.left, self.right, one, other, bodies)
         return None
+
+    def _by_bodies(self, one: Stage, other: Stage) -> Theorem | None:
+        """The same of stages one after another."""
+        if not isinstance(one, Then) or not isinstance(other, Then) or len(one.bodies) != len(other.bodies):
+            return None
+        found = [self._stages(*pair) for pair in zip(one.bodies, other.bodies, strict=True)]
+        bodies = [theorem for theorem in found if theorem is not None]
+        return same_bodies(self.left, self.right, one, other, bodies) if len(bodies) == len(found) else None
 
     def _by_induction(self, one: Stage, other: Stage) -> Theorem | None:
         """The theorem that two stages that each repeat a step agree; None if no rule shows it."""

@@ -16,6 +16,7 @@ from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Promote, Through
 from mmaprobe.smtmodel.plans.partitions import PARTITIONS
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Stage
+from mmaprobe.smtmodel.plans.words import Words
 
 LONGEST = 512  # products of a tree: each of some hundred stages is run over them
 
@@ -29,10 +30,10 @@ class _Trees(Engine[int]):
     def zero(self, fmt: Format) -> int:
         return 0
 
-    def tile(self, model: Model, span: Span, start: int) -> int:
-        return self.tiles(model, span, start)
+    def tile(self, model: Model, words: Words, span: Span, start: int) -> int:
+        return self.tiles(model, words, span, start)
 
-    def tiles(self, model: Model, span: Span, start: int) -> int:
+    def tiles(self, model: Model, words: Words, span: Span, start: int) -> int:
         for place in span.places:
             start = self.added((start, self.leaf(place)))
         return start

@@ -19,7 +19,7 @@ FORMS = {"plain": "", "read": ", where results so far are read as they are", "jo
 
 def lines_of(theorem: Theorem, depth: int = 0) -> Iterator[str]:
     """The rule, and indented below it the rules on which it rests."""
-    within = theorem.premises if theorem.rule in ("same_sums", "same_parts") else ()
+    within = theorem.premises if theorem.rule in ("same_sums", "same_parts", "same_bodies") else ()
     goal = theorem.goal
     plain = isinstance(goal, PlansAgree) or (isinstance(goal, StagesAgree) and parts_of(goal.one, All) is not None)
     if not plain or len(within) != 1:  # one sum, and one that is rounded, are not spoken of
@@ -32,6 +32,8 @@ def lines_of(theorem: Theorem, depth: int = 0) -> Iterator[str]:
 def _line(theorem: Theorem) -> str:
     goal = theorem.goal
     if isinstance(goal, StagesAgree):
+        if theorem.rule == "same_bodies":
+            return "the same products by stages one after another, each one equal"
         if theorem.rule == "same_parts":
             parted = goal.one if theorem.premises else None
             return parted.partition.equal_words(parted) if isinstance(parted, Parted) else "the same stage"

@@ -6,20 +6,14 @@ proved of every claim that reads it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from mmaprobe.smtmodel.algorithms.forms import Form, tiles_of
-from mmaprobe.smtmodel.algorithms.products import Multiword
-from mmaprobe.smtmodel.algorithms.steps import Pair
-from mmaprobe.smtmodel.algorithms.words import adder
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode
-from mmaprobe.smtmodel.carriers.algebra import Bits
-from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Cut,
@@ -39,7 +33,10 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
+from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.plan import Plan
 
 FINEST = 1 << 20  # the place of a value that is always zero
 
@@ -123,8 +120,9 @@ def _literal(value: Fraction | str, fmt: Format) -> Reach:
         return replace(Reach.ZERO, infinite=value != "-0")
     if not value:
         return Reach.ZERO
-    exponent = max(_exponent(abs(value)), fmt.emin)
-    return Reach(exponent - fmt.fraction, abs(value), exponent, exponent)
+    exponent, places = max(_exponent(abs(value)), fmt.emin), value.denominator.bit_length() - 1
+    last = (value.numerator & -value.numerator).bit_length() - 1
+    return Reach(last - places, abs(value), exponent, exponent)
 
 
 def _added(terms: Sequence[Reach]) -> Reach:
@@ -175,7 +173,7 @@ class _Unit:
             case Cut():
                 return self.of(node.term).rounded(node.bits, node.mode, node.least)
             case ExactSum():
-                found = self._sum(node.items)
+                found = self._left(node) or self._sum(node.items)
                 return replace(found, low=min(found.low, 0), top=max(found.top, 0))
             case FusedSum():
                 found = self._sum(node.items)
@@ -188,6 +186,14 @@ class _Unit:
             case GridSum():
                 return self._on_grid(node)
         return Reach.ZERO
+
+    def _left(self, node: ExactSum) -> Reach | None:
+        """What a rounding leaves of a number, x - r(x); None for other sums."""
+        match node.items:
+            case (x, Product(left=Literal() as minus, right=Round(term=term) as r)) if x == term and minus == MINUS:
+                found = self.of(x)
+                return replace(found, most=found.most * _power(1 - r.rounding.format.precision), low=found.unit)
+        return None
 
     def _sum(self, items: Sequence[Node]) -> Reach:
         return _added([term for item in items for term in self._terms(item)])
@@ -215,41 +221,6 @@ class _Unit:
         return replace(found, unit=min([found.unit, *grids]), alone=min(found.unit, alone))
 
 
-class ReachForm(Form[Reach, Reach]):
-    """An algorithm on the reach of its numbers: that of every factor of a side is the same."""
-
-    def __init__(self, terms: int, what: Multiword | Model) -> None:
-        self.terms, self.what = terms, what
-
-    def length(self, a: Reach) -> int:
-        return self.terms
-
-    def words(self, side: Reach, fmt: Format, split: Callable[[Bits], tuple[Bits, ...]]) -> tuple[Reach, ...]:
-        what, found = self.what, list[Reach]()
-        assert isinstance(what, Multiword)
-        precision = min(what.model.a.precision, what.model.b.precision)
-        for _ in range(what.words):
-            found.append(side.rounded(precision, what.split))
-            side = replace(side, most=side.most * _power(1 - precision), low=side.unit).shifted(what.scale)
-        return tuple(found)
-
-    def apply(self, operation: Callable[..., Bits], fmt: Format, *values: Reach) -> Reach:
-        nearest = Rounding(fmt)
-        if operation is adder(fmt):
-            one, other = values
-            return _to_format(_added([one, other]), nearest)
-        (value,) = values
-        return _to_format(value.shifted(operation.keywords["exponent"]), nearest)  # type: ignore[attr-defined]
-
-    def chain(self, unit: Model, a: Reach, b: Reach, start: int, stop: int, addend: Reach | None,
-              words: Pair | None = None) -> Reach:  # fmt: skip
-        running = Reach.ZERO if addend is None else addend
-        for tile in tiles_of(unit, start, stop):
-            running = _Unit({"a": a, "b": b, "c": running}, tile.stop - tile.start).of(unit.unit.result)
-        return running
-
-
-def reach_of(what: Multiword | Model, terms: int, a: Reach, b: Reach, c: Reach) -> Reach:
-    """The results of an algorithm, or of a unit in a chain, for factors and an addend within these."""
-    form = ReachForm(terms, what)
-    return what.evaluate(form, a, b, c) if isinstance(what, Multiword) else form.chain(what, a, b, 0, terms, c)
+def reach_of(plan: Plan, terms: int, a: Reach, b: Reach, c: Reach) -> Reach:
+    """The results of a plan, for factors and an addend within these."""
+    return _Unit({"a": a, "b": b, "c": c}, terms).of(unit_of_plan(plan, terms).result)

@@ -9,22 +9,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property, partial, reduce
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.algorithms.forms import LARGE, DotForm, MatrixForm, on_arrays, single
 from mmaprobe.smtmodel.algorithms.words import adder, converted
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant
-from mmaprobe.smtmodel.evaluate.compiled import compile_model
+from mmaprobe.smtmodel.evaluate.compiled import compile_lanes, compile_model
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import check_addend, check_plain
+from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.families.parameters import Parameter, check_parameter
+from mmaprobe.smtmodel.plans.dot import RESULT, dot_steps
 from mmaprobe.smtmodel.plans.gemm import Engine, simulate
+from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 Numbers = TypeVar("Numbers")
@@ -32,6 +34,8 @@ Value = TypeVar("Value")
 F16, F32 = FORMATS["f16"], FORMATS["f32"]
 WARP = 32
 LONG = 256  # additions in sequence above which compiling them pays
+CHUNK = 1 << 14  # elements at a time: their lanes stay in the processor's cache
+LARGE = 1 << 16  # elements above which compiling pays
 
 PARAMETERS: dict[str, Parameter] = {
     "unit": Parameter("the matrix unit", ("a model reference (in parentheses if it has parameters)",)),
@@ -99,17 +103,17 @@ class BitsOperations(Operations[tuple[Bits, ...]]):
         self, unit: Model, shape: tuple[int, int], chain: int, numbers: tuple[Bits, ...]
     ) -> tuple[Bits, ...]:
         side, width = shape
-        form, size, carrier = DotForm(), side * width, numbers[0].carrier
+        size, carrier = side * width, numbers[0].carrier
+        plan, none = Plan.chained(unit), constant(carrier, 0, unit.c.width)
         one = constant(carrier, unit.a.one, unit.a.width)
         filled = self._filled(chain * size, unit.a.width, numbers)
         found = []
         for start in range(0, len(filled), chain * size):
             for j in range(width):
-                running: Bits | None = None
+                running = none
                 for matrix in range(start, start + chain * size, size):
                     column = filled[matrix + j : matrix + size : width]
-                    running = form.chain(unit, (one,) * side, column, 0, side, running)
-                assert running is not None
+                    running = dot_steps(plan, (one,) * side, column, running)[RESULT]
                 found.append(running)
         return tuple(found)
 
@@ -134,24 +138,24 @@ class ArrayOperations(Operations[NDArray[Any]]):
         return np.concatenate([first, second])
 
     def converted(self, source: Format, fmt: Format, numbers: NDArray[Any]) -> NDArray[Any]:
-        return on_arrays(_converter(source, fmt), source, numbers)[0]
+        return on_arrays(_converter(source, fmt), source, numbers)
 
     def column_sums(self, unit: Model, shape: tuple[int, int], chain: int, numbers: NDArray[Any]) -> NDArray[Any]:
         side, width = shape
         large = numbers.size >= LARGE and compile_model(unit) is not None
-        form = MatrixForm(engine="compiled" if large else "numpy")
+        engine: Engine = "compiled" if large else "numpy"
         matrices = np.pad(numbers, (0, -len(numbers) % (chain * side * width))).reshape(-1, chain, side, width)
         ones = np.full((1, side), unit.a.one, dtype=np.uint32)
         running: NDArray[Any] | None = None
         for r in range(chain):
             columns = matrices[:, r].transpose(1, 0, 2).reshape(side, -1)
-            running = form.chain(unit, ones, columns, 0, side, running)
+            running = simulate(ones, columns, running, unit, engine=engine)
         assert running is not None
         return np.asarray(running[0])
 
     def trees(self, fmt: Format, size: int, numbers: NDArray[Any]) -> NDArray[Any]:
         def both(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-            return on_arrays(single(adder(fmt)), fmt, x, y)[0]
+            return on_arrays(adder(fmt), fmt, x, y)
 
         groups = np.pad(numbers, (0, -len(numbers) % size)).reshape(-1, size)
         return in_tree(both, list(np.ascontiguousarray(groups.T)))
@@ -166,8 +170,25 @@ class ArrayOperations(Operations[NDArray[Any]]):
 
 
 @cache
-def _converter(source: Format, fmt: Format) -> Callable[..., tuple[Bits]]:
-    return lambda number: (converted(number, source, fmt),)
+def _converter(source: Format, fmt: Format) -> Callable[..., Bits]:
+    return partial(converted, source=source, fmt=fmt)
+
+
+@cache
+def _single(operation: Callable[..., Bits]) -> Callable[..., tuple[Bits]]:
+    """An operation as a function with one result; the same one each time, so that it is compiled once."""
+    return lambda *lanes: (operation(*lanes),)
+
+
+def on_arrays(operation: Callable[..., Bits], fmt: Format, *arrays: NDArray[Any]) -> NDArray[Any]:
+    """An operation on patterns of a format, on arrays of one shape, element by element."""
+    count = arrays[0].size
+    if count >= LARGE and (compiled := compile_lanes(_single(operation), (fmt.width,) * len(arrays))) is not None:
+        return np.asarray(compiled(*arrays)[0])
+    found = [operation(*(ARRAYS.lanes(side[start : start + CHUNK], fmt.width) for side in arrays))
+             for start in range(0, max(count, 1), CHUNK)]  # fmt: skip
+    kind = np.uint32 if found[0].width <= 32 else np.uint64
+    return np.concatenate([np.asarray(bits.node, dtype=kind) for bits in found])
 
 
 def in_tree(both: Callable[[Value, Value], Value], numbers: Sequence[Value]) -> Value:

@@ -15,11 +15,11 @@ from mmaprobe.smtmodel.algorithms.exact import Fixed, Window, admitted, closer, 
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.predicate import power_of
 from mmaprobe.smtmodel.algorithms.reach import Reach, reach_of
-from mmaprobe.smtmodel.algorithms.steps import RESULT, Step
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
+from mmaprobe.smtmodel.plans.dot import RESULT, Step
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Shape:
             window = self.window
             sides = [Reach.of(*bounds, fmt.fraction) for bounds, fmt in
                      ((window.a, self.factors), (window.b, self.factors), (window.c, self.addend))]  # fmt: skip
-            found = [reach_of(part.what, terms, *sides) for part in self.parts.values()]
+            found = [reach_of(part.plan, terms, *sides) for part in self.parts.values()]
             self._rooms[terms] = [(one.unit, one.most) for one in found]
         return self._rooms[terms]
 

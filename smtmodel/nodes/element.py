@@ -6,11 +6,11 @@ import typing
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, get_args
 
-from mmaprobe.smtmodel.arithmetic.decode import Unpacked, unpack, unpacked_row
+from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked, unpack, unpacked_row
 from mmaprobe.smtmodel.arithmetic.display import exact_value
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, stacked, truth
@@ -163,7 +163,15 @@ class Literal(Terminal):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         carrier = context.patterns["c"][0].carrier
-        return Number(unpack(constant(carrier, self.pattern, self.format.width), self.format))
+        item = unpack(constant(carrier, self.pattern, self.format.width), self.format)
+        return Number(replace(item, term=replace(item.term, **self._without_zeros(item.term))))
+
+    def _without_zeros(self, term: Term) -> dict[str, Any]:
+        """The significand without the zeros at its end, in which products are as narrow as they can be."""
+        low = (self.pattern >> self.format.padding) & (1 << self.format.fraction) - 1 | 1 << self.format.fraction
+        zeros = min((low & -low).bit_length() - 1, term.fraction)
+        return {"significand": term.significand.extract(term.significand.width - 1, zeros),
+                "fraction": term.fraction - zeros}  # fmt: skip
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         value = exact_value(self.pattern, self.format)
@@ -173,3 +181,14 @@ class Literal(Terminal):
 
     def sentence(self) -> str:
         return f"the {self.format.name} {self.pattern:#x}"
+
+
+F32 = FORMATS["f32"]
+MINUS = Literal(F32.one | F32.sign_bit, F32)  # -1
+
+
+def power_of_two(exponent: int) -> Literal:
+    """2^exponent as a number of f32. Raises ParameterError for one that is not normal."""
+    if not F32.emin <= exponent <= F32.emax:
+        raise ParameterError(f"2**{exponent}", "no normal number of f32: number(PATTERN, FORMAT) takes others")
+    return Literal(exponent + F32.bias << F32.fraction, F32)

@@ -3,6 +3,6 @@
 from mmaprobe.smtmodel.plans.partitions import Fold
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage
+from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage, Then
 
-__all__ = ["Chain", "Fold", "Parted", "Plan", "Products", "Span", "Stage"]
+__all__ = ["Chain", "Fold", "Parted", "Plan", "Products", "Span", "Stage", "Then"]

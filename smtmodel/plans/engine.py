@@ -13,6 +13,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.words import Words
 
 V = TypeVar("V")
 
@@ -25,12 +26,12 @@ class Engine(ABC, Generic[V]):
         """+0."""
 
     @abstractmethod
-    def tile(self, model: Model, span: Span, start: V) -> V:
-        """One use of a unit, at most its length of products; those that are missing are zero."""
+    def tile(self, model: Model, words: Words, span: Span, start: V) -> V:
+        """One use of a unit, on words of at most its length of products; those that are missing are zero."""
 
-    def tiles(self, model: Model, span: Span, start: V) -> V:
+    def tiles(self, model: Model, words: Words, span: Span, start: V) -> V:
         """Uses of a unit for all products of a span, which its length divides; each result is the next one's addend."""
-        return in_turn(self, span, model.length, "tile", start, lambda part, x: self.tile(model, part, x))[0]
+        return in_turn(self, span, model.length, "tile", start, lambda part, x: self.tile(model, words, part, x))[0]
 
     @abstractmethod
     def rounded(self, values: Sequence[V], rounding: Rounding) -> V:

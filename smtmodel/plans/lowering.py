@@ -18,6 +18,7 @@ from mmaprobe.smtmodel.nodes.sums import Sum
 from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span, added, moved
+from mmaprobe.smtmodel.plans.words import Words, word_at
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit
 
 DEEPEST = 200  # nodes within one another: what reads them goes from node to node
@@ -107,7 +108,8 @@ class Lowering(Engine[Node]):
         yield
         self.path = before
 
-    def tile(self, model: Model, span: Span, start: Node) -> Node:
+    def tile(self, model: Model, words: Words, span: Span, start: Node) -> Node:
+        read = self.plan.read(words)
         result = model.unit.result
         if span.count < model.length:
             result = numbered(_padded(written_out(result), span.count, model.scale_block))
@@ -123,17 +125,21 @@ class Lowering(Engine[Node]):
             if given.is_factor:
                 return replace(given, index=added(span.scales(model.scale_block), given.index))
             if span.groups > 1:
-                return self._input(replace(given, index=moved(span.start, span.distance(given.index.offset))))
-            return self._input(replace(given, index=added(span.start, given.index, span.step)))
+                return self._input(replace(given, index=moved(span.start, span.distance(given.index.offset))), read)
+            return self._input(replace(given, index=added(span.start, given.index, span.step)), read)
 
         found = shifted(result, self.level, element)
         return self._named(found, "") if self.path else found
 
-    def _input(self, element: Element) -> Node:
-        convert = self.plan.convert_a if element.operand == "a" else self.plan.convert_b
-        if convert is None:
+    def _input(self, element: Element, words: Words) -> Node:
+        word = words[0] if element.operand == "a" else words[1]
+        if word is None:
             return element
-        return self._read_as(Round(Element(element.operand, element.index), convert), element, convert.format)
+        read = Element(element.operand, element.index)
+        for name, part in self.plan.words.get(element.operand, {}).items():
+            self.signals.setdefault(word_at(part, read), name)
+        node = word_at(word, read)
+        return self._read_as(node, element, word.rounding.format)
 
     def _read_as(self, node: Node, element: Element, fmt: Format) -> Node:
         """What a unit reads where a number stands for one of its inputs, of a format which holds all that it may be.

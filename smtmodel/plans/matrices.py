@@ -23,6 +23,7 @@ from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.words import Words
 
 
 class Formatted(Protocol):
@@ -48,7 +49,7 @@ class EndedError(Exception):
 
 
 class Job:
-    """A plan with its whole inputs: A and B as the units take them.
+    """A plan with its whole inputs: A and B as the units take them, each word of them a matrix.
 
     `scales`: by name the scale factors of A (rows x K / block) and B (K / block x columns), of a unit that has them.
     `ended`: set where the result is not wanted any more; the next tile of a strip raises EndedError.
@@ -56,10 +57,12 @@ class Job:
 
     def __init__(self, plan: Plan, a: Matrix, b: Matrix, scales: Mapping[str, Matrix] | None = None) -> None:
         self.plan, self.scales, self.ended = plan, scales or {}, threading.Event()
+        self.length = a.shape[1]
         self.a, self.b = (
-            side if how is None else of_matrices(Round(Given(0, fmt), how), [Patterns(side, fmt)]).matrix
-            for side, fmt, how in ((a, plan.a, plan.convert_a), (b, plan.b, plan.convert_b))
-        )
+            {word: side if word is None else of_matrices(word, [Patterns(side, fmt)]).matrix
+             for word in plan.words_read(number)}
+            for number, (side, fmt) in enumerate(((a, plan.a), (b, plan.b)))
+        )  # fmt: skip
 
 
 def of_matrices(node: Round, given: Sequence[Patterns]) -> Patterns:
@@ -130,7 +133,7 @@ class Strip(Results[Patterns]):
         self._zeros: dict[tuple[Format, bool], Patterns] = {}  # what is computed is never put in place of an input
 
     def result(self) -> Matrix:
-        return self.value(self.job.plan.result, self.job.a.shape[1]).matrix
+        return self.value(self.job.plan.result, self.job.length).matrix
 
     def elementwise(self, node: Round, given: Sequence[Patterns]) -> Patterns:
         return of_matrices(node, given)
@@ -141,12 +144,13 @@ class Strip(Results[Patterns]):
             self._zeros[fmt, negative] = Patterns(zeros, fmt)
         return self._zeros[fmt, negative]
 
-    def tile(self, model: Model, span: Span, start: Patterns) -> Patterns:
+    def tile(self, model: Model, words: Words, span: Span, start: Patterns) -> Patterns:
         if self.job.ended.is_set():
             raise EndedError
         first, missing = span.start.offset, model.length - span.count
         places: Any = slice(first, first + span.count * span.step, span.step) if span.groups == 1 else span.places
-        a, b = self.job.a[self.rows, places], self.job.b[places]
+        left, right = self.job.plan.read(words)
+        a, b = self.job.a[left][self.rows, places], self.job.b[right][places]
         if missing:
             a, b = np.pad(a, ((0, 0), (0, missing))), np.pad(b, ((0, missing), (0, 0)))
         c = self.in_format(start, model.c)

@@ -15,6 +15,7 @@ from mmaprobe.smtmodel.nodes import Constant, Element, Node, Round
 from mmaprobe.smtmodel.nodes.node import Context, Value, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, check_holds, check_takes
+from mmaprobe.smtmodel.plans.words import PLAIN, Words, check_word, converted
 from mmaprobe.smtmodel.units.unit import operand_formats
 
 
@@ -56,8 +57,9 @@ class Plan:
     """How D is computed from A, B and C (`a`, `b`, `c`: their formats), for any K.
 
     `result`: over `Products`, c and rounded nodes; it is a rounding, or a sum of products. `convert_a`, `convert_b`:
-    how elements become ones of the units' formats, where they are not taken as they are. `names`: parts of the
-    expression that the plan's file names. `place`: the file, line and key of its result.
+    how elements become ones of the units' formats, where they are not taken as they are: the word of a side that a
+    unit reads if it names no other. `names`: parts of the expression that the plan's file names; `words`: words of each
+    side that it names. `place`: the file, line and key of its result.
     """
 
     a: Format
@@ -72,6 +74,7 @@ class Plan:
     source: str = field(default="", compare=False)
     evidence: str = field(default="", compare=False)
     names: Mapping[str, Node] = field(default_factory=dict, compare=False, hash=False)
+    words: Mapping[str, Mapping[str, Round]] = field(default_factory=dict, compare=False, hash=False)
 
     def __post_init__(self) -> None:
         if not self.sums:
@@ -83,14 +86,17 @@ class Plan:
                 check_holds("start", product.stage.accumulator, self.c)
             if product.start != Constant():
                 check_takes("start", product.stage)
-        for model in self.models:
-            self._check_unit(model)
+        for chain in self.chains:
+            self._check_unit(chain)
 
-    def _check_unit(self, model: Model) -> None:
-        for side, fmt, convert in (("a", self.a, self.convert_a), ("b", self.b, self.convert_b)):
-            wanted, given = getattr(model, side), fmt if convert is None else convert.format
+    def _check_unit(self, chain: Chain) -> None:
+        model = chain.model
+        for side, fmt, word in zip("ab", (self.a, self.b), self.read(chain.words), strict=True):
+            if word is not None:
+                check_word(side, word, fmt)
+            wanted, given = getattr(model, side), fmt if word is None else word.rounding.format
             if given != wanted:
-                hint = "" if convert is not None else " (conversions: a rounding for each of a and b)"
+                hint = "" if word is not None else " (conversions: a rounding for each of a and b)"
                 raise ParameterError(side, f"{model.reference} takes {wanted.name}, not {given.name}{hint}")
         if (model.scale, model.scale_block) != (self.scale, self.scale_block):
             raise ParameterError(model.reference, "all units of a plan take the same scale factors, or none")
@@ -121,7 +127,35 @@ class Plan:
     @cached_property
     def models(self) -> tuple[Model, ...]:
         """The units that it uses, each once."""
-        return tuple(dict.fromkeys(model for product in self.sums for model in product.stage.models))
+        return tuple(dict.fromkeys(chain.model for chain in self.chains))
+
+    @cached_property
+    def chains(self) -> tuple[Chain, ...]:
+        """The uses of units in its stages, each once."""
+        return tuple(dict.fromkeys(chain for product in self.sums for chain in product.stage.chains))
+
+    @property
+    def has_words(self) -> bool:
+        """Whether its units read words that they name."""
+        return any(chain.words != PLAIN for chain in self.chains)
+
+    def read(self, words: Words) -> Words:
+        """What a unit reads of elements, given the words that its chain names."""
+        a, b = words
+        return (a or self._converted[0], b or self._converted[1])
+
+    @cached_property
+    def _converted(self) -> Words:
+        return converted(self.a, self.convert_a), converted(self.b, self.convert_b)
+
+    def words_read(self, side: int) -> tuple[Round | None, ...]:
+        """The words of a (0) or of b (1) that its units read, each once: after those of which it is made."""
+        return self._words_read[side]
+
+    @cached_property
+    def _words_read(self) -> tuple[tuple[Round | None, ...], ...]:
+        read = [dict.fromkeys(self.read(chain.words)[side] for chain in self.chains) for side in range(2)]
+        return tuple(tuple(sorted(words, key=lambda x: 0 if x is None else sum(1 for _ in walk(x)))) for words in read)
 
     def least_normal(self, operand: str) -> int:
         """The exponent of the smallest normal number of an input's format, or of the one to which its elements are

@@ -10,6 +10,7 @@ from pathlib import Path
 from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.plans.multiword import SCHEMES
 from mmaprobe.smtmodel.plans.plan import Plan
 
 FOLDER = Path(__file__).parent / "library"
@@ -28,7 +29,7 @@ def plan_named(name: str, model_of: Callable[[str], Model]) -> Plan:
     if name.endswith(".yaml"):
         return read_plan(Path(name), model_of)
     if name not in plans():
-        raise UnknownNameError("plan", name, plans(), hint=" (`mmaprobe list plans` shows all)")
+        raise UnknownNameError("plan", name, (*plans(), *SCHEMES), hint=" (`mmaprobe list plans` shows all)")
     return _shipped(name, model_of)
 
 
@@ -37,8 +38,8 @@ def _shipped(name: str, model_of: Callable[[str], Model]) -> Plan:
     return read_plan(FOLDER / f"{name}.yaml", model_of)
 
 
-def _beside(folder: Path, reference: str) -> str:
-    """A reference in a plan file: the path of a file is looked for in the plan's folder first."""
+def beside(folder: Path, reference: str) -> str:
+    """A reference in a file: the path of a file is looked for in the folder of that file first."""
     found = _FILE.fullmatch(reference.strip())
     if found is None or not is_file(str(folder / found["path"])):
         return reference
@@ -55,6 +56,6 @@ def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
         raise InputError("this plan is among its own units", str(path))
     _reading.append(whole)
     try:
-        return parse_plan(text, str(path), lambda reference: model_of(_beside(path.parent, reference)), whole=True)
+        return parse_plan(text, str(path), lambda reference: model_of(beside(path.parent, reference)), whole=True)
     finally:
         _reading.remove(whole)

@@ -5,6 +5,8 @@
 where a STAGE is a unit, or a partition of the products (partitions.py) and a join of the sums of its parts (joins.py):
 
     mma                                         a name of `units`: tiles in order, each result the next one's addend
+    mma(a1, b0)                                 the same of `words` of the elements; a and b are elements as they are
+    then(STAGE, STAGE, ...)                     the same products by each, from the sum before
     chain(mma, tail=STAGE)                      the same; what fills no tile goes through a stage, not beside zeros
     promote(split(4), STAGE, r)                 a join's name, its partition, the stage of its parts, a rounding; a
                                                 partition into runs is their number, one at places a list
@@ -27,13 +29,16 @@ from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError, Unknown
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_yaml, validate
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Constant, Node
+from mmaprobe.smtmodel.nodes import Constant, Node, Round
+from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.joins import JOINS, Promote
 from mmaprobe.smtmodel.plans.named import in_format
 from mmaprobe.smtmodel.plans.partitions import PARTITIONS, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Partition, Stage
+from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Partition, Stage, Then
+from mmaprobe.smtmodel.plans.words import PLAIN, Words, check_word
 from mmaprobe.smtmodel.units.unitfile import WRITTEN, ExpressionReader, MistakeError, Scope
 from mmaprobe.smtmodel.units.unitkeys import ExpressionFile
 
@@ -65,7 +70,10 @@ def _form(name: str, kind: type[Partition], join: type[Join]) -> str:
 
 
 #: how each stage is written that is a call
-STAGES = {"chain": "chain(UNIT, tail=STAGE)", **{name: _form(name, *own) for name, own in NAMED.items()}}
+STAGES = {
+    "chain": "chain(UNIT, tail=STAGE)", "then": "then(STAGE, ...)",
+    **{name: _form(name, *own) for name, own in NAMED.items()},
+}  # fmt: skip
 CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu")
 OTHERS = {"fold": "fold(WAYS, PLACES)", "sum": "sum(STAGE, START)"} | {
     word: f"{word}(PARTITION, STAGE{', ROUNDING' if 'rounding' in _parameters(join) else ''})"
@@ -77,6 +85,7 @@ class _File(ExpressionFile):
     plan: str
     units: dict[str, str]
     convert: dict[str, str] = Field(default_factory=dict)
+    words: dict[str, str] = Field(default_factory=dict)
 
 
 def parse_plan(text: str, name: str, model_of: Callable[[str], Model], *, whole: bool = False) -> Plan:
@@ -92,12 +101,14 @@ class _Reader(ExpressionReader):
     def __init__(self, file: YamlFile, model_of: Callable[[str], Model]) -> None:
         self.data = validate(file, _File)
         self.models: dict[str, Model] = {}
+        self.words: dict[str, dict[str, Round]] = {"a": {}, "b": {}}  # by their sides
+        self._reads: set[str] | None = None  # the sides of which elements are read, within a word
         super().__init__(file, self.data)
         for name in self.data.units:
             self.models[self._new_name(name, "units")] = self._model(name, model_of)
 
     def _taken(self) -> tuple[str, ...]:
-        return (*super()._taken(), *STAGES, "fold", *self.models)
+        return (*super()._taken(), *STAGES, "fold", *self.models, *self.words["a"], *self.words["b"])
 
     def plan(self, whole: bool) -> Plan:
         data, formats = self.data, self.formats
@@ -105,12 +116,14 @@ class _Reader(ExpressionReader):
             raise self.file.error(("formats", "scale"), "the scale factors of a plan are those of its units")
         self.read_roundings()
         convert = {side: self._conversion(side, name) for side, name in data.convert.items()}
+        for name in data.words:
+            self._read_word(name)
         result = self.result()
         try:
             plan = Plan(
                 formats["a"], formats["b"], formats["c"], result, convert.get("a"), convert.get("b"),
                 reference=data.plan, place=self.file.place(("steps", "d")),
-                about=data.about, source=data.source, evidence=data.evidence, names=self.steps,
+                about=data.about, source=data.source, evidence=data.evidence, names=self.steps, words=self.words,
             )  # fmt: skip
         except ParameterError as error:
             key = ("formats", error.parameter) if error.parameter in ("a", "b") else ("steps", "d")
@@ -118,6 +131,10 @@ class _Reader(ExpressionReader):
         self.check_result(plan.d)
         if whole:
             self.check_used()
+            used = {node for side in range(2) for word in plan.words_read(side) if word for node in walk(word)}
+            for name, word in (self.words["a"] | self.words["b"]).items():
+                if word not in used:
+                    raise self.file.error(("words", name), "no unit reads this word: use it, or leave it out")
         return plan
 
     def _model(self, name: str, model_of: Callable[[str], Model]) -> Model:
@@ -132,6 +149,36 @@ class _Reader(ExpressionReader):
         if name not in self.roundings:
             raise self.file.error(("convert", side), str(UnknownNameError("rounding", name, self.roundings)))
         return self.roundings[name]
+
+    def _read_word(self, name: str) -> None:
+        """A word: an expression over an element of a, or of b, and over words above it."""
+        self._reads = set()
+        node = self._read("words", name, self.data.words[name], lambda tree: self._node(tree, Scope()))
+        sides, self._reads = self._reads, None
+        if len(sides) != 1:
+            wanted = "a word is made of one element, of a or of b"
+            raise self.file.error(("words", name), f"{wanted}: h(a), r(exact(a, -h(a)))")
+        (side,) = sides
+        try:
+            check_word(name, node, self.formats[side])
+        except ParameterError as error:
+            raise self.file.error(("words", name), str(error)) from None
+        self.words[side][self._new_name(name, "words")] = node
+
+    def _named(self, tree: ast.expr, name: str, scope: Scope) -> Node:
+        for side, words in self.words.items():
+            if self._reads is not None and name in (side, *words):
+                self._reads.add(side)
+                return words[name] if name in words else Given(0, self.formats[side])
+        return super()._named(tree, name, scope)
+
+    def _words(self, tree: ast.Call) -> Words:
+        """The words of a and of b that a unit takes."""
+        self._only(tree, self._given(tree), ())
+        found = list[Round | None]()
+        for side, word in zip("ab", self._arguments(tree, 2), strict=True):
+            found.append(self.words[side].get(self._word(word, (side, *self.words[side]))))
+        return found[0], found[1]
 
     def _element(self, tree: ast.Subscript, operand: str, scope: Scope) -> Node:
         raise MistakeError(tree, "a plan reads elements by its units only: sum(UNIT, START)")
@@ -159,9 +206,12 @@ class _Reader(ExpressionReader):
                 self._only(tree, options, ())
                 return in_format(self._stage(body), self.roundings[name])
             if name in self.models:
-                raise MistakeError(tree, f"a unit has no arguments: {name}, or chain({name}, tail=STAGE)")
+                return Chain(self.models[name], None, *self._words(tree))
             if name == "chain":
                 return self._chain(tree, options)
+            if name == "then":
+                self._only(tree, options, ())
+                return Then(tuple(map(self._stage, self._arguments(tree, 1, max(1, len(tree.args))))))
             if name in NAMED or name in JOINED:
                 return self._parted(tree, name, options)
             known = [*STAGES, *JOINED, *self.roundings, *self.models]
@@ -176,7 +226,8 @@ class _Reader(ExpressionReader):
     def _chain(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         (unit,) = self._arguments(tree, 1)
         self._only(tree, options, ("tail",))
-        return Chain(self._unit(unit), **{name: self._stage(value) for name, value in options.items()})
+        words, name = (self._words(unit), unit.func) if isinstance(unit, ast.Call) else (PLAIN, unit)
+        return Chain(self._unit(name), self._stage(options["tail"]) if "tail" in options else None, *words)
 
     def _parted(self, tree: ast.Call, name: str, options: dict[str, ast.expr]) -> Stage:
         """A stage by the name of its join, after which its partition comes (runs are a number, places a list); or by

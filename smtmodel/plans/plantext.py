@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from itertools import count
 
 import yaml
 
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
+from mmaprobe.smtmodel.nodes.element import F32, MINUS
+from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.partitions import All, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.stages import Chain, Parted, Partition, Stage
+from mmaprobe.smtmodel.plans.stages import Chain, Parted, Partition, Stage, Then
+from mmaprobe.smtmodel.plans.words import PLAIN
 from mmaprobe.smtmodel.units.turns import TURN
 from mmaprobe.smtmodel.units.unitfile import rounding_text
 
@@ -39,6 +45,15 @@ def stage_text(plan: Plan) -> str:
     return writer.node(plan.result)
 
 
+def words_text(plan: Plan) -> dict[str, str]:
+    """The words that the units of a plan read, each an expression; a rounding is the name of its format, with its mode
+    where it is not to nearest even."""
+    writer = _Writer(plan)
+    for how in writer.roundings:
+        writer.roundings[how] = how.format.name + ("" if how.mode == "nearest_even" else f"_{how.mode}")
+    return writer.words_text()
+
+
 class _Writer:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -48,9 +63,12 @@ class _Writer:
             name = model.reference.split("/")[1] if named else "unit"
             taken = name in self.units.values()
             self.units[model] = f"{name}{len(self.units) + 1}" if taken else name
+        self.words = [self._words(side) for side in range(2)]
         conversions = {"a": plan.convert_a, "b": plan.convert_b}
         self.conversions = {side: how for side, how in conversions.items() if how is not None}
-        hows = [node.rounding for node in walk(plan.result) if isinstance(node, Round)] + [*self.conversions.values()]
+        roots = [*(word for words in self.words for word in words), plan.result]
+        hows = [node.rounding for root in roots for node in walk(root) if isinstance(node, Round)]
+        hows += self.conversions.values()
         for products in plan.sums:
             hows += _roundings(products.stage)
         self.roundings: dict[Rounding, str] = {}
@@ -68,9 +86,32 @@ class _Writer:
             "units": {name: model.reference for model, name in self.units.items()},
             **({"roundings": roundings} if roundings else {}),
             **({"convert": convert} if convert else {}),
+            **({"words": self.words_text()} if any(self.words) else {}),
             "steps": {"d": self.node(plan.result)},
         }
         return yaml.safe_dump(data, sort_keys=False, width=118, allow_unicode=True)
+
+    def _words(self, side: int) -> dict[Node, str]:
+        """The words of a side that units read, and those of which several others are made, with their names."""
+        read = list(dict.fromkeys(word for chain in self.plan.chains if (word := chain.words[side]) is not None))
+        every = dict.fromkeys(node for word in read for node in walk(word))
+        uses = Counter(operand for node in every for operand in node.operands)
+        found: dict[Node, str] = {node: name for name, node in self.plan.words.get("ab"[side], {}).items()}
+        numbers = (f"{'ab'[side]}{number}" for number in count())
+        for node in every:
+            if isinstance(node, Round) and node not in found and (node in read or uses[node] > 1):
+                found[node] = next(name for name in numbers if name not in found.values())
+        return {node: found[node] for node in every if node in found}
+
+    def words_text(self) -> dict[str, str]:
+        return {name: self._word(node, names, "ab"[side], True)
+                for side, names in enumerate(self.words) for node, name in names.items()}  # fmt: skip
+
+    def _word(self, node: Node, names: Mapping[Node, str], side: str, whole: bool = False) -> str:
+        """A word, or a part of it: its name, unless it is the `whole` of it."""
+        if node in names and not whole:
+            return names[node]
+        return side if isinstance(node, Given) else self._written(node, lambda part: self._word(part, names, side))
 
     def node(self, node: Node) -> str:
         if isinstance(node, Constant):
@@ -79,23 +120,36 @@ class _Writer:
             return node.operand
         if isinstance(node, Products):
             return f"sum({self.stage(node.stage)}, {self.node(node.start)})"
+        return self._written(node, self.node)
+
+    def _written(self, node: Node, of: Callable[[Node], str]) -> str:
+        """A node by the texts of its operands."""
         if isinstance(node, Round):
-            return f"{self.roundings[node.rounding]}({self.node(node.term)})"
+            return f"{self.roundings[node.rounding]}({of(node.term)})"
         if isinstance(node, Relu):
             options = _option("nan", node.nan, "keep") + _option("zero", node.zero, "positive")
-            return f"relu({self.node(node.term)}{options})"
+            return f"relu({of(node.term)}{options})"
         if isinstance(node, Literal):
-            return f"number({node.pattern:#x}, {node.format.name})"
+            exponent = node.pattern >> F32.fraction
+            power = node.format == F32 and 0 < exponent <= 2 * F32.bias and node.pattern == exponent << F32.fraction
+            return f"2**{exponent - F32.bias}" if power else f"number({node.pattern:#x}, {node.format.name})"
         if isinstance(node, Product) and not node.normalised and node.limit is None:
-            return f"product({self.node(node.left)}, {self.node(node.right)})"
+            if node.left == MINUS:
+                return f"-{of(node.right)}"
+            return f"product({of(node.left)}, {of(node.right)})"
         if isinstance(node, ExactSum):
-            return f"exact({', '.join(map(self.node, node.items))})"
+            return f"exact({', '.join(map(of, node.items))})"
         raise ParameterError("plan", f"a {node.kind} has no text here")
 
     def stage(self, stage: Stage) -> str:
         if isinstance(stage, Chain):
             name = self.units[stage.model]
+            if stage.words != PLAIN:
+                own = zip(stage.words, self.words, "ab", strict=True)
+                name = f"{name}({', '.join(names[word] if word else side for word, names, side in own)})"
             return name if stage.tail is None else f"chain({name}, tail={self.stage(stage.tail)})"
+        if isinstance(stage, Then):
+            return f"then({', '.join(map(self.stage, stage.bodies))})"
         assert isinstance(stage, Parted)
         partition, join = stage.partition, stage.join
         how = [] if stage.rounding is None else [self.roundings[stage.rounding]]

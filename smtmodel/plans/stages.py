@@ -4,18 +4,22 @@ value that directs an engine (engine.py)."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import pairwise
 from typing import ClassVar, Literal, TypeVar
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.nodes import Round
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.words import Words
 
 V = TypeVar("V")
 P = TypeVar("P", bound="Partition")
@@ -91,8 +95,13 @@ class Stage(ABC):
     @cached_property
     def models(self) -> tuple[Model, ...]:
         """The units that it uses, each once."""
-        own = (self.model,) if isinstance(self, Chain) else ()
-        return tuple(dict.fromkeys((*own, *(model for part in self.parts for model in part.models))))
+        return tuple(dict.fromkeys(chain.model for chain in self.chains))
+
+    @cached_property
+    def chains(self) -> tuple[Chain, ...]:
+        """The uses of units in it, each once."""
+        own = (self,) if isinstance(self, Chain) else ()
+        return tuple(dict.fromkeys((*own, *(chain for part in self.parts for chain in part.chains))))
 
     def _check_tail(self) -> None:
         """Raises ParameterError where a tail cannot take the sum so far, or gives numbers of another format."""
@@ -109,13 +118,21 @@ class Stage(ABC):
 @dataclass(frozen=True)
 class Chain(Stage):
     """Tiles of the unit's length in order, each result the next tile's addend. What is left over at the end goes
-    through `tail` (a shorter unit, or one that takes a single product), or into a last tile filled up with zeros."""
+    through `tail` (a shorter unit, or one that takes a single product), or into a last tile filled up with zeros.
+
+    `a`, `b`: the words that the unit reads of the elements of a side; None: the elements as the plan converts them."""
 
     model: Model
     tail: Stage | None = None
+    a: Round | None = None
+    b: Round | None = None
 
     def __post_init__(self) -> None:
         self._check_tail()
+
+    @property
+    def words(self) -> Words:
+        return self.a, self.b
 
     @property
     def d(self) -> Format:
@@ -147,13 +164,50 @@ class Chain(Stage):
             check_takes(self.model.reference, self)
             check_holds(self.model.reference, self.model.c, self.d)
         whole, rest = span.cut(span.count - span.count % length)
-        value = start if whole is None else engine.tiles(self.model, whole, start)
+        value = start if whole is None else engine.tiles(self.model, self.words, whole, start)
         if rest is None:
             return value
         if self.tail is not None:
             return self.run_tail(engine, rest, value)
         with engine.part("tail"):
-            return engine.tile(self.model, rest, value)
+            return engine.tile(self.model, self.words, rest, value)
+
+
+@dataclass(frozen=True)
+class Then(Stage):
+    """The same products by several stages one after another, each from the sum before: those of several words."""
+
+    bodies: tuple[Stage, ...]
+    tail: Stage | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if not self.bodies:
+            raise ParameterError("then", "it needs a stage")
+        for before, body in pairwise(self.bodies):
+            check_takes("then", body)
+            check_holds("then", body.accumulator, before.d)
+
+    @property
+    def d(self) -> Format:
+        return self.bodies[-1].d
+
+    @property
+    def accumulator(self) -> Format:
+        return self.bodies[0].accumulator
+
+    @property
+    def period(self) -> int:
+        return math.lcm(*(body.period for body in self.bodies))
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return self.bodies
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        for number, body in enumerate(self.bodies):
+            with engine.part(f"then{number}" if len(self.bodies) > 1 else ""):
+                start = body.run(engine, span, start)
+        return start
 
 
 # -- partitions and joins
@@ -224,9 +278,9 @@ class Partition(ABC):
 
     def check(self, stage: Parted) -> None:
         """Raises ParameterError for parameters that cannot be."""
-        for number, field in enumerate(fields(self)):
-            value, name = getattr(self, field.name), field.name if number else stage.word
-            if isinstance(value, int) and value < (least := 0 if field.default == 0 else 1):
+        for number, own in enumerate(fields(self)):
+            value, name = getattr(self, own.name), own.name if number else stage.word
+            if isinstance(value, int) and value < (least := 0 if own.default == 0 else 1):
                 none = "" if least else ", or 0 for none"
                 raise ParameterError(name, f"{value} is impossible; it takes a positive whole number{none}")
 

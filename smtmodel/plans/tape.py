@@ -24,16 +24,16 @@ from mmaprobe.smtmodel.evaluate.compiled import CompiledModel, compile_lanes, co
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Index, Round
-from mmaprobe.smtmodel.nodes.given import Given
-from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.matrices import Results, kept
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.words import Words
 
 INPUTS = 4  # of an expression of one step, at most
-#: the words of a step: how many values it reads, its own value and those that it reads; then, for its products and its
-#: scale factors, where their places begin, how many they are and whether they follow one another
-READ, VALUES, PRODUCTS, FACTORS, WORDS = 1, slice(2, 7), 10, 13, 16
+#: the numbers of a step: how many values it reads, its own value and those that it reads; for its products and its
+#: scale factors, where their places begin, how many they are and whether they follow one another; which words of a and
+#: of b it reads
+READ, VALUES, PRODUCTS, FACTORS, NUMBERS = 1, slice(2, 7), 10, 13, 18
 NONE = -1  # the place of a product that is missing: zero times zero
 
 #: rows and columns of a block, all of whose steps are done before the next one's: its sums then stay in a near cache;
@@ -50,7 +50,8 @@ typedef void two(long, void *, void *, void *);
 typedef void three(long, void *, void *, void *, void *);
 typedef void four(long, void *, void *, void *, void *, void *);
 typedef struct { int64_t first, count, straight; } range;
-typedef struct { int64_t call, inputs, out, in[4], steps, wc, wd; range products, factors; } step;
+typedef struct { int64_t call, inputs, out, in[4], steps, wc, wd; range products, factors; int64_t a, b; } step;
+typedef struct { const char *at; long width; } side;
 
 /* Rows of `width` bytes at some places, one after another: where they are, if they lie so, or at `to`. */
 static const char *gathered(range of, const int32_t *places, char *to, const char *from, long width) {
@@ -63,11 +64,11 @@ static const char *gathered(range of, const int32_t *places, char *to, const cha
   return to;
 }
 
-/* sums: values of `word` bytes, or fewer, for each element of each block. a: blocks x k x rows; b: blocks x k x
-   columns; p, q: the same, of `factors` for k. A step without inputs is a tile. */
+/* sums: values of `word` bytes, or fewer, for each element of each block. a: of each word, blocks x k x rows; b: of
+   each, blocks x k x columns; p, q: the same, of `factors` for k. A step without inputs is a tile. */
 void play(long count, const step *steps, const int32_t *places, long blocks, long rows, long columns, long k,
-          long factors, long wa, long wb, long word, const char *a, const char *b, const char *p, const char *q,
-          char *sums, char **scratch) {
+          long factors, long word, const side *a, const side *b, const char *p, const char *q, char *sums,
+          char **scratch) {
   const long each = rows * columns, all = blocks * each;
   for (const step *s = steps; s < steps + count; s++) {
     char *out = sums + s->out * all * word, *in[4];
@@ -79,9 +80,11 @@ void play(long count, const step *steps, const int32_t *places, long blocks, lon
     case 3: ((three *)call)(all, in[0], in[1], in[2], out); continue;
     case 4: ((four *)call)(all, in[0], in[1], in[2], in[3], out); continue;
     }
+    const side rows_of = a[s->a], columns_of = b[s->b];
+    const long wa = rows * rows_of.width, wb = columns * columns_of.width;
     for (long n = 0; n < blocks; n++) {
-      const char *left = gathered(s->products, places, scratch[0], a + n * k * rows * wa, rows * wa);
-      const char *right = gathered(s->products, places, scratch[1], b + n * k * columns * wb, columns * wb);
+      const char *left = gathered(s->products, places, scratch[0], rows_of.at + n * k * wa, wa);
+      const char *right = gathered(s->products, places, scratch[1], columns_of.at + n * k * wb, wb);
       const char *own = 0, *other = 0;
       if (s->factors.count) {
         own = gathered(s->factors, places, scratch[2], p + n * factors * rows * 4, rows * 4);
@@ -111,10 +114,10 @@ class Tape(Results[Noted]):
     """The steps of a plan for K products. Raises ParameterError for a K that does not fit, UncompiledError."""
 
     def __init__(self, plan: Plan, length: int) -> None:
-        self.plan = plan
+        self.plan, self._read = plan, tuple(plan.words_read(side) for side in range(2))
         self.c, self._count = Noted(0, plan.c), 2  # c, and a value of zeros
         self._negative: dict[int, Format] = {}  # values of negative zeros
-        self._steps, self._places = array("q"), array("i")  # WORDS for each step
+        self._steps, self._places = array("q"), array("i")  # NUMBERS for each step
         self._wide = plan.c.width > 32
         result = self.value(plan.result, length)
         self._word = 8 if self._wide else 4
@@ -137,11 +140,11 @@ class Tape(Results[Noted]):
         self._count += 1
         return Noted(self._count - 1, fmt)
 
-    def tile(self, model: Model, span: Span, start: Noted) -> Noted:
+    def tile(self, model: Model, words: Words, span: Span, start: Noted) -> Noted:
         places = [*span.places, *[NONE] * (model.length - span.count)]
-        return self._tiles(model, places, [span.start.offset], span, start)
+        return self._tiles(model, words, places, [span.start.offset], span, start)
 
-    def tiles(self, model: Model, span: Span, start: Noted) -> Noted:
+    def tiles(self, model: Model, words: Words, span: Span, start: Noted) -> Noted:
         first, loops = span.loops(model.length)
         starts = np.array([first.start.offset])
         for count, distance in loops:
@@ -150,22 +153,27 @@ class Tape(Results[Noted]):
         most = len(starts) if model.c.width == model.d.width else 1  # each result is first made an addend
         for done in range(0, len(starts), most):
             some = starts[done : done + most]
-            start = self._tiles(model, np.add.outer(some, within).ravel(), some.tolist(), first, start)
+            start = self._tiles(model, words, np.add.outer(some, within).ravel(), some.tolist(), first, start)
         return start
 
-    def _tiles(self, model: Model, places: Any, starts: Sequence[int], first: Span, start: Noted) -> Noted:
+    def _tiles(
+        self, model: Model, words: Words, places: Any, starts: Sequence[int], first: Span, start: Noted
+    ) -> Noted:
         """Steps of a unit, their products at some places; `starts`: where spans begin that are like the `first`."""
         c = self.in_format(start, model.c)
         factors: list[int] = []
         if model.scales:
             own = (replace(first, start=Index(place)).scales(model.scale_block).offset for place in starts)
             factors = [place + n for place in own for n in range(model.scales)]
-        words = (_word(fmt).itemsize for fmt in (model.c, model.d))
+        sizes = (_word(fmt).itemsize for fmt in (model.c, model.d))
+        sides = (read.index(word) for read, word in zip(self._read, self.plan.read(words), strict=True))
         at = len(self._places)
         parts = (at, len(places), 0, at + len(places), len(factors), 0)
         self._places.extend(places)
         self._places.extend(factors)
-        return self._step((_compiled(model).address, 0), (c.number, 0, 0, 0, len(starts), *words, *parts), model.d)
+        return self._step(
+            (_compiled(model).address, 0), (c.number, 0, 0, 0, len(starts), *sizes, *parts, *sides), model.d
+        )
 
     def repeat(self, count: int, name: str, start: Noted, body: Callable[[Index, Noted], Noted]) -> Noted:
         """The body is noted twice: later ones read places that are as far on again, and begin with the sum before."""
@@ -178,7 +186,7 @@ class Tape(Results[Noted]):
         (first, *_), (_, steps, places), last = ends
         start, size, times = sums[2], last[0] - ends[1][0], np.arange(1, count - 1)
         assert start.number == sums[1].number + size, "the body gives its last value"
-        noted = np.frombuffer(self._steps, dtype=np.int64).reshape(-1, WORDS)[steps:].copy()
+        noted = np.frombuffer(self._steps, dtype=np.int64).reshape(-1, NUMBERS)[steps:].copy()
         read = np.frombuffer(self._places, dtype=np.int32)
         one, two = read[ends[0][2] : places].copy(), read[places:].copy()
         del read
@@ -194,14 +202,16 @@ class Tape(Results[Noted]):
 
     def _end(self) -> tuple[int, int, int]:
         """How many values, steps and places there are."""
-        return self._count, len(self._steps) // WORDS, len(self._places)
+        return self._count, len(self._steps) // NUMBERS, len(self._places)
 
     def elementwise(self, node: Round, given: Sequence[Noted]) -> Noted:
         found = compile_lanes(Elementwise(node, tuple(x.format for x in given)), tuple(x.format.width for x in given))
         if found is None or not 0 < len(given) <= INPUTS:
             raise UncompiledError(str(node))
         numbers = [x.number for x in given] + [0] * (INPUTS - len(given))
-        return self._step((found.address, len(given)), (*numbers, *[0] * (WORDS - PRODUCTS + 3)), node.rounding.format)
+        return self._step(
+            (found.address, len(given)), (*numbers, *[0] * (NUMBERS - PRODUCTS + 3)), node.rounding.format
+        )
 
     def _step(self, what: tuple[int, int], rest: tuple[int, ...], fmt: Format) -> Noted:
         self._steps.extend((*what, self._count, *rest))
@@ -211,10 +221,12 @@ class Tape(Results[Noted]):
         """D of each block: of patterns A (blocks x rows x K), B (blocks x K x columns) and C (blocks x rows x
         columns), and of scale factors (blocks x rows x factors, blocks x factors x columns) of units that take them."""
         plan = self.plan
-        sides = [_converted(*x) for x in ((a.transpose(0, 2, 1), plan.a, plan.convert_a), (b, plan.b, plan.convert_b))]
+        turned = (a.transpose(0, 2, 1), plan.a), (b, plan.b)
+        sides = [[_read_as(word, *side) for word in read] for side, read in zip(turned, self._read, strict=True)]
         (blocks, rows, columns), k, factors = c.shape, a.shape[2], 0
+        own: list[NDArray[Any] | None] = [None, None]
         if scales:
-            sides += [np.ascontiguousarray(x, dtype=np.uint32) for x in (scales[0].transpose(0, 2, 1), scales[1])]
+            own = [np.ascontiguousarray(x, dtype=np.uint32) for x in (scales[0].transpose(0, 2, 1), scales[1])]
             factors = scales[1].shape[1]
         out, size, word = _word(plan.d), c.size, self._word
         sums = np.empty((self._values, size * word), dtype=np.uint8)
@@ -227,11 +239,10 @@ class Tape(Results[Noted]):
         scratch = [np.empty(count * side * 8, dtype=np.uint8) for count in longest for side in (rows, columns)]
         pointers = (ctypes.c_void_p * 4)(*(part.ctypes.data for part in scratch))
         assert places.max(initial=-1) < max(k, factors)
-        given = [*sides, *[None] * (4 - len(sides))]
-        arrays: list[NDArray[Any] | None] = [steps, places, *given, sums]
+        read = [np.array([(x.ctypes.data, x.itemsize) for x in side], dtype=np.int64) for side in sides]
+        arrays: list[NDArray[Any] | None] = [steps, places, *read, *own, sums]
         at = [array if array is None else ctypes.c_void_p(array.ctypes.data) for array in arrays]
-        widths = (side.itemsize for side in sides[:2])
-        numbers = [ctypes.c_long(x) for x in (blocks, rows, columns, k, factors, *widths, word)]
+        numbers = [ctypes.c_long(x) for x in (blocks, rows, columns, k, factors, word)]
         loaded(_PLAYER, ("play",)).play(ctypes.c_long(len(steps)), *at[:2], *numbers, *at[2:], pointers)
         found: Matrix = sums[self._result].view(out)[:size].reshape(c.shape).astype(kind_of(plan.d))
         return found
@@ -254,7 +265,7 @@ def noted(plan: Plan, length: int) -> Tape:
 
 def _marked(steps: array[int], places: NDArray[np.int32]) -> NDArray[np.int64]:
     """The steps, with it said of each part of their places whether they follow one another."""
-    table = np.array(steps, dtype=np.int64).reshape(-1, WORDS)
+    table = np.array(steps, dtype=np.int64).reshape(-1, NUMBERS)
     breaks = np.cumsum(np.diff(places, prepend=places[:1]) != 1)
     for part in (PRODUCTS, FACTORS):
         some = np.flatnonzero(table[:, part + 1])
@@ -301,11 +312,11 @@ def _word(fmt: Format) -> Any:
     return np.dtype(np.uint32 if fmt.width <= 32 else np.uint64)
 
 
-def _converted(side: Matrix, fmt: Format, how: Rounding | None) -> Matrix:
-    """A side as the units take it."""
-    if how is not None:
-        lanes = compile_lanes(Elementwise(Round(Given(0, fmt), how), (fmt,)), (fmt.width,))
+def _read_as(word: Round | None, side: Matrix, fmt: Format) -> Matrix:
+    """A side as units take it, of a word."""
+    if word is not None:
+        lanes = compile_lanes(Elementwise(word, (fmt,)), (fmt.width,))
         if lanes is None:
-            raise UncompiledError(str(how))
-        side, fmt = lanes(side)[0], how.format
+            raise UncompiledError(str(word))
+        side, fmt = lanes(side)[0], word.rounding.format
     return np.ascontiguousarray(side, dtype=_word(fmt))

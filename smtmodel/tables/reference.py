@@ -17,6 +17,7 @@ from mmaprobe.smtmodel.families.member import FUNCTIONS, Member
 from mmaprobe.smtmodel.families.parameters import FAMILY, PARAMETERS, assignments, format_parameter, parse_parameter
 from mmaprobe.smtmodel.nodes import Node
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.multiword import is_scheme, parse_scheme
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.plan_files import plan_named, plans
 from mmaprobe.smtmodel.tables.absent import not_modelled
@@ -75,8 +76,10 @@ def is_plan(text: str) -> bool:
 
 
 def names_plan(text: str) -> bool:
-    """Whether a text names a plan for any K: plan:NAME, or the path of a plan file. Raises InputError where a file is
-    not YAML."""
+    """Whether a text names a plan for any K: plan:NAME, a scheme such as markidis@products=3, or the path of a plan
+    file. Raises InputError where a file is not YAML."""
+    if is_scheme(text):
+        return True
     if is_plan(text):
         return LENGTH not in text
     return is_unit_file(text) and "plan" in keys_of(text)
@@ -90,9 +93,12 @@ def parse_plan_reference(text: str) -> Plan:
 
 
 def parse_plan_path(text: str) -> Plan:
-    """The plan of plan:NAME, or of the path of a plan file, with or without `plan:` before it; plan:MODEL is the plan
-    in which a model takes K in tiles. Raises the errors of `parse_reference`."""
+    """The plan of plan:NAME, of a scheme, or of the path of a plan file, with or without `plan:` before it; plan:MODEL
+    is the plan in which a model takes K in tiles. Raises the errors of `parse_reference`."""
     name = text.strip().removeprefix(PLAN)
+    if is_scheme(name):
+        scheme = parse_scheme(name)
+        return scheme.plan(parse_reference(scheme.unit))
     if name in plans() or (is_unit_file(name) and ("plan" in (keys := keys_of(name)) or "unit" not in keys)):
         return plan_named(name, parse_reference)
     try:

@@ -5,7 +5,8 @@ A step is one expression in Python's syntax, read by Python's own parser and nev
     a[k] * b[k], a[k:k+16] * b[k:k+16]    products, one or one for each place; product(x, y, normalised=..., limit=...)
     gate(a[k] * b[k], -0)                 the product, but this zero where a factor is zero
     c, +0, -0, acc                        the addend, zeros, the result of a repetition so far
-    number(0x40000000, f32)               a number of a format by its pattern
+    number(0x40000000, f32)               a number of a format by its pattern; 2**11, a power of two of f32
+    -x                                    product(number(0xbf800000, f32), x), for a number x
     exact(x, ...)                         the exact sum
     fused(x, ..., F=25, zeros=-133)       the fused sum; also rounding, sticky, carry, least, floors, reach
     grid(x, ..., F=[24, 26])              the sum on one grid; also rounding, frame, floors, reach
@@ -54,7 +55,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
-from mmaprobe.smtmodel.nodes.element import SUBNORMALS
+from mmaprobe.smtmodel.nodes.element import MINUS, SUBNORMALS, power_of_two
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
 from mmaprobe.smtmodel.nodes.repeat import Places
@@ -264,6 +265,10 @@ class ExpressionReader:
                 return Constant(isinstance(sign, ast.USub))
             case ast.Constant(value=0):
                 return Constant()
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return Product(MINUS, self._node(operand, scope))
+            case ast.BinOp(left=ast.Constant(value=2), op=ast.Pow(), right=right):
+                return power_of_two(self._number(right))
             case ast.Name(id=name):
                 return self._named(tree, name, scope)
             case ast.Attribute(value=ast.Name(id=name), attr="acc") if scope.levels.get(name) in scope.repeats:
@@ -274,7 +279,7 @@ class ExpressionReader:
                 return self._times(tree, self._item(left, scope), self._item(right, scope), {})
             case ast.Call(func=ast.Name(id=name)):
                 return self._call(tree, name, scope)
-        how = "a sum is written exact(x, y) or fused(x, y, F=BITS), and -x as a product with a number"
+        how = "a sum is written exact(x, y) or fused(x, y, F=BITS)"
         hint = f": {how}" if isinstance(tree, ast.BinOp | ast.UnaryOp) else ""
         raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a node{hint}")
 

@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.algorithms import ALGORITHMS, dot_product, dot_steps, matrix_product, parse_algorithm
-from mmaprobe.smtmodel.algorithms.products import Multiword
-from mmaprobe.smtmodel.algorithms.reference import reference_of
+from mmaprobe.smtmodel.algorithms import ALGORITHMS
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.compiled import compile_model
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.dot import RESULT, dot_steps
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.multiword import Multiword, parse_scheme
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from tests import inputs
 from tests.oracles import algorithm_oracle as oracle
 from tests.oracles.family_oracle import parameters_of
@@ -46,8 +48,8 @@ def oracle_unit(model: Model) -> oracle.Unit:
 
 def recipe(text: str) -> Callable[[Sequence[int], Sequence[int], int], int]:
     """The oracle of an algorithm reference of this file."""
-    algorithm = parse_algorithm(text)
-    model = algorithm.model
+    algorithm = parse_scheme(text)
+    model = parse_reference(algorithm.unit)
     unit, length = oracle_unit(model), model.length
     split = (algorithm.split, algorithm.words, algorithm.scale)
 
@@ -96,41 +98,39 @@ def sample(algorithm: Multiword, length: int, count: int, seed: int = 1) -> tupl
     return a[chosen], b[chosen], c[chosen]
 
 
-def on_lanes(algorithm: Multiword, a: Patterns, b: Patterns, c: Patterns) -> list[int]:
-    carrier = ArrayCarrier()
-    fmt = algorithm.source_format
+def on_lanes(plan: Plan, a: Patterns, b: Patterns, c: Patterns) -> list[int]:
+    carrier, fmt = ArrayCarrier(), plan.a
     sides = [[carrier.lanes(np.ascontiguousarray(side[:, k]), fmt.width) for k in range(a.shape[1])] for side in (a, b)]
     with np.errstate(over="ignore"):
-        d = dot_product(algorithm, *sides, carrier.lanes(c, algorithm.sum_format.width))
+        d = dot_steps(plan, *sides, carrier.lanes(c, plan.c.width))[RESULT]
     return [int(x) for x in np.broadcast_to(d.node, c.shape)]
 
 
-def same(algorithm: Multiword, ours: int, theirs: int) -> bool:
+def same(plan: Plan, ours: int, theirs: int) -> bool:
     """Bit for bit; NaNs are one where the last step names no pattern."""
-    kinds = [oracle.decode(algorithm.sum_format.name, pattern).kind for pattern in (ours, theirs)]
+    kinds = [oracle.decode(plan.c.name, pattern).kind for pattern in (ours, theirs)]
     return ours == theirs or kinds == ["nan", "nan"]
 
 
 @pytest.mark.parametrize("text", CASES)
 def test_exact_rationals(text: str) -> None:
-    algorithm = parse_algorithm(text)
-    a, b, c = sample(algorithm, CASES[text], 120)
-    ours = on_lanes(algorithm, a, b, c)
+    plan = parse_plan_path(text)
+    a, b, c = sample(parse_scheme(text), CASES[text], 120)
+    ours = on_lanes(plan, a, b, c)
     run = recipe(text)
     theirs = [run(*row) for row in zip(a.tolist(), b.tolist(), c.tolist(), strict=True)]
-    wrong = [k for k in range(len(c)) if not same(algorithm, ours[k], theirs[k])]
+    wrong = [k for k in range(len(c)) if not same(plan, ours[k], theirs[k])]
     assert not wrong, (hex(ours[wrong[0]]), hex(theirs[wrong[0]]), a[wrong[0]], b[wrong[0]], c[wrong[0]])
-    kinds = [oracle.decode(algorithm.sum_format.name, x).kind for x in ours]
+    kinds = [oracle.decode(plan.c.name, x).kind for x in ours]
     assert "nan" in kinds
     assert kinds.count("finite") > 40
     assert len(set(ours)) > 40
 
 
-def symbolic(algorithm: Multiword, length: int) -> Bits:
-    carrier = TermCarrier()
-    width = algorithm.source_format.width
+def symbolic(plan: Plan, length: int) -> Bits:
+    carrier, width = TermCarrier(), plan.a.width
     sides = [[carrier.symbol(f"{side}{k}", width) for k in range(length)] for side in "ab"]
-    return dot_product(algorithm, *sides, carrier.symbol("c", algorithm.sum_format.width))
+    return dot_steps(plan, *sides, carrier.symbol("c", plan.c.width))[RESULT]
 
 
 SYMBOLIC = {
@@ -144,11 +144,11 @@ SYMBOLIC = {
 
 @pytest.mark.parametrize("text", SYMBOLIC)
 def test_symbolic_gives_the_same_bits(text: str) -> None:
-    algorithm, length = parse_algorithm(text), SYMBOLIC[text]
-    a, b, c = sample(algorithm, length, 60, seed=2)
+    plan, length = parse_plan_path(text), SYMBOLIC[text]
+    a, b, c = sample(parse_scheme(text), length, 60, seed=2)
     values = {f"{name}{k}": side[:, k] for name, side in (("a", a), ("b", b)) for k in range(length)}
-    found = evaluate_term(symbolic(algorithm, length).node, {**values, "c": c})
-    assert [int(x) for x in found] == on_lanes(algorithm, a, b, c)
+    found = evaluate_term(symbolic(plan, length).node, {**values, "c": c})
+    assert [int(x) for x in found] == on_lanes(plan, a, b, c)
 
 
 MATRICES = [
@@ -165,16 +165,17 @@ MATRICES = [
 @pytest.mark.parametrize("text", MATRICES)
 @pytest.mark.parametrize("engine", ["numpy", "compiled"])
 def test_matrices_are_dot_products(text: str, engine: str) -> None:
-    algorithm = parse_algorithm(text)
-    if engine == "compiled" and compile_model(algorithm.model) is None:
+    plan, algorithm = parse_plan_path(text), parse_scheme(text)
+    (model,) = plan.models
+    if engine == "compiled" and compile_model(model) is None:
         pytest.skip("no compiler")
-    rows, columns, k = 7, 5, 2 * algorithm.model.length + 3
+    rows, columns, k = 7, 5, 2 * model.length + 3
     x, _, z = sample(algorithm, k, rows * columns, seed=3)
     y = sample(algorithm, k, columns, seed=4)[1].T
     left, c = x[:rows], z.reshape(rows, columns)
-    d = matrix_product(algorithm, left, y, c, engine=engine)  # type: ignore[arg-type]
+    d = simulate(left, y, c, plan, engine=engine)  # type: ignore[arg-type]
     i, j = (index.ravel() for index in np.indices(c.shape))
-    assert d.ravel().tolist() == on_lanes(algorithm, left[i], y[:, j].T, c.ravel())
+    assert d.ravel().tolist() == on_lanes(plan, left[i], y[:, j].T, c.ravel())
 
 
 def test_table_5_of_valpey() -> None:
@@ -185,7 +186,7 @@ def test_table_5_of_valpey() -> None:
     bits = [side.view(np.uint32).astype(np.uint64) for side in (a, b, c)]
     for split in ("toward_zero", "nearest_even"):
         results = [
-            on_lanes(parse_algorithm(f"{name}@unit={VOLTA},split={split}"), *bits)[0]
+            on_lanes(parse_plan_path(f"{name}@unit={VOLTA},split={split}"), *bits)[0]
             for name in ("markidis", "ootomo-yokota")
         ]
         assert results == [0x3F800001, 0x3F800000]
@@ -199,23 +200,23 @@ def test_steps_say_where_two_algorithms_part() -> None:
     sides = [[carrier.lanes(x.view(np.uint32).reshape(1), 32) for x in side] for side in (a, b)]
     c = carrier.lanes(np.array([2**-24], dtype=np.float32).view(np.uint32), 32)
     with np.errstate(over="ignore"):
-        first, second = (dot_steps(parse_algorithm(f"{name}@unit={VOLTA}"), *sides, c)
+        first, second = (dot_steps(parse_plan_path(f"{name}@unit={VOLTA}"), *sides, c)
                          for name in ("markidis", "ootomo-yokota"))  # fmt: skip
     values = [
         {str(name): int(np.asarray(x.node).reshape(-1)[0]) for name, x in steps.items()} for steps in (first, second)
     ]
     assert list(values[0])[:4] == [f"a.word0[{k}]" for k in range(4)]
-    assert list(values[0])[-3:] == ["outside.a0b0[:4]", "sum0", "d"]
+    assert list(values[0])[-3:] == ["unit.a1b0[0:4]", "unit.a0b0[0:4]", "d"]
     assert [x["unit.a0b0[0:4]"] for x in values] == [0x3F800001, 0x3F800000]
     assert [x["d"] for x in values] == [0x3F800001, 0x3F800000]
-    assert {"unit.a0b1[0:4]", "unit.a1b0[0:4]", "sum1"} < set(values[1])
+    assert {"unit.a0b1[0:4]", "unit.a1b0[0:4]", "outside.a1b0[:4]"} < set(values[1])
     assert all(x["a.word1[1]"] == 0 for x in values)
 
 
 def test_texts_are_read_back() -> None:
     for text in (*CASES, *MATRICES):
-        algorithm = parse_algorithm(text)
-        assert parse_algorithm(reference_of(algorithm)) == algorithm
+        algorithm = parse_scheme(text)
+        assert parse_scheme(algorithm.reference) == algorithm
     assert {"markidis", "ootomo-yokota", "multiword", "tf64"} < set(ALGORITHMS)
 
 
@@ -243,5 +244,5 @@ def test_texts_are_read_back() -> None:
 )  # fmt: skip
 def test_what_cannot_be(text: str, message: str) -> None:
     with pytest.raises(MmaprobeError, match=message) as caught:
-        parse_algorithm(text)
+        parse_plan_path(text)
     assert caught.value.exit_code == 2

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.algorithms import dot_product, exact, fixed, parse_algorithm
+from mmaprobe.smtmodel.algorithms import exact, fixed
 from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.plans.dot import RESULT, dot_steps
+from mmaprobe.smtmodel.tables.reference import parse_plan_path
 from tests.oracles.algorithm_oracle import exact as oracle_sum
 from tests.oracles.oracle import decode, floor_log2
 from tests.oracles.termeval import evaluate_terms
@@ -52,10 +54,10 @@ def lanes(sides: list[NDArray[np.uint64]]) -> tuple[list[Bits], list[Bits], Bits
 
 
 def quantities(a: list[Bits], b: list[Bits], c: Bits, window: Window) -> dict[str, Any]:
-    markidis, ootomo = (parse_algorithm(f"{name}@unit=ampere/mma/m16n8k8.f32.tf32.tf32.f32,split=toward_zero")
+    markidis, ootomo = (parse_plan_path(f"{name}@unit=ampere/mma/m16n8k8.f32.tf32.tf32.f32,split=toward_zero")
                         for name in ("markidis", "ootomo-yokota"))  # fmt: skip
     total = exact.exact_sum(a, b, c, F32, F32, window, spare=23)
-    d = [dot_product(algorithm, a, b, c) for algorithm in (markidis, ootomo)]
+    d = [dot_steps(plan, a, b, c)[RESULT] for plan in (markidis, ootomo)]
     p, q = (exact.in_units(x, F32, total) for x in d)
     errors = [exact.magnitude(fixed.subtract(x[0], total)) for x in (p, q)]
     return {"total": total, "p": p[0], "q": q[0], "fits": p[1] & q[1], "closer": exact.closer(p[0], q[0], total),

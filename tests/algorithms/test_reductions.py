@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.algorithms import parse_algorithm, parse_reduction, reference_of, sum_of_array, sum_of_numbers
+from mmaprobe.smtmodel.algorithms import parse_reduction, reference_of, sum_of_array, sum_of_numbers
+from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.reductions import Chained, Reduction, Split
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
@@ -154,7 +155,7 @@ def test_what_cannot_be(text: str, message: str) -> None:
 
 def test_products_are_no_sums() -> None:
     with pytest.raises(MmaprobeError, match="algorithm for products is needed"):
-        parse_algorithm("single-pass")
+        Part("single-pass")
     with pytest.raises(MmaprobeError, match="at least one"):
         sum_of_array(parse_reduction("recurrence"), np.zeros(0, dtype=np.uint32))
 

@@ -30,12 +30,12 @@ from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.queries.solvers.asking import Heard
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.smtmodel.algorithms.exact import Fixed
-from mmaprobe.smtmodel.algorithms.steps import RESULT
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.batch import to_integers
+from mmaprobe.smtmodel.plans.dot import RESULT
 from tests.oracles.oracle import decode
 
 pytestmark = pytest.mark.solvers

@@ -19,7 +19,6 @@ from mmaprobe.cli.main import main
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.statements import problems_of
 from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
-from mmaprobe.smtmodel.algorithms import parse_algorithm
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.admitted import Inputs
@@ -385,7 +384,7 @@ def test_a_part_of_a_claim_without_an_addend(unit: str, tmp_path: Path) -> None:
 
 def test_an_algorithm_loses_no_sum(unit: str) -> None:
     with pytest.raises(ParameterError, match="does not read c: an earlier sum would be lost"):
-        parse_algorithm(f"multiword@unit={unit}")
+        parse_plan_path(f"multiword@unit={unit}")
 
 
 def test_recorded_rows_with_an_addend_are_passed_over(kernel: str, tmp_path: Path) -> None:

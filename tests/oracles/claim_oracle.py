@@ -10,8 +10,8 @@ from gmpy2 import mpq
 
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.smtmodel.algorithms.parts import Part
-from mmaprobe.smtmodel.algorithms.products import Multiword
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.plans.multiword import Multiword, is_scheme, parse_scheme
 from tests.oracles import algorithm_oracle as oracle
 from tests.oracles.family_oracle import parameters_of
 from tests.oracles.oracle import FORMATS, decode, evaluate, floor_log2
@@ -27,22 +27,21 @@ def unit_of(model: Model) -> oracle.Unit:
 
 def run_of(part: Part, given: str) -> Run:
     """A part as a function of patterns, a and b in the format `given`."""
-    what = part.what
-    model = what if isinstance(what, Model) else what.model
+    (model,) = part.plan.models
     unit, length, source = unit_of(model), model.length, part.source.name
 
     def run(a: Sequence[int], b: Sequence[int], c: int) -> int:
         if given != source:
             a, b = ([oracle.convert(x, given, source, "nearest_even") for x in side] for side in (a, b))
-        if isinstance(what, Model):
+        if not is_scheme(part.text):
             return oracle.gemm(unit, length, a, b, c)
-        return algorithm_of(what, unit, length)(a, b, c)
+        return algorithm_of(parse_scheme(part.text), model, unit)(a, b, c)
 
     return run
 
 
-def algorithm_of(algorithm: Multiword, unit: oracle.Unit, length: int) -> Run:
-    model = algorithm.model
+def algorithm_of(algorithm: Multiword, model: Model, unit: oracle.Unit) -> Run:
+    length = model.length
     split = (algorithm.split, algorithm.words, algorithm.scale)
 
     def run(a: Sequence[int], b: Sequence[int], c: int) -> int:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from gmpy2 import mpq
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
+from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Fold, Parted, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.joins import Add, Only, Promote, Through, Tree
@@ -29,7 +29,7 @@ from mmaprobe.smtmodel.plans.partitions import (
     Whole,
     Windows,
 )  # fmt: skip
-from mmaprobe.smtmodel.plans.stages import Partition
+from mmaprobe.smtmodel.plans.stages import Partition, Then
 from tests.oracles import node_oracle
 from tests.oracles.node_oracle import ANY_NAN, Value
 from tests.oracles.oracle import FORMATS, decode, encode, infinity
@@ -108,6 +108,10 @@ class Output:
     def sum(self, stage: Stage, ks: Places, start: Sum) -> Sum:
         if isinstance(stage, Chain):
             return self.chain(stage, ks, start)
+        if isinstance(stage, Then):
+            for body in stage.bodies:
+                start = self.sum(body, ks, start)
+            return start
         assert isinstance(stage, Parted)
         match stage.partition:
             case Lanes():
@@ -313,21 +317,40 @@ class Output:
                 return self.sum(stage.tail, ks, start)
             first, ks = ks[:length], ks[length:]
             c = same(start[0], start[1], model.c)
-            bits = node_oracle.evaluate(model.unit, *self.operands(model, first), c)
+            bits = node_oracle.evaluate(model.unit, *self.operands(stage, first), c)
             start = pattern_of(bits, model.d), model.d
         return start
 
-    def operands(self, model: Model, ks: Places) -> tuple[list[int], list[int]]:
+    def operands(self, stage: Chain, ks: Places) -> tuple[list[int], list[int]]:
         sides = []
-        for given, fmt, how in (
-            (self.a, self.plan.a, self.plan.convert_a),
-            (self.b, self.plan.b, self.plan.convert_b),
+        for given, fmt, how, word in (
+            (self.a, self.plan.a, self.plan.convert_a, stage.a),
+            (self.b, self.plan.b, self.plan.convert_b, stage.b),
         ):
             found = [given[k] for k in ks]
-            if how is not None:
+            if word is not None:
+                found = [pattern_of(self.word(word, pattern, fmt).bits, word.rounding.format) for pattern in found]
+            elif how is not None:
                 found = [self.added([(pattern, fmt)], how)[0] for pattern in found]
-            sides.append(found + [0] * (model.length - len(ks)))
+            sides.append(found + [0] * (stage.model.length - len(ks)))
         return sides[0], sides[1]
+
+    def word(self, node: Node, pattern: int, fmt: Format) -> Value:
+        """A word, or a part of one, of an element."""
+        match node:
+            case Given():
+                return node_oracle.number(fmt.name, pattern, pattern)
+            case Literal():
+                return node_oracle.number(node.format.name, node.pattern, node.pattern)
+            case Round():
+                found = node_oracle.rounded(self.word(node.term, pattern, fmt), node.rounding)
+                bits = pattern_of(found.bits, node.rounding.format)
+                return node_oracle.number(node.rounding.format.name, bits, bits)
+            case ExactSum():
+                return node_oracle.exact_sum([self.word(item, pattern, fmt) for item in node.items])
+            case Product():
+                return node_oracle.times([self.word(x, pattern, fmt) for x in (node.left, node.right)])
+        raise TypeError(f"no part of a word: {node!r}")
 
 
 def matmul(plan: Plan, a: Sequence[Sequence[int]], b: Sequence[Sequence[int]], c: Sequence[Sequence[int]]) -> list[int]:

@@ -12,6 +12,7 @@ from benchmarks.gpu_plans import sample_of
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.runner.callable import open_callable
 from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from tests.places import DATA, ROOT
@@ -45,8 +46,11 @@ def test_triton_with_factors_in_parts() -> None:
         rows, columns, length = map(int, row["shape"].split(","))
         i, j = len(places(rows, 1)), len(places(columns, 2))
         function = open_callable(f"{EXAMPLE}:{row['kind'].removeprefix('triton-')}").function
-        found = []
+        plan = parse_plan_path(f"plan:{row['kind'].replace('-', '/')}")
+        found, planned = [], []
         for cancels in (False, True):
             a, b = (x.astype(np.float32) for x in random_factors(NUMERICS["f32"], length, cancels, length))
-            found += function(a[:i], b[:, :j]).view(np.uint32).ravel().tolist()
-        assert found == [int(pattern, 16) for pattern in row["d"].split()], row["kind"]
+            a, b = np.ascontiguousarray(a[:i]), np.ascontiguousarray(b[:, :j])
+            found += function(a, b).view(np.uint32).ravel().tolist()
+            planned += simulate(a.view(np.uint32), b.view(np.uint32), None, plan).ravel().tolist()
+        assert found == planned == [int(pattern, 16) for pattern in row["d"].split()], row["kind"]

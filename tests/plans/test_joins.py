@@ -31,6 +31,7 @@ from mmaprobe.smtmodel.plans.joins import JOINS, ORDERS
 from mmaprobe.smtmodel.plans.partitions import PARTITIONS
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.plans.words import Words
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.plans.test_plans import check, operands, plan_of
 from tests.said import believed
@@ -138,7 +139,7 @@ class Trees(Engine[tree.Node | int | None]):
     def zero(self, fmt: object) -> None:
         return None
 
-    def tile(self, model: Model, span: Span, start: tree.Node | int | None) -> tree.Node | int:
+    def tile(self, model: Model, words: Words, span: Span, start: tree.Node | int | None) -> tree.Node | int:
         (place,) = span.places
         return place if start is None else tree.Node("binary", (start, place))
 

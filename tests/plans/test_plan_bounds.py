@@ -41,6 +41,7 @@ from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.plan_files import plans
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.words import PLAIN
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_plan_reference, parse_reference
 from mmaprobe.studies.catalogue import study_named
 from mmaprobe.studies.run import Draw, Product
@@ -184,6 +185,12 @@ def test_it_agrees_with_the_bound_of_the_whole_expression(step: str) -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_every_plan_that_ships_has_a_bound(name: str) -> None:
     plan = parse_plan_path(f"plan:{name}")
+    if plan.has_words:  # as a unit, for a given K
+        with pytest.raises(RuleError, match="for a given K it is a unit"):
+            bound_of_plan(plan, 96, believed)
+        form = error_of(bound_of(unit_of_plan(plan, 8), believed))
+        assert {"a", "b"} <= {factor.name for atom in form.parts for item in atom for factor in item}
+        return
     form = error_of(bound_of_plan(plan, 100 if name == "loop/lanes" else 96, believed)).merged()
     assert "sum |a_k" in sum_text(form)
     assert "sum |a_k" in sum_text(error_of(bound_of_plan(plan, None, believed)))
@@ -244,9 +251,9 @@ def test_every_product_is_in_a_sum_once() -> None:
     plan = plan_of("sum(fma, +0)")
     recorder = Recorder(plan)
     (model,) = plan.models
-    once = recorder.tile(model, Span.of(1), recorder.begin())
+    once = recorder.tile(model, PLAIN, Span.of(1), recorder.begin())
     with pytest.raises(RuleError, match="twice"):
-        recorder.tile(model, Span.of(1), once)
+        recorder.tile(model, PLAIN, Span.of(1), once)
     with pytest.raises(RuleError, match="two rounds"):
         Places({((1, 0),): 1}).looped(1, 3)
     assert Places({((1, 2),): 0b11}).looped(1, 5).are_all(10)

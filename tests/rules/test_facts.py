@@ -333,7 +333,7 @@ def test_side_conditions_of_first_words() -> None:
         with pytest.raises(RuleError, match="of every part made of them"):
             undecided(asked, none, None, first)
     alone = claim_of("finite(p)", terms=1, inputs=SMALL, parts={"p": VOLTA})
-    with pytest.raises(RuleError, match="has no words"):
+    with pytest.raises(RuleError, match="one word of each factor"):
         lemmas_of(alone, "p")
 
 

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.smtmodel.algorithms import parse_algorithm, parse_reduction
+from mmaprobe.smtmodel.algorithms import parse_reduction
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference
 from mmaprobe.studies import catalogue
@@ -149,7 +149,7 @@ def test_every_study_names_algorithms_of_its_kind(study: Study) -> None:
                 assert study.kind != "sum"
                 assert parse_plan_reference(text).sums
             elif study.kind != "sum":
-                assert parse_algorithm(text).source == study.source
+                assert parse_plan_reference(text).a.name == study.source
             else:
                 parse_reduction(text)
 

@@ -1,0 +1,165 @@
+"""A plan on one sum of products, over any carrier, with the steps on the way: values whose text is their name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant
+from mmaprobe.smtmodel.evaluate.model import Model, evaluate
+from mmaprobe.smtmodel.evaluate.tiles import Elementwise
+from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.plans.matrices import Results
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.words import Words
+
+Pair = tuple[int, int]  # the word of a and the word of b; word 0 is the leading one
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a factor: `number` counts the words of a number, `place` the products."""
+
+    side: Literal["a", "b"]
+    number: int
+    place: int
+
+    def __str__(self) -> str:
+        return f"{self.side}.word{self.number}[{self.place}]"
+
+
+@dataclass(frozen=True)
+class InUnit:
+    """The unit's running sum after products from `start` to before `stop`, of those words if there are several."""
+
+    words: Pair | None
+    start: int
+    stop: int
+
+    def __str__(self) -> str:
+        return f"unit{_of(self.words)}[{self.start}:{self.stop}]"
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A sum outside of the unit, the n-th after its instruction on the products of those words up to before `stop`."""
+
+    words: Pair | None
+    stop: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"outside{_of(self.words)}[:{self.stop}]" + (f".{self.number}" if self.number else "")
+
+
+@dataclass(frozen=True)
+class Result:
+    """The last step."""
+
+    def __str__(self) -> str:
+        return "d"
+
+
+Step = Word | InUnit | Outside | Result
+RESULT = Result()
+
+
+def _of(words: Pair | None) -> str:
+    return "" if words is None else ".a{}b{}".format(*words)
+
+
+def dot_steps(plan: Plan, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> dict[Step, Bits]:
+    """The steps of a plan in their order, the last is RESULT; by their texts: `a.word0[k]`, a word of a number;
+    `unit.a0b1[0:8]`, the running sum of the unit after those products of those words; `outside.a0b1[:8]`, a sum outside
+    after them. Raises ParameterError for a number of products that does not fit."""
+    dot = Dot(plan, a, b, c)
+    return dot.all_steps()
+
+
+@dataclass(frozen=True)
+class Value:
+    """A pattern of a format."""
+
+    bits: Bits
+    format: Format
+
+
+class Dot(Results[Value]):
+    """A plan on patterns of its formats. `steps`: those so far."""
+
+    def __init__(self, plan: Plan, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> None:
+        self.plan, self.sides, self.c = plan, (a, b), Value(c, plan.c)
+        self.read = tuple(plan.words_read(side) for side in range(2))
+        self.steps: dict[Step, Bits] = {}
+        self._last: tuple[Pair | None, int] = None, 0
+        self._words: dict[tuple[int, int, int], Bits] = {}
+
+    def all_steps(self) -> dict[Step, Bits]:
+        """The steps, the last is RESULT."""
+        with self.plan.named():
+            self._all_words()
+            self.steps[RESULT] = self.value(self.plan.result, len(self.sides[0])).bits
+        return self.steps
+
+    def _all_words(self) -> None:
+        for side, words in enumerate(self.read):
+            for number, word in enumerate(words):
+                for place in range(len(self.sides[side])):
+                    found = self._words[side, number, place] = self.word(side, number, place)
+                    if word is not None or len(words) > 1:
+                        self.steps[Word("b" if side else "a", number, place)] = found
+
+    def word(self, side: int, number: int, place: int) -> Bits:
+        """A word of an element."""
+        word, given = self.read[side][number], self.sides[side][place]
+        if word is None:
+            return given
+        return Elementwise(word, ((self.plan.a, self.plan.b)[side],))(given)[0]
+
+    def zeros(self, fmt: Format, negative: bool) -> Value:
+        return Value(constant(self.c.bits.carrier, fmt.sign_bit * negative, fmt.width), fmt)
+
+    def elementwise(self, node: Round, given: Sequence[Value]) -> Value:
+        (found,) = Elementwise(node, tuple(x.format for x in given))(*(x.bits for x in given))
+        number = sum(isinstance(step, Outside) and (step.words, step.stop) == self._last for step in self.steps)
+        self.steps[Outside(*self._last, number)] = found
+        return Value(found, node.rounding.format)
+
+    def tile(self, model: Model, words: Words, span: Span, start: Value) -> Value:
+        i, j = (read.index(word) for read, word in zip(self.read, self.plan.read(words), strict=True))
+        a, b = ([self._words[side, number, place] for place in span.places] for side, number in enumerate((i, j)))
+        pair = (i, j) if max(map(len, self.read)) > 1 else None
+        found = self.instruction(model, a, b, self.in_format(start, model.c).bits)
+        self._last = pair, max(span.places) + 1
+        self.steps[InUnit(pair, min(span.places), self._last[1])] = found
+        return Value(found, model.d)
+
+    def instruction(self, model: Model, a: Sequence[Bits], b: Sequence[Bits], addend: Bits) -> Bits:
+        """The result of one of a unit's instructions; missing products are zero."""
+        return evaluate(model, a, b, addend).d
+
+
+class ByFirstWords(Dot):
+    """A plan on finite numbers that equal their first words (`firsts`, of a and of b, in the units' formats): all other
+    words are the constant zero, and so are units' results on these words and +0."""
+
+    def __init__(self, plan: Plan, firsts: tuple[Sequence[Bits], Sequence[Bits]], c: Bits) -> None:
+        super().__init__(plan, *firsts, c)
+
+    def word(self, side: int, number: int, place: int) -> Bits:
+        first = self.sides[side][place]
+        return first if not number else constant(first.carrier, 0, word_format(self.plan, side, number).width)
+
+    def instruction(self, model: Model, a: Sequence[Bits], b: Sequence[Bits], addend: Bits) -> Bits:
+        if addend.value == 0 and any(all(x.value == 0 for x in side) for side in (a, b)):
+            return constant(addend.carrier, 0, model.d.width)
+        return super().instruction(model, a, b, addend)
+
+
+def word_format(plan: Plan, side: int, number: int = 0) -> Format:
+    """The format of a word of a (0) or of b (1)."""
+    word = plan.words_read(side)[number]
+    return (plan.a, plan.b)[side] if word is None else word.rounding.format
