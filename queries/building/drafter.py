@@ -386,7 +386,7 @@ class _Making:
         return self.total(node, lambda _: [], terms)
 
     def total(self, node: Sum, products: Formed, others: Sequence[Node]) -> Node:
-        """The products of a step and its other operands, added and rounded as it does."""
+        """The products of a step and its other operands, added and rounded as in the step."""
         does, d = self.does(node), self.drafter.asked.d
         sum_of, fmt = does.sum, does.rounding(d)
         if does.first is not None and not any(products("")):

@@ -43,7 +43,7 @@ def certify_refuted(wanted: str, proof: Proof, directory: Path, options: Options
 
 
 def certify_sides(proof: Proof, directory: Path, options: Options) -> Manifest:
-    """Write the certificate that two sides agree. Raises as `certify_proofs`."""
+    """Write the certificate that two sides agree. Raises the errors of `certify_proofs`."""
     if proof.verdict != "equal" or proof.theorem is None:
         raise CertificateError("only what is proved has a certificate")
     wholes, rest = wholes_of([proof.theorem], [proof], options)

@@ -120,7 +120,7 @@ class Sheet:
 
     @contextmanager
     def group(self, label: str) -> Iterator[None]:
-        """A group that a screen reader reads as `label`, without what is in it."""
+        """A block whose shapes a screen reader reads as `label`, and not one by one."""
         group = ShapeGroup(label)
         self.add(group)
         self._open.append(group)

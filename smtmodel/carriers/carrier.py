@@ -1,4 +1,4 @@
-"""What a representation of bit vectors has to offer to the algebra."""
+"""The operations that a representation of bit vectors offers to the algebra."""
 
 from __future__ import annotations
 
