@@ -93,10 +93,10 @@ class Repeat(Node):
         """By induction: a fact of the start that passes from each result to the next holds for all results."""
         so_far = knowledge.of(self.start)
         for _ in range(ROUNDS):
-            found = knowledge.within(self.level, so_far).of(self.body)
-            either = so_far.or_else(found)
+            facts = knowledge.within(self.level, so_far).of(self.body)
+            either = so_far.or_else(facts)
             if either == so_far:
-                return found
+                return facts
             so_far = either
         return knowledge.within(self.level, UNKNOWN).of(self.body)
 
@@ -171,11 +171,11 @@ class Each(Node):
         return operands[0]
 
     def places_of_terms(self, context: Context) -> list[str]:
-        found = []
+        places = []
         for place in self.places:
             with context.iteration(self.level, place):
-                found += self.body.places_of_terms(context)
-        return found
+                places += self.body.places_of_terms(context)
+        return places
 
     def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
         for place in self.places:
