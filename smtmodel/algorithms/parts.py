@@ -16,6 +16,7 @@ from mmaprobe.smtmodel.plans.dot import ByFirstWords, Dot, Step, word_format
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.multiword import parse_scheme
 from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.plans.stages import Chain
 from mmaprobe.smtmodel.tables.reference import is_plan, is_unit_file, parse_plan_reference
 
 
@@ -89,6 +90,11 @@ class Part:
 
     def check(self, terms: int) -> None:
         """Raises ParameterError for a number of products that does not fit."""
+        for chain in (product.stage for product in self.plan.sums if isinstance(product.stage, Chain)):
+            model = chain.model
+            if terms > model.length and not model.c.takes(model.d):
+                what = f"{terms} products are a chain of a unit of {model.length}"
+                raise ParameterError(self.text, f"{what}, but it takes c in {model.c.name} and gives {model.d.name}")
         unit_of_plan(self.plan, terms)
 
     def holds(self, fmt: Format, low: int, high: int) -> bool:
