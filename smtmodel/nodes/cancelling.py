@@ -32,7 +32,7 @@ class Cancelling(Unary):
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """It is the sum, and has its exponent wherever it still counts."""
-        return replace(operands[0], never_minus=False, terms=())
+        return replace(operands[0], never_minus=False, terms=(), adds=False, positive=False)
 
     def variants(self) -> Iterator[Variant]:
         yield Variant("cancelling", True, False)

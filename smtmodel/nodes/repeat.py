@@ -90,16 +90,19 @@ class Repeat(Node):
         return ()
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """By induction: what is known of the start, and of a result whenever it is known of the result before, is known
-        of all results."""
-        so_far = knowledge.of(self.start)
+        return knowledge.within(self.level, self.so_far(knowledge)).of(self.body)
+
+    def so_far(self, knowledge: Knowledge) -> Known:
+        """What is known of the start and of every result, by induction: what is known of the start, and of a result
+        whenever it is known of the result before."""
+        start = so_far = knowledge.of(self.start)
         for _ in range(ROUNDS):
-            found = knowledge.within(self.level, so_far).of(self.body)
-            either = so_far.or_else(found)
+            either = so_far.or_else(knowledge.within(self.level, so_far).of(self.body))
             if either == so_far:
-                return found
+                return so_far
             so_far = either
-        return knowledge.within(self.level, UNKNOWN).of(self.body)
+        formats = knowledge.within(self.level, UNKNOWN).of(self.body).formats
+        return UNKNOWN if start.formats is None or formats is None else Known.number(start.formats | formats)
 
     @kept_property
     def free(self) -> frozenset[int]:
