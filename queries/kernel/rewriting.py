@@ -490,10 +490,13 @@ def read_once(scope: Scope, node: Node) -> Replacement | None:
     if len(hows) != 1:
         return None
     (how,) = hows
-    body, bare = (
-        replaced(node.body, lambda part, to=to: to if part == Round(so_far, how) else None)  # type: ignore[misc]
-        for to in (so_far, Constant())
-    )
+    try:
+        body, bare = (
+            replaced(node.body, lambda part, to=to: to if part == Round(so_far, how) else None)  # type: ignore[misc]
+            for to in (so_far, Constant())
+        )
+    except ParameterError:  # a product takes rounded numbers alone
+        return None
     if so_far in walk(bare) or body == so_far or (read := _held(how.known(UNKNOWN, False))) is None:
         return None
     known = scope.within(node.level, read).known(body)

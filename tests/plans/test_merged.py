@@ -173,7 +173,9 @@ KEPT: list[tuple[str, str, dict[str, str], int]] = [
     ("e4m3, nearest_even", AGAIN.format("+0"), {}, 1),
     ("e4m3, nearest_even", AGAIN.format("-0"), {}, 1),
     ("e5m3_ieee, nearest_even", AGAIN.format("+0"), {}, 2),
+    ("e2m1, nearest_even", AGAIN.format("+0"), {"c": "e2m1"}, 2),  # -1/4 is rounded to -0
     ("e5m2, nearest_even, nan=0x81", "r(exact(r(exact(q(exact(a[0] * b[0], c)), +0)), a[1] * b[1]))", {}, 3),
+    ("e4m3, nearest_even, nan=0xff", "r(q(exact(a[0] * b[0], a[1] * b[1], c)))", {}, 2),
     ("e4m3, nearest_even, nan=0xff", AGAIN.format("+0"), {}, 2),
     # 3/16, the largest number, which products become, is finer than all of them, and than numbers of the outer format
     ("e2m1b6_none, nearest_even", "r(exact(r(exact(q(exact(a[0] * b[0])), +0)), c))", {"c": "e3m2b2_ieee"}, 3),

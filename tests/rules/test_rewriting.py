@@ -244,6 +244,9 @@ LIMITS = [
     ("rounding that the next one makes needless", TWICE.format("to_odd", "up"), TWICE.format("up", "to_odd")),
     ("rounding that the next one makes needless", TWICE.format("to_odd", "nearest_even"),
      TWICE.format("to_odd", "nearest_even").replace("d: f16", "d: e8m22_ieee").replace("f16, ne", "e8m22_ieee, ne")),
+    ("rounding that the next one makes needless", TWICE.format("to_odd", "nearest_even"),
+     TWICE.format("to_odd, subnormals=flush_after", "nearest_even").replace("d: f16", "d: bf16").replace(
+         "(f16", "(bf16")),
     ("rounding that the next one makes needless", TWICE.format("toward_zero", "toward_zero"),
      TWICE.format("toward_zero", "nearest_even")),
     ("rounding that the number needs not", HELD_SUM.format("e3m2"), HELD_SUM.format("e4m3")),
@@ -604,6 +607,12 @@ def signs_of_zeros() -> Iterator[Node]:
     yield rounded(ExactSum((Constant(), both[0])))
     yield rounded(ExactSum((Constant(), both[0])), "exact_positive")
     yield rounded(ExactSum((ExactSum((Constant(), rounded(both[0]))), C)))
+    for term in (Product(rounded(Running(1), "positive"), Element("a", Index(0))),
+                 FusedSum((rounded(Running(1), "positive"), both[0]), 1, least=6)):  # fmt: skip
+        yield Repeat(1, range(2), C, rounded(term))
+    for zero in ("ieee", "exact_positive"):  # of a sum that is rounded without loss, and then down
+        held = Round(total, Rounding(Format("v", 5, 9, 15, "ieee"), zero=zero))  # type: ignore[arg-type]
+        yield Round(ExactSum((held, C)), Rounding(fmt, "down"))
 
 
 @pytest.mark.parametrize("node", list(signs_of_zeros()), ids=lambda node: node.kind)
