@@ -582,10 +582,13 @@ def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
 
 # --- forms, by the rules that need no lemma --------------------------------------------------------------------------
 
-PLAIN: tuple[Rewrite, ...] = (
-    product_of_zeros, gated_zero, no_sum_to_zero, no_last_sum_to_zero, positive_term, unread_sign, nested_sum,
-    zero_added, single_term, rounded_again, zero_after, rounded_in_vain, minus_zero_added, input_read, read_once,
-)  # fmt: skip
+#: the rules that need no lemma, by what they are about
+PLAIN: dict[type[Node], tuple[Rewrite, ...]] = {
+    Product: (product_of_zeros,), Gate: (gated_zero,), ExactSum: (nested_sum,),
+    Repeat: (no_last_sum_to_zero, read_once),
+    Round: (no_sum_to_zero, positive_term, unread_sign, zero_added, single_term, rounded_again, zero_after,
+            rounded_in_vain, minus_zero_added, input_read),
+}  # fmt: skip
 
 
 def form_of(scope: Scope, node: Node) -> Node:
@@ -593,6 +596,10 @@ def form_of(scope: Scope, node: Node) -> Node:
     alike, rounded to one format with one pattern for NaN (`results_alike`)."""
     found = _Forms(scope).of(node)
     return found if [_how_rounded(node)] == [_how_rounded(found)] else node
+
+
+#: of what `congruent` knows, besides loops
+CONGRUENT = (Round, ExactSum, Cut, FusedSum, Product, Scale, Each, Relu)
 
 
 class _Forms:
@@ -609,18 +616,20 @@ class _Forms:
             part, below = waiting.pop()
             if below:
                 self._of(part, True)
-            elif (part, True) not in self.found:
+            elif not isinstance(part, Terminal) and (part, True) not in self.found:
                 operands = (part.start,) if isinstance(part, Repeat) else part.operands
                 waiting += [(part, True), *((operand, False) for operand in operands)]
-        return self.found[node, True]
+        return self._of(node, True)
 
     def _of(self, node: Node, signs: bool) -> Node:
         """`signs`: whether the signs of its zeros matter."""
+        if isinstance(node, Terminal):
+            return node
         key = node, signs
         if key not in self.found:
             while True:
                 node = self._within(node, signs)
-                proposed = (rule(self.scope, node) for rule in PLAIN)
+                proposed = (rule(self.scope, node) for rule in PLAIN.get(type(node), ()))
                 found = next((one for one in proposed if one is not None and (one.signs or not signs)), None)
                 if found is None:
                     break
@@ -631,7 +640,7 @@ class _Forms:
     def _within(self, node: Node, signs: bool) -> Node:
         if isinstance(node, Repeat):
             return self._loop(node)
-        if not isinstance(node, (Round, ExactSum, Cut, FusedSum, Product, Scale, Each, Relu)):
+        if not isinstance(node, CONGRUENT):
             return node
         signs = signs and not plus_for_zeros(node)
         with suppress(ParameterError):

@@ -89,8 +89,9 @@ class Product(Node):
         """Unnormalised, its exponent is the sum of its factors'. Normalised, 2^e <= |v| < 2 * 2^e, and v has one digit
         more below its exponent if |v| < 4 * 2^(sum of the exponents), as of two numbers or segments of numbers."""
         left, right = operands
-        plus = all(known.zero and known.never_minus for known in operands)
-        found = replace(left.times(right), never_minus=plus)
+        found = left.times(right)
+        if found.zero and all(known.zero and known.never_minus for known in operands):
+            found = replace(found, never_minus=True)
         if self.limit is not None:
             found = replace(found, finite=knowledge.fits and found.finite)
         if not self.normalised:

@@ -88,15 +88,14 @@ class Rounding:
         same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # no number stands for an infinity
         below = fits or (same and y.top is not None and y.top <= fmt.emax)
         found = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None)
-        found = replace(found, finite=fits or not (fmt.has_infinity or fmt.has_nan))
+        finite = fits or not (fmt.has_infinity or fmt.has_nan)
         if not plain:
-            return found
-        if y.zero:
-            found = replace(found, grid=ANY, zero=True)
+            return replace(found, finite=finite)
         plus = self.zero == "exact_positive" and y.adds
         own = self.mode != "down" and (y.never_minus or y.positive)
         return replace(
-            found, never_tiny=self.subnormals != "keep" or self._is_far(y, True),
+            found, finite=finite, grid=ANY if y.zero else found.grid, zero=y.zero,
+            never_tiny=self.subnormals != "keep" or self._is_far(y, True),
             never_minus=self.zero == "positive" or ((plus or own) and self.keeps_nonzero(y)),
         )  # fmt: skip
 
@@ -109,14 +108,14 @@ class Rounding:
 
         A number of the format is not, unless it is subnormal and these are flushed; nor one of at most as many bits as
         the format has that lies below the largest power of two, a multiple of the smallest number that is kept."""
-        fmt, flushes = self.format, self.subnormals != "keep"
-        if not fmt.subnormals:  # it has no zero
+        fmt = self.format
+        if not fmt.subnormals or y.grid is None:  # it has no zero
             return False
+        fine = y.grid >= (fmt.emin - fmt.fraction if self.subnormals == "keep" else fmt.emin)
         if _is_number(y, fmt):
-            return not self.loses_nan and not (flushes and not y.never_tiny)
-        if y.bits is None or y.top is None or y.grid is None or not fmt.has_negative_zero:
+            return not self.loses_nan and (fine or y.never_tiny)
+        if y.bits is None or y.top is None or not fmt.has_negative_zero:
             return False
-        fine = y.grid >= (fmt.emin if flushes else fmt.emin - fmt.fraction)
         return fine and y.bits <= fmt.precision and y.top <= fmt.emax and (
             y.finite or (fmt.has_infinity and self.keeps_nan))  # fmt: skip
 

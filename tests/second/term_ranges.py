@@ -263,7 +263,9 @@ class Known:
         if not fmt["subnormals"]:
             return False
         if y.formats is not None and y.formats <= {how["format"]}:
-            return (not named or nan_as(how, fmt) == "nan") and (y.large or not flushes)
+            return (not named or nan_as(how, fmt) == "nan") and (
+                y.large or not flushes or (y.grid is not None and y.grid >= self.tree.emin(how["format"]))
+            )
         if None in (y.bits, y.top, y.grid) or fmt["specials"] in ("negative_zero", "extended"):
             return False
         assert y.bits is not None
