@@ -52,7 +52,8 @@ def bound_of(unit: Unit, settle: Settle) -> Theorem:
 
 
 def parts_of(unit: Unit) -> frozenset[Node]:
-    """The parts of inputs: the roundings of one input, and of what others leave of it; none where nothing is left."""
+    """The parts into which inputs are split: roundings of an input, and of the rest that other parts leave; empty where
+    no rest is used."""
 
     def inputs(node: Node) -> set[Node]:
         return {one for one in walk(node) if isinstance(one, Element)}
