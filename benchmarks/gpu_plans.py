@@ -22,7 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.gpu_gemm import KINDS, NUMERICS, Kind, Record, places, random_factors, read
-from mmaprobe.queries.plans.candidates import CONVERSIONS, Candidates, Sample, vectors
+from mmaprobe.queries.plans.candidates import Candidates, vectors
+from mmaprobe.queries.plans.forms import CONVERSIONS, Form, plain
+from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 from mmaprobe.smtmodel.inputs.signature import parse_signature
@@ -192,18 +194,18 @@ class Search:
         self.judge.compiled.update(parse_reference(step) for _, steps in self.several for step in steps)
         self.usual: dict[str, Counter[Plan]] = defaultdict(Counter)
 
-    def _steps(self, name: str) -> Iterator[tuple[Candidates, tuple[str, ...]]]:
+    def _steps(self, name: str) -> Iterator[tuple[Rounding | None, tuple[str, ...]]]:
         """The instructions that are tried, with the conversion of their inputs."""
-        asked, given = parse_signature(self.formats, 1), self.kind.given
+        given = self.kind.given
         if name in TF32:
             for mode in sorted(CONVERSIONS["tf32"], key=lambda mode: mode != "nearest_even"):
-                yield Candidates(asked, Rounding(FORMATS["tf32"], mode)), STEPS["tf32"]
+                yield Rounding(FORMATS["tf32"], mode), STEPS["tf32"]
         if "gpu" not in self.record.about and (own := STEPS.get(f"{given} on a processor")):
-            yield Candidates(asked), own
+            yield None, own
             return
-        yield Candidates(asked), (*STEPS[given], *STEPS.get(f"{given} in {self.kind.result}", ()))
+        yield None, (*STEPS[given], *STEPS.get(f"{given} in {self.kind.result}", ()))
         if given in ("e4m3", "e5m2"):
-            yield Candidates(asked, Rounding(FORMATS["f16"])), STEPS["f16"][1:3]
+            yield Rounding(FORMATS["f16"]), STEPS["f16"][1:3]
 
     def run(self, seconds: float) -> Found:
         begun, found = time.monotonic(), self.found
@@ -229,10 +231,12 @@ class Search:
 
     def _plans(self, length: int, kernels: str, tile: int | None, split: bool, told: bool) -> Iterator[Plan]:
         result = self.kind.result
-        for candidates, steps in self.several:
+        for convert, steps in self.several:
             short = [step for step in steps if split and "s1688gemm" in kernels and "n8k8." in step]
             for stage in stages(short or steps, length, tile, result, split, told, "cutlass" in kernels):
-                yield from candidates.plans(stage, False)
+                form: Form = next(plain(self.judge.asked, stage.d, convert))
+                if (plan := form.plan(stage)) is not None:
+                    yield plan
 
     def plan_of(self, shape: str, kernels: str, plans: Iterator[Plan]) -> Plan | None:
         """The first of some plans that gives what was recorded of a shape; those that other shapes of the same kernels

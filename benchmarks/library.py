@@ -23,7 +23,7 @@ from mmaprobe.hypotheses.library import library
 from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.answer import problems
-from mmaprobe.queries.search.distinguish import Options, Outcome, SolverFaultError, distinguish
+from mmaprobe.queries.search.distinguish import Options, PairOutcome, SolverFaultError, distinguish
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES
 from mmaprobe.queries.solvers.worker import version_of
 
@@ -98,7 +98,7 @@ def asked(problem: Problem, engine: str, timeout: float) -> Result:
     return Result(engine, outcome.verdict, outcome.seconds, f"{outcome.seconds:.2f}")
 
 
-def _why(outcome: Outcome, timeout: float) -> str:
+def _why(outcome: PairOutcome, timeout: float) -> str:
     reason = outcome.steps[-1].answer.reason
     return f"time out at {timeout:g} s" if "time" in reason else reason
 

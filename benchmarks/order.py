@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.order.reveal import reveal
-from mmaprobe.queries.order.tree import Leaf, Node, in_order, joined
+from mmaprobe.queries.order.tree import Leaf, Node, in_order, joined_branch
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
@@ -71,7 +71,7 @@ def pair_tree(branches: Sequence[Node | Leaf]) -> Node | Leaf:
 def fused_tree(length: int) -> Node | Leaf:
     total: Node | Leaf | None = None
     for start in range(0, length, 16):
-        total = joined("fused", [*([] if total is None else [total]), *range(start, start + 16)])
+        total = joined_branch("fused", [*([] if total is None else [total]), *range(start, start + 16)])
     assert total is not None
     return total
 
@@ -85,7 +85,7 @@ ORDERS: dict[str, tuple[Callable[[Terms], Terms], Callable[[int], Node | Leaf]]]
     "eight lanes, then in pairs": (
         lanes, lambda n: pair_tree([chain_tree(range(lane, n, 8)) for lane in range(8)])),
     "blocks of 16, fused": (fused, fused_tree),
-    "one fused sum": (lambda t: one_sum(t), lambda n: joined("fused", range(n))),
+    "one fused sum": (lambda t: one_sum(t), lambda n: joined_branch("fused", range(n))),
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.runner.batches import BatchDevice
-from mmaprobe.runner.cpu import INSTRUCTIONS, Instruction, processor
+from mmaprobe.runner.cpu import INSTRUCTIONS, CpuInstruction, processor_name
 from mmaprobe.runner.device_unit import built
 from mmaprobe.runner.gpu.kernels import architecture, kernels_of
 from mmaprobe.runner.protocol import DeviceUnavailableError
@@ -46,9 +46,9 @@ class Executed(BatchDevice):
 
     batch = 4096
 
-    def __init__(self, row: Instruction) -> None:
+    def __init__(self, row: CpuInstruction) -> None:
         self.row, self.name, self.model = row, f"{row.arch}:{row.name}", row.model
-        self.description = {"name": processor() if row.arch == HERE else MACHINES[row.arch].emulator}
+        self.description = {"name": processor_name() if row.arch == HERE else MACHINES[row.arch].emulator}
 
     def patterns(
         self, a: Patterns, b: Patterns, c: Patterns, scale_a: Patterns | None = None, scale_b: Patterns | None = None

@@ -42,7 +42,7 @@ from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties import forms, monotonic, proving
 from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of
 from mmaprobe.queries.properties.bound_samples import Near, covered
-from mmaprobe.queries.properties.wraps import wrapped
+from mmaprobe.queries.properties.wraps import wrapped_input
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import Witness
 from mmaprobe.queries.tactics.records import Proof
@@ -880,7 +880,7 @@ def _bounded(statement: Statement, options: Options) -> tuple[Statement, str, li
     try:
         theorem = bound_theorem(statement, Settled(options, confirmed=False))
     except RuleError:
-        near = wrapped(statement.models[0], statement.count)
+        near = wrapped_input(statement.models[0], statement.count)
         return (statement, "unknown", []) if near is None else (statement, "different", _not_beyond(statement, near))
     except FaultError as fault:
         return statement, "fault", [str(fault)]

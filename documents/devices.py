@@ -277,6 +277,8 @@ class PlansFound(Part):
     best: str | None  #: if no plan gives all: one that gives most of them
     best_agrees: int  #: how many elements are given at most
     left_out: Sequence[int]  #: products k that are not in the sum
+    twice: Sequence[int] = ABSENT  #: products k that are added twice
+    instead: str = ABSENT  #: what stands in the place of those that are not in the sum, in words
 
 
 class StepOfPlan(Part):

@@ -205,6 +205,8 @@ class IdentifyProduct(Document):
     best: str | None  #: if no plan gives all: one that gives most of them
     best_agrees: int  #: how many elements are given at most
     left_out: Sequence[int]  #: products k that are not in the sum; the plans are of the others
+    twice: Sequence[int] = ABSENT  #: products k that are added twice
+    instead: str = ABSENT  #: what stands in the place of those that are not in the sum, in words
     seconds: float  #: how long it took, in seconds
 
 
@@ -213,6 +215,8 @@ class LeftOut(Part):
 
     shape: Sequence[int]  #: [M, N, K] of a matrix product with elements without a plan
     products: Sequence[int]  #: products k that are not in their sums
+    twice: Sequence[int] = ABSENT  #: products k that are added twice
+    instead: str = ABSENT  #: what stands in the place of those that are not in the sums, in words
 
 
 class IdentifyGemm(Document):

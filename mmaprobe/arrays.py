@@ -18,8 +18,8 @@ from mmaprobe.smtmodel.evaluate.numbers import (
     check_convert,
     format_of,
     from_numbers,
-    loaded,
     type_of,
+    with_bf16,
 )
 from mmaprobe.units import WantedError
 
@@ -68,7 +68,7 @@ def array_of(name: str, given: object, patterns: np.dtype[Any] | None = None) ->
     if not (hasattr(given, "__array__") or hasattr(given, "__dlpack__")):
         raise WantedError(name, given, WANTED, _MAKE if isinstance(given, (list, tuple, float, int)) else "")
     try:
-        array = loaded(array_from(given))
+        array = with_bf16(array_from(given))
     except Exception as error:  # whatever a library raises where NumPy cannot have its array
         reason = " ".join(str(error).split())
         raise ParameterError(name, f"NumPy cannot read this {type(given).__name__}: {reason}") from None

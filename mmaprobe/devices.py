@@ -184,7 +184,7 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
 def _recorded(device: Device, base: Model) -> list[Vector]:
     """The rows of a recording, which are inputs of the base; none for a device that can be asked. Raises InputError for
     other rows."""
-    from mmaprobe.queries.compare.rows import fits, row_of
+    from mmaprobe.queries.compare.asked_rows import fits, row_of
     from mmaprobe.runner.recorded import RecordedDevice
     from mmaprobe.smtmodel.evaluate.operands import layout_of
 

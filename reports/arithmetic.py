@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.base.wording import spaced
+from mmaprobe.smtmodel.base.wording import as_words
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
@@ -118,7 +118,7 @@ def _other_roundings(unit: Unit) -> list[Round]:
 
 def _rounding(how: Rounding) -> dict[str, str]:
     return {
-        "Rounding of the result": f"{spaced(how.mode)}, to {how.format.name}",
+        "Rounding of the result": f"{as_words(how.mode)}, to {how.format.name}",
         "Results beyond the range": _BEYOND[how.overflow],
         "Zero results": _ZERO[how.zero],
         "Subnormal results": _TINY[how.subnormals],
@@ -133,12 +133,12 @@ def with_value(model: Model, parameter: str, value: str) -> dict[str, str]:
         unit = with_parameters(model, {parameter: value}).unit
     except ParameterError:
         return {}
-    found, own, inner = dict(arithmetic(unit)), dict(arithmetic(model.unit)), on_the_way(model.unit)
+    lines, own, inner = dict(arithmetic(unit)), dict(arithmetic(model.unit)), on_the_way(model.unit)
     for name, texts in on_the_way(unit).items():
         other = [*(Counter(texts) - Counter(inner.get(name, [])))]
-        if other and found[name] == own[name]:
-            found[name] = f"{either(other)}{INNER}"
-    return found
+        if other and lines[name] == own[name]:
+            lines[name] = f"{alternatives_text(other)}{INNER}"
+    return lines
 
 
 def in_words(parameter: str, value: str) -> str:
@@ -148,18 +148,17 @@ def in_words(parameter: str, value: str) -> str:
         return f"{tables[parameter][value]}{INNER}"
     if parameter == "block" and is_digits(value):
         return f"{value} products in a step"
-    return "c joins the finished sum" if (parameter, value) == ("family", "late") else spaced(f"{parameter} {value}")
+    return "c joins the finished sum" if (parameter, value) == ("family", "late") else as_words(f"{parameter} {value}")
 
 
-def either(texts: Iterable[str]) -> str:
-    """The texts as alternatives. Texts that differ only in a number at their beginning share the rest: `3 or 4, then it
-    wraps`."""
+def alternatives_text(texts: Iterable[str]) -> str:
+    """The texts as alternatives. Texts that differ only in a first number share the rest: `3 or 4, then it wraps`."""
     numbers: dict[str, list[int]] = {}
     for text in dict.fromkeys(texts):
         number = _NUMBER.match(text)
-        found = numbers.setdefault(text[number.end() :] if number else text, [])
-        found += [int(number.group())] if number else []
-    return "; or ".join(" or ".join(map(str, sorted(found))) + rest for rest, found in numbers.items())
+        ends = numbers.setdefault(text[number.end() :] if number else text, [])
+        ends += [int(number.group())] if number else []
+    return "; or ".join(" or ".join(map(str, sorted(ends))) + rest for rest, ends in numbers.items())
 
 
 def _each(
@@ -253,7 +252,7 @@ def _fraction_bits(node: FusedSum) -> str:
 
 
 def _shifted_out(node: FusedSum) -> str:
-    truncated = "truncated" if node.rounding == "toward_zero" else f"rounded {spaced(node.rounding)}"
+    truncated = "truncated" if node.rounding == "toward_zero" else f"rounded {as_words(node.rounding)}"
     lost = "ORed into one bit below the sum" if node.sticky else truncated
     far = [str(places) for places in node.reach if places is not None]
     return lost + (f"; a term more than {' or '.join(far)} places below the largest exponent vanishes" if far else "")

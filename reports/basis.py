@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from mmaprobe.documents.identify import Build, Identify
-from mmaprobe.reports.arithmetic import INNER, LINES, arithmetic, either, in_words, with_value
+from mmaprobe.reports.arithmetic import INNER, LINES, alternatives_text, arithmetic, in_words, with_value
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.instruction import Instruction
@@ -40,7 +40,7 @@ def of_instruction(row: Instruction, parameters: Collection[str]) -> str:
         return "recorded: " + ", ".join(f"{gpu} {counted(row.recorded[gpu], 'row')}" for gpu in deciding)
     fitting = [_fitting(row, name, parameters, values) for name in parameters if (values := _open(row, name))]
     rows = f"; the rows of {' and '.join(row.recorded)} also fit: {'; and '.join(fitting)}" if fitting else ""
-    return said(row, parameters) + rows
+    return publication_of(row, parameters) + rows
 
 
 def deciders(row: Instruction, parameters: Collection[str]) -> list[str]:
@@ -48,7 +48,7 @@ def deciders(row: Instruction, parameters: Collection[str]) -> list[str]:
     return [gpu for gpu, one in DECIDED.get(row.reference, {}).items() if _decides(one, parameters)]
 
 
-def said(row: Instruction, parameters: Collection[str]) -> str:
+def publication_of(row: Instruction, parameters: Collection[str]) -> str:
     """The publication of an instruction's parameters, or what they are inferred from."""
     start = "published:" if row.origin == "published model" else "inferred from"
     return f"{start} {row.source_of(parameters)}"
@@ -73,8 +73,8 @@ def _fitting(row: Instruction, name: str, parameters: Collection[str], values: S
     texts = [text for text in found if text is not None and text not in dict(arithmetic(model.unit)).values()]
     texts = texts or [in_words(name, value.rpartition(": ")[2]) for value in values]
     if all(text.endswith(INNER) for text in texts):
-        return either(text.removesuffix(INNER) for text in texts) + INNER
-    return either(texts)
+        return alternatives_text(text.removesuffix(INNER) for text in texts) + INNER
+    return alternatives_text(texts)
 
 
 def of_changed(row: Instruction, model: Model, parameters: Collection[str]) -> str:
@@ -99,17 +99,17 @@ def of_device(document: Identify, varied: Collection[str], parameters: Collectio
             return ASSUMED
         return f"answers to {counted(order.questions, 'question')} for the order; the rest is assumed"
     numbers = [str(n) for n, row in enumerate(document.asked, 1) if set(row.ruled_out).intersection(parameters)]
-    told = f"question{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else asked(document)
+    told = f"question{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else question_count_text(document)
     return f"answers to {told}"
 
 
-def asked(document: Identify | Build) -> str:
+def question_count_text(document: Identify | Build) -> str:
     """The number of questions that a device answered, in words."""
     order = document.summation_order
     more = f", {order.questions} for the order" if order else ""
     return f"{counted(document.questions, 'question')}{more}, {counted(document.validated, 'vector')} to validate"
 
 
-def always(text: str) -> Callable[[Collection[str]], str]:
+def constant_basis(text: str) -> Callable[[Collection[str]], str]:
     """A basis that is the same for every line."""
     return lambda parameters: text

@@ -10,8 +10,8 @@ from mmaprobe.documents import devices as documents
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.queries.compare.devices import Comparison, Contradiction, Pair
+from mmaprobe.queries.compare.explanations import Explanation, changes, common_changes, explanations, explanations_apart
 from mmaprobe.queries.compare.neighbours import Neighbour
-from mmaprobe.queries.compare.why import Explanation, changes, common_changes, explanations, explanations_apart
 from mmaprobe.reports.evaluations import neighbour_of
 from mmaprobe.runner.devices import Device
 from mmaprobe.runner.recorded import RecordedDevice
@@ -34,8 +34,8 @@ class Report:
     pair: Pair | None = None
     differ: bool = False
     gemm: documents.Gemm | None = None
-    changes: list[list[list[Neighbour]]] = field(default_factory=list)  # of each difference, of each side
-    #: of each side, for all differences
+    changes: list[list[list[Neighbour]]] = field(default_factory=list)  # by difference and side
+    #: by side, the changes that explain all differences
     common: list[list[documents.CommonChange]] = field(default_factory=lambda: [[], []])
     found: list[Explanation] = field(default_factory=list)
 
@@ -50,7 +50,7 @@ class Report:
         self.found = explanations(self.comparison, self.pair)
 
     def vectors(self) -> list[Vector]:
-        """The differences as vectors, with what each device gives, and the keys of one's own of a row recorded."""
+        """The differences as vectors, with each device's result, and the user's own keys of a recorded row."""
         written = []
         for index, difference in enumerate(self.comparison.differences):
             vector = difference.instruction
@@ -61,7 +61,9 @@ class Report:
             extra["exercises"] = difference.exercises
             if questions := self.questions(index):
                 extra["question"] = questions[0].question.id
-            for side, device in zip(difference.pair.sides, self.devices, strict=False):  # none of two files of results
+            for side, device in zip(
+                difference.pair.sides, self.devices, strict=False
+            ):  # no devices for two files of results
                 if isinstance(device, RecordedDevice):
                     extra = device.with_own_keys(replace(vector, model=side.model)).own_keys | extra
             written.append(replace(vector, id=f"difference-{index + 1}", extra=extra))

@@ -15,11 +15,11 @@ from mmaprobe.hypotheses.family import families
 from mmaprobe.queries.kernel.enclosures import premises_of
 from mmaprobe.queries.kernel.theorem import OpenLemmaError, RuleError
 from mmaprobe.queries.properties.bound import bound_of
-from mmaprobe.queries.properties.bound_report import conditions_of, formula_of, shown
+from mmaprobe.queries.properties.bound_report import conditions_of, formula_of, shown_bound
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.reports import basis
-from mmaprobe.reports.arithmetic import LINES, arithmetic, either, with_value
+from mmaprobe.reports.arithmetic import LINES, alternatives_text, arithmetic, with_value
 from mmaprobe.reports.words import parameters_text
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.progress import Pieces
@@ -45,7 +45,7 @@ Rests = Callable[[Collection[str]], str]  # the basis of a line that depends on 
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownProperty:
     """What is known of a property: that it holds (equal), does not (different), was left open (unknown) after `seconds`
     of the `limit`, or cannot be asked, for the reason `why` (none)."""
 
@@ -57,12 +57,12 @@ class Known:
     why: str = ""
 
 
-class Answers(Protocol):
+class PropertyAnswers(Protocol):
     """What a sheet asks: properties, and lemmas about the datapath, on which error bounds rest."""
 
     settle: Settled
 
-    def __call__(self, wanted: str, model: Model) -> Known | None:
+    def __call__(self, wanted: str, model: Model) -> KnownProperty | None:
         """What is known of a property, if anything is."""
 
 
@@ -77,7 +77,7 @@ class Unasked:
 
 
 @dataclass(frozen=True)
-class Line:
+class SheetLine:
     name: str
     value: str
     basis: str = ""
@@ -91,7 +91,7 @@ class Sheet:
     title: str
     instructions: list[str]
     basis: str
-    lines: list[Line] = field(default_factory=list)
+    lines: list[SheetLine] = field(default_factory=list)
     id: str = ""
 
     @property
@@ -120,7 +120,7 @@ def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
     return list(found.values())
 
 
-def sheets_of(arch: str | None, ask: Answers, pieces: Pieces) -> list[Sheet]:
+def sheets_of(arch: str | None, ask: PropertyAnswers, pieces: Pieces) -> list[Sheet]:
     """The sheets of an architecture, its shipped unit files included; None: of all instructions of the table."""
     chosen = groups(row for row in INSTRUCTIONS.values() if arch is None or row.arch == arch)
     files = () if arch is None else units_of(arch)
@@ -128,7 +128,7 @@ def sheets_of(arch: str | None, ask: Answers, pieces: Pieces) -> list[Sheet]:
     return found + [sheet_of_model(parse_reference(name), ask) for name in files]
 
 
-def _sheet_of_group(group: list[Instruction], ask: Answers) -> Sheet:
+def _sheet_of_group(group: list[Instruction], ask: PropertyAnswers) -> Sheet:
     first = group[0]
     model = parse_reference(first.reference)
     sheet = Sheet(f"{first.arch} {first.unit}: {first.name}", [row.reference for row in group], _basis(group))
@@ -137,7 +137,7 @@ def _sheet_of_group(group: list[Instruction], ask: Answers) -> Sheet:
     pairs = dict.fromkeys(f"{row.a} * {row.b}" for row in group)
     rests = partial(basis.of_group, group)
     on = "another unit: the instruction is emulated"
-    emulated = [Line("Runs on", on, rests(LINES["Operation"]))] if first.emulated else []
+    emulated = [SheetLine("Runs on", on, rests(LINES["Operation"]))] if first.emulated else []
     sheet.lines = [*emulated, *_lines(model, ", ".join(pairs), ask, rests)]
     return sheet
 
@@ -154,15 +154,15 @@ def _basis(group: Sequence[Instruction]) -> str:
     )
 
 
-def sheet_of_model(model: Model, ask: Answers) -> Sheet:
+def sheet_of_model(model: Model, ask: PropertyAnswers) -> Sheet:
     """The sheet of one model reference."""
     row = INSTRUCTIONS.get(model.reference.partition("@")[0])
     rests: Rests
     if model.member is None:
         where = "; ".join(text for text in (model.unit.evidence, model.unit.source) if text) or "as the file has it"
-        rests = basis.always(basis.of_file(model))
+        rests = basis.constant_basis(basis.of_file(model))
     elif row is None:
-        where, rests = "IEEE 754-2019", basis.always("published: IEEE 754-2019")
+        where, rests = "IEEE 754-2019", basis.constant_basis("published: IEEE 754-2019")
     else:
         where = ("parameters as given; " if "@" in model.reference else "") + _basis([row])
         rests = partial(basis.of_changed, row, model)
@@ -178,7 +178,7 @@ def identification(document: Mapping[str, Any]) -> Identify | Build:
     return found
 
 
-def sheet_of_identified(document: Identify | Build, ask: Answers) -> Sheet:
+def sheet_of_identified(document: Identify | Build, ask: PropertyAnswers) -> Sheet:
     """The sheet of a device, from what was identified. Raises ValueError if nothing was."""
     if document.verdict not in ("identified", "built"):
         raise ValueError(f"nothing was identified: {document.verdict}")
@@ -194,41 +194,41 @@ def sheet_of_identified(document: Identify | Build, ask: Answers) -> Sheet:
     else:
         unit = parse_unit(document.unit or "", "unit")
         model, found, left, why = Model(unit.reference, unit), "built without a family", {}, ""
-        rests = basis.always("the device's answers")
+        rests = basis.constant_basis("the device's answers")
     lines = _lines(model, f"{model.a.name} * {model.b.name}", ask, rests, left, why)
-    where = f"{found}, from answers to {basis.asked(document)}"
+    where = f"{found}, from answers to {basis.question_count_text(document)}"
     return Sheet(f"Device {document.device['name']}", [model.reference], where, lines)
 
 
 def _lines(
     model: Model,
     factors: str,
-    ask: Answers,
+    ask: PropertyAnswers,
     rests: Rests,
     undecided: Mapping[str, Sequence[str]] | None = None,
     why: str = "",
-) -> list[Line]:
+) -> list[SheetLine]:
     """The lines of a sheet. `undecided`: the values of parameters that the evidence does not decide; `why`: the basis
     of these lines."""
     unit = model.unit
     added = [model.c.name, *(f"{key} {fmt.name}" for key, fmt in unit.more)]
-    lines = [Line("Formats", f"{factors} + {' + '.join(added)} -> {model.d.name}", basis.NAMED)]
+    lines = [SheetLine("Formats", f"{factors} + {' + '.join(added)} -> {model.d.name}", basis.NAMED)]
     if unit.scale is not None:
         text = f"{unit.scale.name}, one pair for {unit.scale_block} products"
-        lines.append(Line("Scale factors", text, basis.NAMED))
-    lines += [Line(name, text, rests(LINES[name])) for name, text in arithmetic(unit)]
+        lines.append(SheetLine("Scale factors", text, basis.NAMED))
+    lines += [SheetLine(name, text, rests(LINES[name])) for name, text in arithmetic(unit)]
     open_lines: dict[str, list[str]] = {}
     for parameter, values in (undecided or {}).items():
         every = [with_value(model, parameter, value) for value in values]
         said = {name: [one[name] for one in every if name in one] for name, _ in arithmetic(unit)}
-        texts = {name: either(found) for name, found in said.items() if len(set(found)) > 1}
+        texts = {name: alternatives_text(found) for name, found in said.items() if len(set(found)) > 1}
         for name, text in (texts or {parameter: " or ".join(values)}).items():
             open_lines.setdefault(name, []).append(text)
-    lines = [Line(line.name, "; ".join(open_lines.pop(line.name)), why) if line.name in open_lines else line
+    lines = [SheetLine(line.name, "; ".join(open_lines.pop(line.name)), why) if line.name in open_lines else line
              for line in lines]  # fmt: skip
-    lines += [Line(name, "; ".join(texts), why) for name, texts in open_lines.items()]
-    lines += [Line("Expression", parameters_text(model), basis.ABOVE)]
-    lines += [Line(name, text, basis.EVALUATED) for name, text in special_values(model)]
+    lines += [SheetLine(name, "; ".join(texts), why) for name, texts in open_lines.items()]
+    lines += [SheetLine("Expression", parameters_text(model), basis.ABOVE)]
+    lines += [SheetLine(name, text, basis.EVALUATED) for name, text in special_values(model)]
     lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in ASKED.items()]
     return [*lines, _bound(model, ask.settle)]
 
@@ -237,17 +237,17 @@ BOUND, UNPROVED = "Error against the exact sum", ("not asked", "open")
 UNASKED, ASKS = "the store has no answer yet", "--limit SECONDS above 0 asks the solvers"
 
 
-def _bound(model: Model, settle: Settled) -> Line:
+def _bound(model: Model, settle: Settled) -> SheetLine:
     try:
-        formula = formula_of(shown(bound_of(model.unit, settle)))
+        formula = formula_of(shown_bound(bound_of(model.unit, settle)))
     except OpenLemmaError as error:
         if not settle.asks:
-            return Line(BOUND, "not asked", f"{UNASKED} to a lemma about its datapath: {ASKS}")
-        return Line(BOUND, "open", f"{error}: a larger --limit may prove it")
+            return SheetLine(BOUND, "not asked", f"{UNASKED} to a lemma about its datapath: {ASKS}")
+        return SheetLine(BOUND, "open", f"{error}: a larger --limit may prove it")
     except RuleError as error:
-        return Line(BOUND, "no bound is proved", str(error))
+        return SheetLine(BOUND, "no bound is proved", str(error))
     where = conditions_of(premises_of(model.unit.result), formula)
-    return Line(BOUND, formula, f"proved by rules about its nodes, where {where}")
+    return SheetLine(BOUND, formula, f"proved by rules about its nodes, where {where}")
 
 
 def special_values(model: Model) -> list[tuple[str, str]]:
@@ -270,21 +270,23 @@ def special_values(model: Model) -> list[tuple[str, str]]:
     return found
 
 
-def _property(wanted: str, name: str, known: Known | None) -> Line:
+def _property(wanted: str, name: str, known: KnownProperty | None) -> SheetLine:
     if known is None:
-        return Line(name, "not asked", f"{UNASKED}: {ASKS}")
+        return SheetLine(name, "not asked", f"{UNASKED}: {ASKS}")
     if known.verdict == "none":
-        return Line(name, "not asked", known.why)
+        return SheetLine(name, "not asked", known.why)
     verdict = {"equal": "yes", "different": "no", "unknown": "open"}[known.verdict]
     if verdict == "yes":
         if not known.engines:
-            return Line(name, verdict, "proved by rules about its nodes alone")
+            return SheetLine(name, verdict, "proved by rules about its nodes alone")
         second = ", ".join(known.confirmed_by)
         by = f"proved by {', '.join(known.engines)}; "
-        return Line(name, verdict, by + (f"confirmed by {second}" if second else "not confirmed by a second solver"))
+        return SheetLine(
+            name, verdict, by + (f"confirmed by {second}" if second else "not confirmed by a second solver")
+        )
     if verdict == "no":
-        return Line(name, verdict, f"a counterexample, replayed: mmaprobe prove --property {wanted}")
-    return Line(name, verdict, f"no answer in {known.seconds} s: a larger --limit may bring one")
+        return SheetLine(name, verdict, f"a counterexample, replayed: mmaprobe prove --property {wanted}")
+    return SheetLine(name, verdict, f"no answer in {known.seconds} s: a larger --limit may bring one")
 
 
 def page(sheets: list[Sheet], program: str, title: str) -> str:

@@ -46,16 +46,16 @@ def _draw_products(explanation: Explanation, canvas: Canvas) -> None:
     if text := words.zero_products_text(explanation):
         for line in textwrap.wrap(text, canvas.width - 4, subsequent_indent="  ", break_on_hyphens=False):
             canvas.say(f"  {line}", "fill")
-    if texts := [f"  {name} {words.input_text(given)}" for name, given in words.shared(explanation)]:
+    if texts := [f"  {name} {words.input_text(given)}" for name, given in words.shared_operands(explanation)]:
         _pack(texts, canvas)
 
 
 def _draw_table(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas) -> None:
     lines = [("k", "a", "b", "product", "exponent, significand")]
     for row in rows:
-        a, b = [words.input_text(one) for one in words.factors(explanation, row)] or ("", "")
+        a, b = [words.input_text(one) for one in words.factor_inputs(explanation, row)] or ("", "")
         lines.append((row.name, a, b, *words.term_text(row)))
-    alone = words.alone(explanation)
+    alone = words.whole_sum_operands(explanation)
     lines += [(name, words.input_text(given), "", "", words.alone_text(explanation, name)) for name, given in alone]
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
     if sum(widths) + 10 > canvas.width:  # the values of the products can be read off the pictures
@@ -73,12 +73,14 @@ def _draw_many(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas
     """Draw the factors and the value of each product alone, in as many columns as fit."""
     texts = []
     for row in rows:
-        product = " * ".join(to_hex(one.pattern, one.format) for one in words.factors(explanation, row)) or "product"
+        product = (
+            " * ".join(to_hex(one.pattern, one.format) for one in words.factor_inputs(explanation, row)) or "product"
+        )
         mark = f" {canvas.mark}" if canvas.shows(row.signals) else ""
         texts.append(f"  {row.name:>3}  {product} = {words.term_text(row)[0]}{mark}")
     canvas.say("  products a * b", "fill")
     _pack(texts, canvas)
-    for name, given in words.alone(explanation):
+    for name, given in words.whole_sum_operands(explanation):
         canvas.say(f"  {name:>3}  {words.input_text(given)}", signals=words.alone_signals(name))
 
 

@@ -10,7 +10,7 @@ from mmaprobe.documents.parts import ABSENT
 from mmaprobe.queries.compare.neighbours import Divergence, Neighbour
 from mmaprobe.reports.words import value_text
 from mmaprobe.smtmodel.arithmetic.display import number_text
-from mmaprobe.smtmodel.evaluate.facts import Fact
+from mmaprobe.smtmodel.evaluate.facts import SignalFact
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explanation import Explanation
 from mmaprobe.smtmodel.explain.losses import Loss
@@ -41,7 +41,7 @@ def divergence_of(difference: Divergence | None) -> devices.FirstDivergence | No
     )
 
 
-def fact_of(fact: Fact) -> devices.Fact:
+def fact_of(fact: SignalFact) -> devices.Fact:
     number, fmt = fact.kind is Kind.NUMBER, fact.format
     scale: int = ABSENT if fact.scale is None else fact.scale
     return devices.Fact(

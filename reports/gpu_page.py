@@ -172,7 +172,7 @@ def _shortened(formats: str) -> str:
 def _sources(sheets: Sequence[Sheet]) -> dict[str, str]:
     """A letter for each publication, or ground of inference, that is the basis of a line of the arithmetic."""
     found = dict.fromkeys(
-        basis.said(INSTRUCTIONS[name], parameters)
+        basis.publication_of(INSTRUCTIONS[name], parameters)
         for sheet in sheets
         for line in sheet.lines
         if (parameters := LINES.get(line.name)) is not None
@@ -226,7 +226,7 @@ def _rests(line: str, sheets: Sequence[Sheet], numbers: Sequence[int], sources: 
 def _kind(reference: str, parameters: Sequence[str], sources: Mapping[str, str]) -> str:
     row = INSTRUCTIONS[reference]
     gpus = basis.deciders(row, parameters)
-    return ", ".join(gpus) if gpus else sources[basis.said(row, parameters)]
+    return ", ".join(gpus) if gpus else sources[basis.publication_of(row, parameters)]
 
 
 def _marked(marks: Mapping[int, str]) -> str:

@@ -14,7 +14,7 @@ from mmaprobe.documents.parts import input_of
 from mmaprobe.reports.views import (
     MOST_VECTORS,
     DeviceQuestion,
-    Outcome,
+    OutcomeView,
     Pictures,
     Section,
     Tone,
@@ -27,13 +27,13 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.families.parameters import format_parameter
 from mmaprobe.smtmodel.inputs.vectors import Vector, vector_of
-from mmaprobe.smtmodel.nodes.operand import OPERANDS
+from mmaprobe.smtmodel.operand import OPERANDS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
-MOST_QUESTIONS = 4  # drawn, and classes shown for each
+MOST_QUESTIONS = 4  # that are drawn; the most classes shown for each
 
 
-def ran(document: Run, pictures: Pictures) -> list[Section]:
+def run_sections(document: Run, pictures: Pictures) -> list[Section]:
     """Answers of a device, and which hypotheses are consistent with them."""
     device = document.device
     unanswered = document.unanswered
@@ -85,7 +85,7 @@ def _hypotheses(vector: Vector) -> list[tuple[str, Model, str | None]]:
 
 
 def vectors_of(vectors: Sequence[Vector], pictures: Pictures, name: str) -> list[Section]:
-    """A file of vectors: their models against `d`."""
+    """The vectors of a file, with the results of their models compared with `d`."""
     known = [vector for vector in vectors if vector.d is not None]
     section = Section(
         "vectors", f"The vectors of {name}", f"{counted(len(vectors), 'vector')}, {len(known)} with a result", "open"
@@ -97,7 +97,7 @@ def vectors_of(vectors: Sequence[Vector], pictures: Pictures, name: str) -> list
     return [section]
 
 
-def evaluated(document: Evaluate, pictures: Pictures) -> list[Section]:
+def evaluate_sections(document: Evaluate, pictures: Pictures) -> list[Section]:
     rows, bad = document.rows, document.mismatches
     section = Section("evaluate", "Do the models give the results observed?", f"{bad} of {rows} rows differ",
                       "no" if bad else "yes")  # fmt: skip
@@ -109,7 +109,7 @@ def evaluated(document: Evaluate, pictures: Pictures) -> list[Section]:
     return [section]
 
 
-def compared(document: Compare, pictures: Pictures) -> list[Section]:
+def compare_sections(document: Compare, pictures: Pictures) -> list[Section]:
     """Where two devices differ, each vector under the models of the devices."""
     devices, verdict = document.devices, document.verdict
     names = [device.name for device in devices] or ["D1", "D2"]
@@ -154,14 +154,14 @@ def _difference(title: str, one: Difference, devices: Sequence[ComparedDevice], 
     view = vector_view(title, vector, models or [("model of the inputs", vector.model, None)], pictures)
     for which, bits, device in sides:
         if "model" not in device.description:
-            outcome = Outcome(
+            outcome = OutcomeView(
                 which, device.name, bits, value_text(int(bits, 16), vector.model.d), "the device's answer"
             )
             view.outcomes.append(outcome)
     return view
 
 
-def explained(document: Explain, pictures: Pictures) -> list[Section]:
+def explain_sections(document: Explain, pictures: Pictures) -> list[Section]:
     """One input under one model or two, with the first signal in which they differ."""
     evaluations = document.evaluations
     models = [(one.model, parse_reference(one.model), one.d) for one in evaluations]
@@ -183,7 +183,7 @@ def explained(document: Explain, pictures: Pictures) -> list[Section]:
     return [section]
 
 
-def identified(document: Identify, pictures: Pictures) -> list[Section]:
+def identify_sections(document: Identify, pictures: Pictures) -> list[Section]:
     """Which unit a device is, and the questions that decided it."""
     device, verdict = document.device, document.verdict
     tones: dict[str, Tone] = {"identified": "yes", "no candidate": "no"}
@@ -237,7 +237,7 @@ def _asked(document: Identify) -> Iterable[DeviceQuestion]:
         yield DeviceQuestion(number, operands, row.d, value_text(vector.d, vector.model.d), row.left, share, ruled)
 
 
-def studied(document: Study, pictures: Pictures) -> list[Section]:
+def study_sections(document: Study, pictures: Pictures) -> list[Section]:
     """A study: its curves, where they can be read, within the page."""
     import base64
     from pathlib import Path

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from mmaprobe.queries.order.tree import compact
 from mmaprobe.queries.plans.results import Given
 from mmaprobe.reports.plan_sheet import stage_words
 from mmaprobe.smtmodel.arithmetic.display import number_text
-from mmaprobe.smtmodel.nodes import Literal, Round
+from mmaprobe.smtmodel.nodes import Literal, Relu, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.plans import Plan
@@ -21,8 +20,8 @@ LOOKED = 12  # plans of each result of which the two most alike are looked for
 
 def products_left_out(given: Sequence[Given]) -> list[str]:
     """The difference between two results in the products of which they are sums, as a sentence, if there is one."""
-    texts = [f"all but k = {compact(one.left_out)}" if one.left_out else "all" for one in given]
-    return [f"the products summed are {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
+    texts = ["; ".join(one.products.sentences()) or "all are added once" for one in given]
+    return [f"of the products, {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
 
 
 def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan] | None:
@@ -52,8 +51,9 @@ def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
     stages = (one for products in plan.sums for one in stage_words(products.stage))
     factors = [number_text(node.pattern, node.format) for node in walk(plan.result) if isinstance(node, Literal)]
     result = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
-    if isinstance(plan.result, Round):
-        result = f"{result}, rounded to {rounding_words(plan.result.rounding)}"
+    result += ", but zero for those below zero" if any(isinstance(node, Relu) for node in walk(plan.result)) else ""
+    roundings = [rounding_words(node.rounding) for node in walk(plan.result) if isinstance(node, Round)]
+    result += "".join(f", {'then ' if number else ''}rounded to {how}" for number, how in enumerate(roundings))
     starts = any(products.start.kind == "element" for products in plan.sums)
     uses = any(node.kind == "element" for node in walk(plan.result))
     words = {

@@ -8,7 +8,7 @@ from typing import Literal
 
 from mmaprobe.documents.prove import PlanErrorBound
 from mmaprobe.queries.plans.bound_report import lengths_text
-from mmaprobe.reports.datasheet import Line, Sheet, special_values
+from mmaprobe.reports.datasheet import Sheet, SheetLine, special_values
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans import Chain, Parted, Plan, Stage
@@ -25,16 +25,16 @@ def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
     sheet = Sheet(name, [plan.reference], basis)
     period = max(products.stage.period for products in plan.sums)
     sheet.lines = [
-        *([Line("About", plan.about, PLAN)] if plan.about else []),
-        Line("Formats", f"{plan.a.name} * {plan.b.name} + {plan.c.name} -> {plan.d.name}", PLAN),
-        *(Line(f"Elements of {side}", f"rounded to {rounding_words(how)} first", PLAN)
+        *([SheetLine("About", plan.about, PLAN)] if plan.about else []),
+        SheetLine("Formats", f"{plan.a.name} * {plan.b.name} + {plan.c.name} -> {plan.d.name}", PLAN),
+        *(SheetLine(f"Elements of {side}", f"rounded to {rounding_words(how)} first", PLAN)
           for side, how in (("A", plan.convert_a), ("B", plan.convert_b)) if how is not None),
-        *(Line("Unit", f"{one.reference}, {counted(one.length, 'product')} at a time", PLAN) for one in plan.models),
-        *(Line("Sum of the products", f"left over: {one.text}" if one.place == "left over" else one.text, PLAN)
+        *(SheetLine("Unit", f"{x.reference}, {counted(x.length, 'product')} at a time", PLAN) for x in plan.models),
+        *(SheetLine("Sum of the products", f"left over: {one.text}" if one.place == "left over" else one.text, PLAN)
           for products in plan.sums for one in stage_words(products.stage)),
-        Line("Result", stage_text(plan), PLAN),
-        Line("K without a tail", f"multiples of {period}", PLAN),
-        *(Line(what, text, f"evaluated at K = {period}")
+        SheetLine("Result", stage_text(plan), PLAN),
+        SheetLine("K without a tail", f"multiples of {period}", PLAN),
+        *(SheetLine(what, text, f"evaluated at K = {period}")
           for what, text in special_values(Model(plan.reference, unit_of_plan(plan, period)))),
         *_bounds(bound),
     ]  # fmt: skip
@@ -72,14 +72,14 @@ def _words(stage: Stage) -> str:
     return f"{tiles}, each result the next one's addend{tail}"
 
 
-def _bounds(bound: PlanErrorBound) -> Iterator[Line]:
+def _bounds(bound: PlanErrorBound) -> Iterator[SheetLine]:
     lemmas = counted(len(bound.lemmas), "lemma")
     by = f"proved; {lemmas} about the datapath by solvers; {', '.join(bound.premises)}"
     if (formula := bound.formula) is not None:
         growth = f", G = {formula.growth}" if " G" in formula.bound else ""
-        yield Line(f"Error, {lengths_text(formula)}", formula.bound + growth, by)
+        yield SheetLine(f"Error, {lengths_text(formula)}", formula.bound + growth, by)
     for size in bound.sizes:
         near = "" if size.nearest is None else f"; an input comes to {size.nearest.ratio:.2f} of it"
-        yield Line(f"Error, K = {size.length}", size.bound, f"proved{near}")
+        yield SheetLine(f"Error, K = {size.length}", size.bound, f"proved{near}")
     if bound.verdict == "unknown":
-        yield Line("Error against the exact sum", "no bound is proved", str(bound.reason))
+        yield SheetLine("Error against the exact sum", "no bound is proved", str(bound.reason))

@@ -23,7 +23,7 @@ from mmaprobe.reports.drawings.styles import style_sheet
 from mmaprobe.reports.views import Pictures, Section
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.files import check_utf8
-from mmaprobe.smtmodel.base.jsontext import parse_json, shown
+from mmaprobe.smtmodel.base.jsontext import parse_json, quoted_value
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import LONGEST, open_text, vector_of
 
@@ -31,16 +31,16 @@ T = TypeVar("T")
 
 #: keys that identify a document, its class, the function that makes its sections
 BUILDERS: tuple[tuple[frozenset[str], type[Document], Callable[[Any, Pictures], list[Section]]], ...] = (
-    (frozenset({"property", "proofs"}), Prove, solved.proved),
-    (frozenset({"claims"}), Verify, solved.verified),
-    (frozenset({"family", "verdict", "asked"}), Identify, measured.identified),
-    (frozenset({"family", "classes", "vectors"}), Separate, solved.separated),
-    (frozenset({"device", "answered", "questions"}), Run, measured.ran),
-    (frozenset({"rows", "mismatches", "models"}), Evaluate, measured.evaluated),
-    (frozenset({"study", "files"}), Study, measured.studied),
-    (frozenset({"devices", "differences"}), Compare, measured.compared),
-    (frozenset({"evaluations", "difference"}), Explain, measured.explained),
-    (frozenset({"questions"}), Distinguish, solved.distinguished),
+    (frozenset({"property", "proofs"}), Prove, solved.prove_sections),
+    (frozenset({"claims"}), Verify, solved.verify_sections),
+    (frozenset({"family", "verdict", "asked"}), Identify, measured.identify_sections),
+    (frozenset({"family", "classes", "vectors"}), Separate, solved.separate_sections),
+    (frozenset({"device", "answered", "questions"}), Run, measured.run_sections),
+    (frozenset({"rows", "mismatches", "models"}), Evaluate, measured.evaluate_sections),
+    (frozenset({"study", "files"}), Study, measured.study_sections),
+    (frozenset({"devices", "differences"}), Compare, measured.compare_sections),
+    (frozenset({"evaluations", "difference"}), Explain, measured.explain_sections),
+    (frozenset({"questions"}), Distinguish, solved.distinguish_sections),
 )
 COMMANDS = "run, compare, identify, separate, prove (no bounds), verify, distinguish, evaluate, explain or study"
 
@@ -61,35 +61,35 @@ def _numbered(path: str) -> list[tuple[int, dict[str, Any]]]:
     if len(text) > LONGEST:
         raise InputError(f"more than {LONGEST:,} characters: a page does not show as much", path)
     try:
-        found = [(1, parse_json(text))]
+        values = [(1, parse_json(text))]
     except ValueError:
-        found = []
+        values = []
         for number, line in enumerate(text.split("\n"), 1):
             try:
-                found += [(number, parse_json(line))] if line.strip() else []
+                values += [(number, parse_json(line))] if line.strip() else []
             except ValueError as error:
                 raise InputError(str(error), path, number) from None
-    if not found or not all(isinstance(one, dict) for _, one in found):
+    if not values or not all(isinstance(one, dict) for _, one in values):
         raise InputError(f"no results of {COMMANDS} (with --json) and no vectors", path)
-    return found
+    return values
 
 
 def sections(path: str, pictures: Pictures) -> list[Section]:
     """The sections of one file of results, or of vectors. Raises InputError."""
-    found = _numbered(path)
-    if all("a" in one and "b" in one for _, one in found):
-        vectors = [_read(vector_of, one, path, line) for line, one in found]
+    values = _numbered(path)
+    if all("a" in one and "b" in one for _, one in values):
+        vectors = [_read(vector_of, one, path, line) for line, one in values]
         made = measured.vectors_of(vectors, pictures, path)
     else:
         build = functools.partial(_sections, pictures=pictures)
-        made = [section for line, one in found for section in _read(build, one, path, line)]
+        made = [section for line, one in values for section in _read(build, one, path, line)]
     for section in made:
         section.source = path
     return made
 
 
 def _read(make: Callable[[dict[str, Any]], T], document: dict[str, Any], path: str, line: int) -> T:
-    """What `make` makes of a document. Its errors are raised as InputError with file and line."""
+    """The sections that `make` forms of a document. Raises its errors as InputError with file and line."""
     try:
         return make(document)
     except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, MmaprobeError) as error:
@@ -109,9 +109,9 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     """The sections for a document. Raises ValueError and other errors if the document does not have the expected
     fields."""
     if document.get("schema", 1) != 1:
-        raise ValueError(f"schema: {shown(document['schema'])} is not known; this version reads schema 1")
+        raise ValueError(f"schema: {quoted_value(document['schema'])} is not known; this version reads schema 1")
     chosen = next(((kind, build) for keys, kind, build in BUILDERS if keys <= document.keys()), None)
-    if chosen is None or "revealed" in document:  # what `order` says has a number of questions
+    if chosen is None or "revealed" in document:  # `order` writes `questions` too, as a number
         raise ValueError(f"no results of {COMMANDS} (with --json)")
     whole = read(chosen[0], document)
     made = chosen[1](whole, pictures)
@@ -124,15 +124,15 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
 
 def environment(program: str) -> jinja2.Environment:
     """The templates of the package. Everything inserted is escaped, except markup made by this package."""
-    found = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader("mmaprobe.reports"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    found.globals.update(
+    templates.globals.update(
         picture_css=Markup(style_sheet()), program=program, svg=Markup, counted=counted,
-        page_css=Markup(_source(found, "page.css")), page_js=Markup(_source(found, "page.js")),
+        page_css=Markup(_source(templates, "page.css")), page_js=Markup(_source(templates, "page.js")),
     )  # fmt: skip
-    return found
+    return templates
 
 
 def _source(found: jinja2.Environment, name: str) -> str:

@@ -20,7 +20,7 @@ TONES: dict[str, Tone] = {
 MOST_OUTCOMES = 8  # results of a vector that distinguishes many classes
 
 
-def distinguished(document: Distinguish, pictures: Pictures) -> list[Section]:
+def distinguish_sections(document: Distinguish, pictures: Pictures) -> list[Section]:
     """A section for each question."""
     return [_question(question, pictures) for question in document.questions]
 
@@ -65,7 +65,7 @@ def _pair(pair: PairOfHypotheses) -> str:
     return f"unknown after {pair.seconds} s; asked {by}"
 
 
-def proved(document: Prove, pictures: Pictures) -> list[Section]:
+def prove_sections(document: Prove, pictures: Pictures) -> list[Section]:
     wanted, verdict, proofs = document.property, document.verdict, document.proofs
     names = list(dict.fromkeys(name for proof in proofs for name in (proof.left, proof.right)))
     subject = " and ".join(names)
@@ -109,7 +109,7 @@ def _sides(proof: PairProof, pictures: Pictures) -> list[VectorView]:
     return views
 
 
-def verified(document: Verify, pictures: Pictures) -> list[Section]:
+def verify_sections(document: Verify, pictures: Pictures) -> list[Section]:
     """A section for each claim."""
     sections = []
     for claim in document.claims:
@@ -156,7 +156,7 @@ def _claim_vector(section: Section, row: ClaimVector | None) -> None:
         section.rows.append((name, one.d, both(one.value, one.decimal), error))
 
 
-def separated(document: Separate, pictures: Pictures) -> list[Section]:
+def separate_sections(document: Separate, pictures: Pictures) -> list[Section]:
     classes, rows = document.classes, document.vectors
     open_pairs = document.unknown
     verdict = f"{counted(len(open_pairs), 'pair')} open" if open_pairs else "every pair distinguished or proved equal"

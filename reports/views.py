@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explaining import explain
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 Tone = Literal["yes", "no", "open"]
@@ -23,7 +23,7 @@ MOST_VECTORS = 12  # of a section, with snippets
 
 
 @dataclass(frozen=True)
-class Operand:
+class OperandView:
     """One element of an operand. `row`: those of one product, or of one block, are in one row of a table."""
 
     name: str
@@ -34,7 +34,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OutcomeView:
     """The result of a model, or of a device, for a vector."""
 
     name: str
@@ -49,9 +49,9 @@ class VectorView:
     """A vector in a report. `operands`: rows of nonzero operands; a and b of one product share a row."""
 
     title: str
-    operands: list[tuple[Operand, ...]]
+    operands: list[tuple[OperandView, ...]]
     zeros: int
-    outcomes: list[Outcome]
+    outcomes: list[OutcomeView]
     snippets: list[Snippet]
     pictures: list[str]
     notes: list[str] = field(default_factory=list)
@@ -121,14 +121,16 @@ def vector_view(
     """A vector and the results of its candidates. `candidates`: (name, model, predicted bits or None)."""
     predicted = [(name, model, evaluate_row(model, vector.operands)) for name, model, _ in candidates]
     outcomes = [
-        Outcome(name, model.reference, to_hex(d, model.d), value_text(d, model.d), _surprise(said, to_hex(d, model.d)))
+        OutcomeView(
+            name, model.reference, to_hex(d, model.d), value_text(d, model.d), _surprise(said, to_hex(d, model.d))
+        )
         for (name, model, d), (_, _, said) in zip(predicted, candidates, strict=True)
     ]
     if vector.d is not None:
         agreeing = [one.name for one in outcomes if one.bits == to_hex(vector.d, vector.model.d)]
         note = f"as {', '.join(agreeing)}" if agreeing else "as no model above"
-        outcomes.append(Outcome("observed", "", to_hex(vector.d, vector.model.d), value_text(vector.d, vector.model.d),
-                                note))  # fmt: skip
+        bits, value = to_hex(vector.d, vector.model.d), value_text(vector.d, vector.model.d)
+        outcomes.append(OutcomeView("observed", "", bits, value, note))
     operands = operands_of(vector)
     total = sum(len(patterns) for _, _, patterns in sides(vector))
     drawn = {d: model for _, model, d in reversed(predicted)}  # one model for each result
@@ -150,7 +152,7 @@ def _surprise(said: str | None, now: str) -> str:
     return "" if said in (None, now) else f"the results say {said}: another version of the model"
 
 
-def operands_of(vector: Vector) -> list[Operand]:
+def operands_of(vector: Vector) -> list[OperandView]:
     """The operands that are not zero, and those of the whole sum."""
     found = []
     for name, fmt, patterns in sides(vector):
@@ -158,13 +160,13 @@ def operands_of(vector: Vector) -> list[Operand]:
         for k, pattern in enumerate(patterns):
             if pattern or row.per == "sum":
                 texts = to_hex(pattern, fmt), number_text(pattern, fmt), decimal_text(pattern, fmt)
-                found.append(Operand(row.at(k), *texts, (name if row.per == "sum" else row.per, k)))
+                found.append(OperandView(row.at(k), *texts, (name if row.per == "sum" else row.per, k)))
     return found
 
 
-def _paired(operands: Sequence[Operand]) -> list[tuple[Operand, ...]]:
+def _paired(operands: Sequence[OperandView]) -> list[tuple[OperandView, ...]]:
     """Rows of a vector's table."""
-    rows: dict[tuple[str, int], list[Operand]] = {}
+    rows: dict[tuple[str, int], list[OperandView]] = {}
     for one in operands:
         rows.setdefault(one.row, []).append(one)
     return [tuple(row) for row in rows.values()]

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, exact_value, number_text, powers
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.wording import ranges, spaced
-from mmaprobe.smtmodel.evaluate.facts import Fact
+from mmaprobe.smtmodel.base.wording import as_words, ranges_text
+from mmaprobe.smtmodel.evaluate.facts import SignalFact
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explaining import fraction_line
-from mmaprobe.smtmodel.explain.explanation import BitLine, Cause, Explanation, Group, Input, Picture, Rounded, Step
+from mmaprobe.smtmodel.explain.explanation import BitLine, Cause, Explanation, Group, Input, Picture, Rounded, StepView
 from mmaprobe.smtmodel.inputs.vectors import to_hex
-from mmaprobe.smtmodel.nodes.operand import FURTHER, NAMED
 from mmaprobe.smtmodel.nodes.trace import Kind, Name, Part, Stage
+from mmaprobe.smtmodel.operand import FURTHER, NAMED
 from mmaprobe.smtmodel.units.unitfile import step_texts
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ def term_text(row: BitLine) -> tuple[str, str]:
     return powers(row.value), f"{row.exponent:>4}  {sign_of(row)}{_binary(row, row.exponent)}"
 
 
-def alone(explanation: Explanation) -> list[tuple[str, Input]]:
+def whole_sum_operands(explanation: Explanation) -> list[tuple[str, Input]]:
     """The operands of the whole sum."""
     return [(name, given) for name, given in explanation.inputs.items() if name in NAMED]
 
 
-def shared(explanation: Explanation) -> list[tuple[str, Input]]:
+def shared_operands(explanation: Explanation) -> list[tuple[str, Input]]:
     """The scale factors, and other operands of each product besides its factors."""
     listed = [row for row in FURTHER if row.per != "sum"]
     return [(row.at(k), explanation.inputs[row.at(k)])
@@ -107,16 +107,16 @@ def _binary(row: BitLine, point: int) -> str:
 def step_text(explanation: Explanation, index: int) -> str:
     """The title of a step: its name, its products, and its incoming sums."""
     step, several = explanation.steps[index], len(explanation.steps) > 1
-    products = f"product{'s' * (len(step.indices) > 1)} {ranges(step.indices)}" if step.indices else ""
+    products = f"product{'s' * (len(step.indices) > 1)} {ranges_text(step.indices)}" if step.indices else ""
     what = " and ".join(part for part in (products, ", ".join(step.incoming)) if part)
     return ": ".join(part for part in (step_name(step) if several else "", what) if part)
 
 
-def step_name(step: Step) -> str:
+def step_name(step: StepView) -> str:
     return step.name or "d"
 
 
-def result_text(explanation: Explanation, step: Step, width: int = 0) -> str:
+def result_text(explanation: Explanation, step: StepView, width: int = 0) -> str:
     """The result of a step; empty for the last step, and for a step without a result."""
     if step.result is None or not step.name or len(explanation.steps) == 1:
         return ""
@@ -140,23 +140,23 @@ def group_text(explanation: Explanation, group: Group) -> str:
     return f"group {group.name}: exact sum {powers(group.total)}, scaled {scaled}"
 
 
-def drawn_groups(step: Step) -> list[Group]:
+def drawn_groups(step: StepView) -> list[Group]:
     return [group for group in step.groups if len(group.members) > 1 and group.total]
 
 
-def exact_products_text(step: Step) -> str:
+def exact_products_text(step: StepView) -> str:
     """The products that are exactly representable in the format to which each is rounded; empty if there are none."""
     exact = [picture for picture in step.pictures if _is_exact_product(picture)]
     numbers = [int(picture.name) for picture in exact]
     formats = {picture.rounded.format.name for picture in exact if picture.rounded}
-    return f"product{'s' * (len(exact) > 1)} {ranges(numbers)}: exact in {', '.join(formats)}" if exact else ""
+    return f"product{'s' * (len(exact) > 1)} {ranges_text(numbers)}: exact in {', '.join(formats)}" if exact else ""
 
 
 def _is_exact_product(picture: Picture) -> bool:
     return picture.single and picture.plain and picture.special is None and picture.name.isdigit()
 
 
-def drawn_pictures(step: Step) -> list[Picture]:
+def drawn_pictures(step: StepView) -> list[Picture]:
     """The sums of a step that are drawn: all but exact products and sums of zeros; the last one always."""
     last = step.pictures[-1]
     return [part for part in step.pictures if part is last or (part.rows and not _is_exact_product(part))]
@@ -187,16 +187,16 @@ def step_runs(explanation: Explanation, marked: Name | None) -> Iterator[int | r
 def zero_products_text(explanation: Explanation) -> str:
     """The products that are zero; nothing if there are none."""
     zeros = [row.name for row in explanation.products if not (row.bits or row.marks)]
-    return f"{len(zeros)} zero product{'s' * (len(zeros) > 1)}: {places(zeros)}" if zeros else ""
+    return f"{len(zeros)} zero product{'s' * (len(zeros) > 1)}: {places_text(zeros)}" if zeros else ""
 
 
-def places(names: Sequence[str]) -> str:
+def places_text(names: Sequence[str]) -> str:
     """Terms by name, products by their places."""
-    numbers = ranges([int(name) for name in names if name.isdigit()])
+    numbers = ranges_text([int(name) for name in names if name.isdigit()])
     return ", ".join(part for part in (numbers, *(name for name in names if not name.isdigit())) if part)
 
 
-def factors(explanation: Explanation, row: BitLine) -> list[Input]:
+def factor_inputs(explanation: Explanation, row: BitLine) -> list[Input]:
     """The inputs that a product multiplies; empty if its factors are not inputs."""
     return [explanation.inputs[f"{side}{row.name}"] for side in "ab"] if row.name.isdigit() else []
 
@@ -299,7 +299,7 @@ def rounded_text(rounded: Rounded) -> str:
     }[rounded.outcome]
     more = " (subnormal)" if rounded.subnormal else ""
     text = number_text(rounded.pattern, rounded.format)
-    return f"{rounded.format.name}, {spaced(rounded.mode)}: {how}{more}: {text}"
+    return f"{rounded.format.name}, {as_words(rounded.mode)}: {how}{more}: {text}"
 
 
 def rounded_line(rounded: Rounded | None) -> BitLine | None:
@@ -342,7 +342,7 @@ def _divergence_text(difference: Divergence | None, both: str, first: str, secon
     return f"{difference.stage}: {said}"
 
 
-def value_text(fact: Fact) -> str:
+def value_text(fact: SignalFact) -> str:
     real = fact.real
     if real is None:
         return f"{fact.value:0{(fact.width + 3) // 4}x}"

@@ -15,7 +15,7 @@ from mmaprobe.queries.compare.steady import AGAIN, Answered, ContradictionError,
 from mmaprobe.runner.protocol import CLOCK, Device, DeviceError, Patience
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, OutputError
-from mmaprobe.smtmodel.base.files import cannot_write, claimed, is_at
+from mmaprobe.smtmodel.base.files import cannot_write, is_at, open_claimed
 from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, parse_row, to_hex
@@ -56,7 +56,7 @@ class AnswersFile:
         try:
             self._new = not path.exists()
             self._kept = self._new or path.is_file()  # a pipe or a device file holds no earlier answers
-            self._stream = claimed(path) if self._kept else path.open("wb", buffering=0)
+            self._stream = open_claimed(path) if self._kept else path.open("wb", buffering=0)
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
         try:
@@ -76,7 +76,7 @@ class AnswersFile:
                     self._remember(parse_json(text), device, number)
                     self._newline = b"\n" if last else b""
                 except (ValueError, MmaprobeError) as error:
-                    if last and isinstance(error, BrokenJsonError) and (self._known or _begins(text)):
+                    if last and isinstance(error, BrokenJsonError) and (self._known or _may_begin_answer(text)):
                         return  # the run was ended in the middle of this line
                     message = f"not a file of answers to go on with, choose another: {error}"
                     raise InputError(message, str(self.path), number) from None
@@ -142,7 +142,7 @@ class AnswersFile:
 
     def append(self, vector: Vector, d: int, description: dict[str, Any]) -> None:
         """Write an answer. Raises InputError if the device is not that of the earlier run."""
-        if self.description is not None and _lasting(self.description) != _lasting(description):
+        if self.description is not None and _lasting_description(self.description) != _lasting_description(description):
             raise InputError(f"the earlier answers are of {self.description}, now it is {description}", str(self.path))
         self._write(json.dumps(answered_row(vector, d, self.source, description)).encode() + b"\n")
 
@@ -209,13 +209,13 @@ class KeptDevice(Device):
             yield vector, d
 
 
-def _begins(text: bytes) -> bool:
+def _may_begin_answer(text: bytes) -> bool:
     """Whether a text may be the beginning of an answer that this program wrote."""
     head = b'{"schema": '
     return text.startswith(head) or head.startswith(text)
 
 
-def _lasting(description: dict[str, Any]) -> dict[str, Any]:
+def _lasting_description(description: dict[str, Any]) -> dict[str, Any]:
     """The part of a device's description that stays the same as long as the device does."""
     return {name: value for name, value in description.items() if name != CLOCK}
 

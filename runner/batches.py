@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 
-from mmaprobe.runner.protocol import Device, DeviceError, Source, check_fit
+from mmaprobe.runner.protocol import Device, DeviceError, ReadAhead, check_fit
 from mmaprobe.smtmodel.base.errors import IncompleteError
-from mmaprobe.smtmodel.evaluate.batch import Patterns, tables
+from mmaprobe.smtmodel.evaluate.batch import Patterns, operand_tables
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
@@ -29,11 +29,11 @@ class BatchDevice(Device):
         further operand (vectors, its elements); missing trailing products are zero. Raises IncompleteError."""
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
-        source, asked = Source(self._fitting(vectors)), 0
+        source, asked = ReadAhead(self._fitting(vectors)), 0
         while batch := self._batch(source):
             self.check_time(batch[0], asked + 1)
             try:
-                found = self.patterns(*tables(self.model, [vector.operands for vector in batch]))
+                found = self.patterns(*operand_tables(self.model, [vector.operands for vector in batch]))
             except IncompleteError as error:
                 raise DeviceError(self.name, str(error), batch[0], asked + 1) from None
             asked += len(batch)
@@ -45,7 +45,7 @@ class BatchDevice(Device):
             check_fit(self.model, vector)
             yield vector
 
-    def _batch(self, source: Source) -> list[Vector]:
+    def _batch(self, source: ReadAhead) -> list[Vector]:
         batch: list[Vector] = []
         while len(batch) < self.batch and (vector := source.next()) is not None:
             batch.append(vector)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.runner.called import Called, CalledError
-from mmaprobe.runner.calling import AWAITED, is_async, numbers_of, takes
+from mmaprobe.runner.calling import AWAITED, can_take, is_async, numbers_of
 from mmaprobe.runner.foreign import ForeignError, contained
-from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, Source, unread
+from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, ReadAhead, unread
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.files import missing_file
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 
 SIDE = 64  # rows and columns of the product: up to so many questions in a call, each with its own row and column
 PLACES_TRIED, PLACES_SEED = 3, 1  # inputs that are put into every place of a product, to compare the places' results
@@ -47,8 +47,8 @@ class CallableDevice(Device):
         self.description: dict[str, Any] = {"name": name}
         if is_async(function):
             raise InputError(f"{name} is an async function: {AWAITED}")
-        self._addend = takes(function, 3)
-        if not self._addend and not takes(function, 2):
+        self._addend = can_take(function, 3)
+        if not self._addend and not can_take(function, 2):
             wanted = "a function of (a, b, c), or of (a, b) without an addend, is wanted"
             raise InputError(f"{name}: {wanted}; where Python does not know its arguments: lambda a, b: f(a, b)")
         self._calls = 0
@@ -60,7 +60,7 @@ class CallableDevice(Device):
         return self._addend
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
-        source = Source(vectors)
+        source = ReadAhead(vectors)
         waiting = source.next()
         while waiting is not None:
             batch, waiting = [waiting], source.next()
@@ -133,23 +133,23 @@ class CallableDevice(Device):
             raise unread(vector, self.name)
         arrays = [to_numbers(a, model.a), to_numbers(b, model.b), *([to_numbers(c, model.c)] if self.addend else [])]
         try:
-            found = self._called(*arrays)
+            result = self._called(*arrays)
         except CalledError as error:
             raise self._failure(str(error), vector, error.last_words) from None
         except ForeignError as error:
             shapes = " and ".join(str(array.shape) for array in arrays)
             raise self._failure(f"{error} (it was called with arrays of shapes {shapes})", vector) from None
-        if found.dtype == object:
-            kind = type(found.flat[0]).__name__ if found.size else "object"
+        if result.dtype == object:
+            kind = type(result.flat[0]).__name__ if result.size else "object"
             raise self._failure(f"it gives a {kind}, not an array of numbers", vector)
-        if found.shape != c.shape:
-            raise self._failure(f"the product has the shape {found.shape}, not {c.shape}", vector)
+        if result.shape != c.shape:
+            raise self._failure(f"the product has the shape {result.shape}, not {c.shape}", vector)
         expected = type_of(model.d)
-        if found.dtype != expected and (found.dtype.kind != "u" or found.dtype != kind_of(model.d)):
+        if result.dtype != expected and (result.dtype.kind != "u" or result.dtype != kind_of(model.d)):
             raise self._failure(
-                f"the product has elements of {found.dtype}, not of {expected} ({model.d.name})", vector
+                f"the product has elements of {result.dtype}, not of {expected} ({model.d.name})", vector
             )
-        return np.ascontiguousarray(found).view(kind_of(model.d))
+        return np.ascontiguousarray(result).view(kind_of(model.d))
 
     def _called(self, *arrays: NDArray[Any]) -> NDArray[Any]:
         """The result of the function. Raises CalledError or ForeignError."""

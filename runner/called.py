@@ -45,7 +45,7 @@ class Called:
         number = self._file.fileno()
         command = [str(Path(calling.__file__).resolve()), str(number), str(file), name, *sys.path]
         self._process = LineProcess([sys.executable, "-P", *command], (number,), aloud=True)
-        self._end = weakref.finalize(self, _end, self._process, self._file)
+        self._end = weakref.finalize(self, _end_process, self._process, self._file)
         try:
             about = json.loads(self._line())
         except CalledError as error:
@@ -114,6 +114,6 @@ class Called:
         self._end()
 
 
-def _end(process: LineProcess, file: BinaryIO) -> None:
+def _end_process(process: LineProcess, file: BinaryIO) -> None:
     process.kill()
     file.close()

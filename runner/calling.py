@@ -54,7 +54,7 @@ def unpack(heads: Sequence[Any], file: BinaryIO) -> list[NDArray[Any]]:
     return found
 
 
-def takes(function: Callable[..., Any], count: int) -> bool:
+def can_take(function: Callable[..., Any], count: int) -> bool:
     """Whether a function can be called with `count` arguments."""
     try:
         inspect.signature(function).bind(*[None] * count)
@@ -88,7 +88,7 @@ def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any
     function = getattr(module, name)
     if is_async(function):
         return None, {"async": True}
-    return function, {"takes": next((count for count in (3, 2) if takes(function, count)), 0)}
+    return function, {"takes": next((count for count in (3, 2) if can_take(function, count)), 0)}
 
 
 def numbers_of(result: Any) -> NDArray[Any]:
@@ -110,13 +110,13 @@ def answer(function: Callable[..., Any], heads: Sequence[Any], file: BinaryIO) -
     from mmaprobe.runner.foreign import in_words
 
     try:
-        found = numbers_of(function(*unpack(heads, file)))
-        if found.dtype != object and found.dtype.kind not in "SUmM" and not found.dtype.name.startswith("void"):
-            if not found.dtype.isnative:
+        result = numbers_of(function(*unpack(heads, file)))
+        if result.dtype != object and result.dtype.kind not in "SUmM" and not result.dtype.name.startswith("void"):
+            if not result.dtype.isnative:
                 order = "numbers in this machine's order of bytes are wanted"
-                return json.dumps({"error": f"the product has elements of {found.dtype}: {order}"}).encode() + b"\n"
-            return pack([found], file)
-        kind = type(found.flat[0]).__name__ if found.size else found.dtype.name
+                return json.dumps({"error": f"the product has elements of {result.dtype}: {order}"}).encode() + b"\n"
+            return pack([result], file)
+        kind = type(result.flat[0]).__name__ if result.size else result.dtype.name
         return json.dumps({"object": kind}).encode() + b"\n"
     except BaseException as error:
         return json.dumps({"error": in_words(error)}).encode() + b"\n"

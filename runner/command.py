@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mmaprobe.runner.process import POLL, LineProcess
-from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Patience, Source
+from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Patience, ReadAhead
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json
 from mmaprobe.smtmodel.inputs.vectors import Vector, parse_pattern
@@ -54,7 +54,7 @@ class CommandDevice(Device):
             raise DeviceUnavailableError(f"{self.name}: {words[0]!r} cannot be started: {reason}") from None
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
-        source = Source(vectors)
+        source = ReadAhead(vectors)
         waiting: deque[_Question] = deque()
         try:
             while True:
@@ -125,12 +125,12 @@ class CommandDevice(Device):
         if "d" not in document:
             raise self._failure(f"an answer without `d`: {_shown(line)}", question)
         if type(given) is not type(question.id) or given != question.id:
-            found = json.dumps(given)[:200]
-            raise self._failure(f"the answer has the id {found}, expected {json.dumps(question.id)}", question)
+            quoted = json.dumps(given)[:200]
+            raise self._failure(f"the answer has the id {quoted}, expected {json.dumps(question.id)}", question)
         if _too_long(document["d"], fmt.digits):
-            reference, found = question.vector.model.reference, document["d"]
+            reference, quoted = question.vector.model.reference, document["d"]
             expected = f"a result of {reference or 'the unit'} ({fmt.name}) has {fmt.digits} hexadecimal digits"
-            raise self._failure(f"{expected}, found {len(found)}: {found[:80]!r}", question)
+            raise self._failure(f"{expected}, found {len(quoted)}: {quoted[:80]!r}", question)
         try:
             return parse_pattern(document["d"], fmt, "d")
         except ValueError as error:

@@ -34,7 +34,7 @@ ELSEWHERE = f"this is {platform.machine()}"  # the reason why other architecture
 
 
 @dataclass(frozen=True)
-class Instruction:
+class CpuInstruction:
     """`name` on the command line, `program` in cpu_device.c. Formats are those of `reference`'s unit, or are given in
     the syntax of `order`."""
 
@@ -51,9 +51,9 @@ class Instruction:
         return parse_reference(self.reference) if self.reference else parse_signature(self.formats, self.length)
 
 
-def _unit(reference: str, about: str) -> Instruction:
+def _unit(reference: str, about: str) -> CpuInstruction:
     arch, _, name = reference.split("/")
-    return Instruction(arch, name, name, about, reference)
+    return CpuInstruction(arch, name, name, about, reference)
 
 
 INSTRUCTIONS = (
@@ -61,9 +61,9 @@ INSTRUCTIONS = (
     _unit("x86/amx/tdpfp16ps", "AMX-FP16, one output of a tile"),
     _unit("x86/avx512/vdpbf16ps", "AVX512-BF16, one lane"),
     _unit("x86/avx512/vfmadd-ph", "AVX512-FP16, one lane of VFMADD231PH"),
-    Instruction("x86", "fma-f32", "f32", "FMA, one lane of VFMADD231SS", "ieee/fma/f32"),
-    Instruction("x86", "fma-f64", "f64", "FMA, one lane of VFMADD231SD", "ieee/fma/f64"),
-    Instruction("x86", "dpps", "dpps", "SSE4.1, four products without an addend", "", "f32,f32,f32", 4),
+    CpuInstruction("x86", "fma-f32", "f32", "FMA, one lane of VFMADD231SS", "ieee/fma/f32"),
+    CpuInstruction("x86", "fma-f64", "f64", "FMA, one lane of VFMADD231SD", "ieee/fma/f64"),
+    CpuInstruction("x86", "dpps", "dpps", "SSE4.1, four products without an addend", "", "f32,f32,f32", 4),
     _unit("arm/neon/bfdot", "FEAT_BF16, one lane"),
     _unit("arm/neon/bfdot-ebf", "FEAT_EBF16, one lane"),
     _unit("arm/neon/bfmmla", "FEAT_BF16, one output"),
@@ -83,7 +83,7 @@ INSTRUCTIONS = (
 )
 
 
-def here() -> list[Instruction]:
+def instructions_here() -> list[CpuInstruction]:
     """The instructions that a processor of this machine's kind may have."""
     arch = MACHINES.get(platform.machine())
     return [row for row in INSTRUCTIONS if row.arch == arch]
@@ -140,10 +140,10 @@ class CpuDevice(BatchDevice):
         if name not in known:
             raise UnknownNameError("instruction", name, known, hint=" (`mmaprobe list devices` shows what is here)")
         self.instruction, self.patience = known[name], Patience(timeout)
-        if reason := missing(self.instruction):
+        if reason := why_missing(self.instruction):
             raise DeviceUnavailableError(f"cpu:{name}: {reason}")
         self.name, self.model = f"cpu:{name}", self.instruction.model
-        self.description = {"name": processor(), "instruction": name}
+        self.description = {"name": processor_name(), "instruction": name}
 
     def patterns(self, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
         short = ((0, 0), (0, self.model.length - a.shape[1]))
@@ -151,9 +151,9 @@ class CpuDevice(BatchDevice):
         return execute(words, self.instruction.program, np.pad(a, short), np.pad(b, short), c, self.patience.left())
 
 
-def missing(row: Instruction) -> str:
+def why_missing(row: CpuInstruction) -> str:
     """Why an instruction cannot be asked on this machine; empty where it can."""
-    if row not in here():
+    if row not in instructions_here():
         return f"an instruction of {row.arch}, {ELSEWHERE}"
     zeros, length = np.zeros(1, dtype=np.uint64), row.model.length
     table = np.zeros((1, length), dtype=np.uint64)
@@ -166,7 +166,7 @@ def missing(row: Instruction) -> str:
     return ""
 
 
-def processor() -> str:
+def processor_name() -> str:
     """The name of this machine's processor, as far as it says."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()

@@ -44,14 +44,14 @@ def revealed(
         return found
 
     def again(vectors: Sequence[Vector]) -> list[int | None]:
-        found: list[int | None] = []
+        answers: list[int | None] = []
         for start in range(0, len(vectors), PART):
             in_time = not start or time.monotonic() < deadline
             part = vectors[start : start + PART]
-            found += device.again(part) if in_time else [None] * len(part)
+            answers += device.again(part) if in_time else [None] * len(part)
             if now_and_then():
-                progress(f"asking again: {counted(len(found), 'question')} of {len(vectors)}")
-        return found
+                progress(f"asking again: {counted(len(answers), 'question')} of {len(vectors)}")
+        return answers
 
     return reveal(  # every question decides something
         lambda vector: every([vector])[0], asked, ask_all=every, again=again, addend=asked.addend, ends=ends,

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from mmaprobe.documents.identify import Outline
 from mmaprobe.queries.building.build import Builder
 from mmaprobe.queries.building.outcome import Built
-from mmaprobe.queries.building.weights import Weights, weighed
+from mmaprobe.queries.building.weights import Weights, weights_of_device
 from mmaprobe.queries.compare.steady import AGAIN_IN_DOUBT, stand_by
 from mmaprobe.queries.order.ends import sentences
-from mmaprobe.queries.order.guess import orders
+from mmaprobe.queries.order.likely_orders import likely_orders
 from mmaprobe.queries.order.probe import UnrevealedError
 from mmaprobe.queries.order.structure import tree_of
-from mmaprobe.queries.order.text import Outliner, shared, title_of
+from mmaprobe.queries.order.text import Outliner, shared_text, title_of
 from mmaprobe.queries.order.tree import Leaf, Node, with_products
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.runner.device_order import revealed
@@ -39,17 +39,17 @@ def built(
     tell: Callable[[str], None],
     progress: Callable[[str], None],
 ) -> tuple[Built, Orders]:
-    """The summation order, then the unit; at the end some questions are asked again. `deadline`: of time.monotonic;
-    `tell` gets the order, `progress` texts now and then. Raises the
-    errors of `check_plain`, `_orders`, Builder.run and `stand_by`."""
+    """The unit of a device and its possible orders, which are asked first; at the end some questions are asked again.
+    `deadline`: of time.monotonic; `tell` gets the order, `progress` texts now and then. Raises the errors of
+    `check_plain`, `_orders`, Builder.run and `stand_by`."""
     check_plain(asked)
     try:
         order, weights = _orders(device, asked, deadline, progress)
     except UnrevealedError as error:
         if asked.length > GUESSED:
             raise
-        weights = weighed(device.every, asked)
-        order = Orders(orders(asked.length, asked.addend), len(error.questions) + asked.length + asked.addend)
+        weights = weights_of_device(device.every, asked)
+        order = Orders(likely_orders(asked.length, asked.addend), len(error.questions) + asked.length + asked.addend)
         tell(f"{error}; {counted(len(order.roots), 'order')} that units are likely to have are tried")
     else:
         order.say(asked, tell)
@@ -83,17 +83,17 @@ def _arithmetic(
                 answers.append(d)
         return answers
 
-    found = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline, weights).run()
+    outcome = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline, weights).run()
     if not device.steady:
         try:
             stand_by(device.again, given, AGAIN_IN_DOUBT)
         except DeviceError:
             if not device.patience.over:  # else the findings so far are reported
                 raise
-    if found.unit is not None and len(order.roots) > 1:
-        order = Orders([tree_of(found.unit)], order.questions)
+    if outcome.unit is not None and len(order.roots) > 1:
+        order = Orders([tree_of(outcome.unit)], order.questions)
         order.say(asked, tell)
-    return found, order
+    return outcome, order
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,10 @@ class Orders:
         if len(self.roots) > 1:
             return []
         lines = Outliner(self.roots[0]).outline().lines()
-        return [*lines, shared(self.width)] if self.width > 1 else lines
+        return [*lines, shared_text(self.width)] if self.width > 1 else lines
 
     def document(self) -> Outline:
-        """What a document says of them."""
+        """The orders as part of a document."""
         return Outline(questions=self.questions, outline=self.lines())
 
     def say(self, asked: Signature, tell: Callable[[str], None]) -> None:

@@ -42,7 +42,7 @@ def open_device(
     """
     kind, colon, rest = text.partition(":")
     if not colon or not rest.strip():
-        raise InputError(f"device {text!r}: {_meant(text)}a device is written {FORMS}")
+        raise InputError(f"device {text!r}: {_likely_meaning(text)}a device is written {FORMS}")
     kinds: dict[str, Callable[[], Device]] = {
         "model": lambda: ModelDevice(rest),
         "command": lambda: CommandDevice(rest, timeout),
@@ -63,7 +63,7 @@ def open_device(
     return device
 
 
-def _meant(text: str) -> str:
+def _likely_meaning(text: str) -> str:
     """A likely meaning of a name without a kind of device, as the beginning of a message."""
     if is_file(text):
         if is_unit_file(text):

@@ -69,7 +69,7 @@ class LineProcess:
         for pipe in (self._stdin, self._process.stdout, self._process.stderr):
             assert pipe is not None
             os.set_blocking(pipe.fileno(), False)
-            widen(pipe.fileno())
+            widen_pipe(pipe.fileno())
         for pipe, reader in ((self._process.stdout, self._read_lines), (self._process.stderr, self._read_errors)):
             assert pipe is not None
             self._selector.register(pipe, selectors.EVENT_READ, reader)
@@ -198,7 +198,7 @@ class LineProcess:
         self._process.wait()
 
 
-def widen(descriptor: int) -> None:
+def widen_pipe(descriptor: int) -> None:
     """Let a pipe hold as much as is moved at once; does nothing for other files and on other systems."""
     with contextlib.suppress(OSError, AttributeError):
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, CHUNK)

@@ -12,7 +12,7 @@ from typing import Any, Self
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
-from mmaprobe.smtmodel.nodes.operand import FACTORS, NAMED
+from mmaprobe.smtmodel.operand import FACTORS, NAMED
 
 DEFAULT_TIMEOUT = 60.0  # seconds for one answer
 LEAST = 0.01  # the least number of seconds that a program is given
@@ -103,8 +103,7 @@ class Device(ABC):
         return [d for _, d in self.answers(vectors)]
 
     def again(self, vectors: Sequence[Vector]) -> list[int | None]:
-        """The result patterns of vectors that were asked before; none of a steady device. Raises the errors of
-        `answers`."""
+        """The results of vectors asked before; none of a steady device. Raises the errors of `answers`."""
         return [None] * len(vectors) if self.steady else self.every(vectors)
 
     def answer(self, vector: Vector) -> int:
@@ -133,7 +132,7 @@ class Device(ABC):
             self.abort()
 
 
-class Source:
+class ReadAhead:
     """Reads an iterable ahead: its error is kept until the vectors before it have been dealt with."""
 
     def __init__(self, vectors: Iterable[Vector]) -> None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from mmaprobe.runner.batches import BatchDevice
-from mmaprobe.runner.process import CHUNK, widen
+from mmaprobe.runner.process import CHUNK, widen_pipe
 from mmaprobe.runner.protocol import check_fit
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.files import cannot_write
@@ -25,7 +25,7 @@ def serve(device: BatchDevice, source: int = 0, sink: int = 1) -> None:
     evaluated, but its formats must fit. Raises InputError at the first bad line, or DeviceError, after the answers to
     the lines before it.
     """
-    widen(source)
+    widen_pipe(source)
     try:
         _write(sink, json.dumps({"device": device.description}).encode() + b"\n")
         number = 1

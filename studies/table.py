@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmaprobe.smtmodel.base.errors import InputError
-from mmaprobe.smtmodel.base.files import NOT_UTF8, cannot_write, check_utf8, claimed, make_folder, write_whole
+from mmaprobe.smtmodel.base.files import NOT_UTF8, cannot_write, check_utf8, make_folder, open_claimed, write_whole
 
 KEYS = ("study", "seed", "distribution", "drawn", "size", "series", "algorithm")
 
@@ -95,7 +95,7 @@ class Table:
 def claimed_table(path: Path, measures: tuple[str, ...]) -> Iterator[Table]:
     """A table that no other run changes until its rows are in order. Raises as Table, and where another run does."""
     make_folder(path.parent)
-    with claimed(path):
+    with open_claimed(path):
         yield Table(path, measures)
 
 

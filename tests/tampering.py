@@ -12,7 +12,7 @@ from typing import Any
 
 from mmaprobe.queries.certificates.certificate import digest, readme
 from mmaprobe.queries.certificates.manifest import Piece
-from mmaprobe.queries.certificates.reading import Held
+from mmaprobe.queries.certificates.reading import FolderTexts
 from mmaprobe.queries.certificates.statement import statement
 from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.smtmodel.base.errors import InputError
@@ -74,7 +74,7 @@ def fitted(folder: Path) -> None:
     manifest = json.loads(path.read_text())
     for digests in [manifest["sha256"], *(piece["sha256"] for piece in manifest["pieces"])]:
         digests.update({name: digest(folder / name) for name in digests if (folder / name).exists()})
-    texts = Held(folder, manifest["sha256"].keys())
+    texts = FolderTexts(folder, manifest["sha256"].keys())
     with suppress(Exception):  # files that cannot be read state nothing
         manifest["question"] = statement(texts)
         pieces = [Piece.model_validate_json(json.dumps(piece)) for piece in manifest["pieces"]]

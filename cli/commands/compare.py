@@ -14,13 +14,13 @@ import click
 from mmaprobe.cli.choice import Choice, FileName, Seconds, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
+from mmaprobe.cli.factors import factor_options
 from mmaprobe.cli.options import (
     COMPARE_HELP,
     CONVERT,
     DEVICE_TIMEOUT,
     JSON,
     VECTORS_OUTPUT,
-    factor_options,
     print_json,
     progress,
     refuse,
@@ -234,7 +234,7 @@ class _Run:
             ]
 
     def _rows(self, pair: Pair, given: list[Row], samples: int, seed: int) -> Iterator[Row]:
-        from mmaprobe.queries.compare.rows import all_rows
+        from mmaprobe.queries.compare.asked_rows import all_rows
 
         yield from given
         if not self.recordings:
@@ -295,7 +295,7 @@ class _Run:
 def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
     """The instruction of a recording to be compared: that of `lead` if it is recorded, else the only one with its
     formats. Raises InputError."""
-    from mmaprobe.queries.compare.rows import takes_the_same
+    from mmaprobe.queries.compare.asked_rows import takes_the_same
 
     models: dict[str, Model] = {}
     for vector in device.vectors:
@@ -315,7 +315,7 @@ def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
 
 def _recorded(recording: RecordedDevice, side: ComparedDevice, pair: Pair) -> Iterator[tuple[Row, int | None]]:
     """The recorded inputs of the instruction compared that fit the pair, with their results (None: not recorded)."""
-    from mmaprobe.queries.compare.rows import fits, row_of
+    from mmaprobe.queries.compare.asked_rows import fits, row_of
 
     instruction = side.model.reference.partition("@")[0]
     for vector in recording.vectors:
@@ -341,7 +341,7 @@ def _side(device: Device, model: Model) -> ComparedDevice:
 
 def _given(file: str, pair: Pair) -> Iterator[Row]:
     """The rows of a file of vectors. Raises InputError for one that does not fit the pair."""
-    from mmaprobe.queries.compare.rows import fits, row_of
+    from mmaprobe.queries.compare.asked_rows import fits, row_of
     from mmaprobe.runner.protocol import unread
     from mmaprobe.smtmodel.inputs.vectors import read_vectors
 

@@ -26,7 +26,7 @@ from mmaprobe.documents.parts import ABSENT
 from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.vectors import operands_json, to_hex
-from mmaprobe.smtmodel.nodes.operand import FACTORS
+from mmaprobe.smtmodel.operand import FACTORS
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.devices import ComparedDevice, Comparison, Pair
@@ -120,7 +120,7 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
         for sentence in sentences(one, first):
             say(f"  D{index + 1}: {sentence}")
     document = ComparedPlans(why=ABSENT if pair is None else why, D1=every[0], D2=every[1])
-    if pair is None or found.first is None or not given[0].left_out == given[1].left_out == ():
+    if pair is None or found.first is None or any(one.products for one in given):
         return document
     return replace(document, first_step=_first_step(pair, matrices, found.first))
 

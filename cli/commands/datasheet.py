@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.base.wording import counted, duration
 if TYPE_CHECKING:
     from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
-    from mmaprobe.reports.datasheet import Known, Sheet
+    from mmaprobe.reports.datasheet import KnownProperty, Sheet
     from mmaprobe.smtmodel.evaluate.model import Model
 
 
@@ -170,7 +170,7 @@ class _Asker:
     `limit` seconds each. An open question is asked again only if `limit` is larger than before. `found`: what was found
     in an earlier pass, None where nothing follows."""
 
-    def __init__(self, options: Options, limit: float, found: dict[str, Known | None], asks: bool) -> None:
+    def __init__(self, options: Options, limit: float, found: dict[str, KnownProperty | None], asks: bool) -> None:
         from mmaprobe.queries.tactics.settling import Settled
 
         self.options, self.limit, self.found, self.asks = options, limit, found, asks
@@ -189,17 +189,17 @@ class _Asker:
         be smaller with it."""
         return 0 if self.asks else self.left + max(self.bounds, bool(self.settle.open))
 
-    def __call__(self, wanted: str, model: Model) -> Known | None:
+    def __call__(self, wanted: str, model: Model) -> KnownProperty | None:
         from mmaprobe.queries.kernel.statements import problems_of
         from mmaprobe.queries.properties.report import open_key
-        from mmaprobe.reports.datasheet import Known
+        from mmaprobe.reports.datasheet import KnownProperty
         from mmaprobe.smtmodel.base.errors import ParameterError
         from mmaprobe.smtmodel.inputs.admitted import Inputs
 
         try:
             problems = problems_of(wanted, model, Inputs())
         except ParameterError as error:  # it cannot be asked of this unit
-            return Known("none", why=str(error))
+            return KnownProperty("none", why=str(error))
         key = open_key(problems, wanted)
         known = self._known(wanted, model, problems, key)
         if known is not None and (known.verdict != "unknown" or known.limit >= self.limit):
@@ -211,9 +211,9 @@ class _Asker:
         self.unknown += known is None or known.verdict == "unknown"
         return known
 
-    def _known(self, wanted: str, model: Model, problems: list[Problem], key: str) -> Known | None:
+    def _known(self, wanted: str, model: Model, problems: list[Problem], key: str) -> KnownProperty | None:
         """What follows from the solvers' answers in the store; else that the question was left open before."""
-        from mmaprobe.reports.datasheet import Known
+        from mmaprobe.reports.datasheet import KnownProperty
 
         if key in self.found:
             return self.found[key]
@@ -224,12 +224,12 @@ class _Asker:
         known = self._of_proofs(wanted, problems, replace(self.options, stored=True))
         left = store.find_result(key)
         if known.verdict == "unknown" or (left is None and not _is_certain(known)):
-            self.found[key] = None if left is None else Known(**left)
+            self.found[key] = None if left is None else KnownProperty(**left)
         else:
             self.found[key] = known
         return self.found[key]
 
-    def _ask(self, wanted: str, model: Model, problems: list[Problem], key: str) -> Known:
+    def _ask(self, wanted: str, model: Model, problems: list[Problem], key: str) -> KnownProperty:
         self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
         self.asked += 1
         started = time.monotonic()
@@ -240,21 +240,21 @@ class _Asker:
             self.options.store.record_result(key, left)
         return known
 
-    def _of_proofs(self, wanted: str, problems: list[Problem], options: Options) -> Known:
+    def _of_proofs(self, wanted: str, problems: list[Problem], options: Options) -> KnownProperty:
         """What proofs say. Raises KeyboardInterrupt where one was interrupted."""
         from mmaprobe.queries.properties.proving import proofs_of, verdict_on
         from mmaprobe.queries.tactics.records import confirmations_of
-        from mmaprobe.reports.datasheet import Known
+        from mmaprobe.reports.datasheet import KnownProperty
 
         proofs = proofs_of(problems, options, True)
         if any(proof.interrupted for proof in proofs):
             raise KeyboardInterrupt
         engines = sorted({engine for proof in proofs for engine in proof.engines})
         seconds = round(sum(proof.seconds for proof in proofs), 3)
-        return Known(verdict_on(wanted, proofs), engines, confirmations_of(proofs), seconds=seconds)
+        return KnownProperty(verdict_on(wanted, proofs), engines, confirmations_of(proofs), seconds=seconds)
 
 
-def _is_certain(known: Known) -> bool:
+def _is_certain(known: KnownProperty) -> bool:
     """Whether more time for solvers can bring nothing: a difference, or a proof that a second engine confirmed or that
     needed none."""
     proved = known.verdict == "equal" and (known.confirmed_by or not known.engines)

@@ -88,8 +88,8 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
         say(f"  {sentence}")
     tried = f"{counted(found.tried, 'plan')} tried at K = {asked.length}"
     say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
-    if found.left_out and save is not None and found.plans:
-        say(f"not saved: a plan file leaves out no products, and {found.names()[0]} is of the others")
+    if found.products and save is not None and found.plans:
+        say(f"not saved: a plan file adds every product once, and {found.names()[0]} is of what is summed here")
     else:
         _save(save, found.plans)
     if as_json:
@@ -146,7 +146,7 @@ def _show(found: Mapped, seconds: float) -> None:
     if any(said.plan is None for said in found.rules):
         say("other elements that were looked at: no plan found")
     for what, shapes in _missing(found).items():
-        say(f"{what} of the sum in {counted(len(shapes), 'shape')} without a plan: {_some(shapes)}")
+        say(f"{what} in {counted(len(shapes), 'shape')} without a plan: {_some(shapes)}")
     if found.open:
         say(f"nothing is known of {counted(len(found.open), 'random shape')}: {_some(found.open)}")
     say(
@@ -157,16 +157,19 @@ def _show(found: Mapped, seconds: float) -> None:
 
 
 def _missing(found: Mapped) -> dict[str, list[Shape]]:
-    """The shapes in whose sums products are missing, by which these are, in words."""
-    from mmaprobe.queries.order.tree import compact
+    """The shapes in whose sums products are missing, or twice, by which these are, in words."""
+    from dataclasses import replace
 
     texts: dict[str, list[Shape]] = {}
-    for shape, products in found.left_out.items():
-        if products[0] == shape.length - len(products):
+    for shape, summed in found.left_out.items():
+        products, rest = summed.left_out, replace(summed, left_out=())
+        if products and not summed.instead and products[0] == shape.length - len(products):
             which = f"the last {len(products)} products of K are" if products[1:] else "the last product of K is"
+            lines = [f"{which} no part of the sum", *rest.sentences()]
         else:
-            which = f"products k = {compact(products)} are" if products[1:] else f"product k = {products[0]} is"
-        texts.setdefault(f"{which} no part", []).append(shape)
+            lines = summed.sentences()
+        for line in lines:
+            texts.setdefault(line, []).append(shape)
     return texts
 
 

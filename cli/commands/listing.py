@@ -175,11 +175,11 @@ def _devices() -> list[lists.ListedDevice]:
     """The instructions of processors, this machine's first, and its GPU: what can be used, and what cannot and why."""
     from importlib.util import find_spec
 
-    from mmaprobe.runner.cpu import INSTRUCTIONS, here, missing
+    from mmaprobe.runner.cpu import INSTRUCTIONS, instructions_here, why_missing
 
-    rows, own = [], here()
+    rows, own = [], instructions_here()
     for row in (*own, *(row for row in INSTRUCTIONS if row not in own)):
-        model, why = row.model, missing(row)
+        model, why = row.model, why_missing(row)
         listed = f"{model.a.name},{model.b.name},{model.c.name},{model.d.name}" if row.reference else row.formats
         known = f"  [{row.reference}]" if row.reference else ""
         rows.append(lists.ListedDevice(
@@ -198,9 +198,9 @@ def _devices() -> list[lists.ListedDevice]:
 
 def _by_processor(rows: Sequence[lists.ListedDevice]) -> list[lists.ListedThing]:
     """The rows of devices, with one for all instructions of each other kind of processor."""
-    from mmaprobe.runner.cpu import ELSEWHERE, here
+    from mmaprobe.runner.cpu import ELSEWHERE, instructions_here
 
-    own, found = {row.arch for row in here()}, dict[str, lists.ListedThing]()
+    own, found = {row.arch for row in instructions_here()}, dict[str, lists.ListedThing]()
     for row in rows:
         if not row.arch or row.arch in own:
             found[row.id] = row

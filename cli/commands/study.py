@@ -12,7 +12,7 @@ from mmaprobe.cli.choice import FileName, Millimetres, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import studies
 from mmaprobe.cli.options import CLUSTER, JSON, loudness, opened_pool, print_json, progress, say
-from mmaprobe.smtmodel.base.wording import install
+from mmaprobe.smtmodel.base.wording import install_command
 
 
 @click.command(cls=Command)
@@ -70,7 +70,7 @@ def study(
     for picture in pictures:
         say(str(picture))
     if not pictures:
-        say(f"no curves drawn: they need matplotlib ({install('plots')})")
+        say(f"no curves drawn: they need matplotlib ({install_command('plots')})")
     if as_json:
         files = [str(file) for file in (path, *pictures)]
         print_json(Study(study=name, seed=seed, sizes=wanted, new=measured, files=files))

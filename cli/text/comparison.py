@@ -111,7 +111,7 @@ def _show_contradiction(one: Contradiction) -> None:
 
 
 def _show_counts(report: Report) -> None:
-    from mmaprobe.queries.compare.why import software
+    from mmaprobe.queries.compare.explanations import software
 
     comparison = report.comparison
     assert report.pair is not None

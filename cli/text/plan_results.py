@@ -11,19 +11,21 @@ if TYPE_CHECKING:
     from mmaprobe.queries.plans.results import Given
     from mmaprobe.smtmodel.plans import Plan
 
+NARROW = 16  # bits of results that hide much
 PLANS = 4  # plans with the same result that are listed
 
 
 def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     """A line for each fact; `first`: plans that are named before the others."""
-    from mmaprobe.queries.order.tree import not_in_the_sum
-
-    lines = [not_in_the_sum(given.left_out)] if given.left_out else []
-    others = " of the others" if given.left_out else ""
+    lines = given.products.sentences()
+    others = " of the others" if given.left_out and not given.products.instead else " of these" if lines else ""
     names = given.names(first)
     if names:
         also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""
         lines.append(f"{names[0]}{others} gives all of the {counted(given.looked, 'element')} looked at{also}")
+        several = len({model.unit.result for plan in given.plans for model in plan.models}) > 1
+        if several and given.plans[0].d.width <= NARROW:
+            lines.append(f"in {given.plans[0].d.name} one product does not tell these plans apart")
     else:
         none = f"none of the {counted(given.tried, 'plan')} tried{others}"
         lines.append(f"{none} gives all of the {counted(given.looked, 'element')} looked at")

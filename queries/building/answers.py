@@ -44,12 +44,12 @@ class Answered:
     number: int = field(default_factory=count().__next__)
 
 
-def joined(asked: Sequence[Answered]) -> tuple[Table, Patterns]:
+def joined_rows(asked: Sequence[Answered]) -> tuple[Table, Patterns]:
     """The rows of several sets of questions, and their answers."""
     return np.concatenate([part.rows for part in asked]), np.concatenate([part.answers for part in asked])
 
 
-class Answers:
+class DeviceAnswers:
     """The answers so far of a device, `ask`. `bank`: to questions; `validated`: to vectors of validation; `at`: the
     present stage of the work, in words."""
 
@@ -115,18 +115,18 @@ class Answers:
 
     def evaluated(self, units: Sequence[Unit], table: Table) -> Patterns:
         """The results of some units, with one pattern for all NaNs, shape (units, rows)."""
-        found: list[Patterns] = []
+        results: list[Patterns] = []
         for start in range(0, len(units), TOGETHER):
             self.in_time()
             models = [Model(BUILT, unit) for unit in units[start : start + TOGETHER]]
-            found.append(self.same(evaluate_models(models, table)))
-        return np.concatenate(found) if found else np.zeros((0, len(table)), dtype=np.uint64)
+            results.append(self.same(evaluate_models(models, table)))
+        return np.concatenate(results) if results else np.zeros((0, len(table)), dtype=np.uint64)
 
     def differences(self, units: Sequence[Unit], asked: Sequence[Answered]) -> NDArray[np.bool_]:
         """Where units give other answers than the device, shape (units, answers)."""
         if not asked:
             return np.zeros((len(units), 0), dtype=np.bool_)
-        rows, answers = joined(asked)
+        rows, answers = joined_rows(asked)
         size = max(1, SHARED // len(rows))
         models = [Model(BUILT, unit) for unit in units]
         parts = [evaluate_models(models[start : start + size], rows) for start in range(0, len(models), size)]

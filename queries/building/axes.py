@@ -1,5 +1,4 @@
-"""Drafts to try in the stages after the steps of a tree: products and the ends of the range, in tiers; and
-neighbours."""
+"""Drafts to try after the steps of a tree: products and the ends of the range, in tiers; and neighbours."""
 
 from __future__ import annotations
 
@@ -18,24 +17,24 @@ from mmaprobe.queries.building.draft import (
     Start,
     Step,
     Store,
-    bits_of,
     changed,
-    how,
+    first_bits,
     in_mode,
     of_rounding,
+    round_to,
     with_ends,
 )
 from mmaprobe.queries.building.draft import fused as fused_sum
-from mmaprobe.queries.building.likely import MODES, varied
+from mmaprobe.queries.building.likely import MODES, varied_expressions
 from mmaprobe.queries.building.parts import RESTS, Parts, Reading, drafts_of_parts, other_parts, read_once
 from mmaprobe.queries.building.steps import (
     FIXED,
     Tier,
-    aligning,
     in_fixed_point,
     short_addends,
-    sizes,
+    store_periods,
     unit_of,
+    with_alignment,
     with_another_node,
 )
 from mmaprobe.queries.building.weights import ADDED, Weights
@@ -54,23 +53,23 @@ APART = 4  # the most roles for each of which it is tried whether products are r
 Axis = Callable[[Draft], Iterable[Draft]]  # from a draft to drafts with each of some values of one part
 
 
-def combined(*axes: Axis) -> Tier:
+def tier_of(*axes: Axis) -> Tier:
     """The tier of all combinations of the axes' values; the last axis changes first."""
 
     def tier(draft: Draft) -> Iterable[Draft]:
-        found: Iterable[Draft] = [draft]
+        drafts: Iterable[Draft] = [draft]
         for axis in axes:
-            found = [other for one in found for other in axis(one)]
-        return found
+            drafts = [other for one in drafts for other in axis(one)]
+        return drafts
 
     return tier
 
 
-def starting(starts: Iterable[Start]) -> Axis:
+def starts_axis(starts: Iterable[Start]) -> Axis:
     return lambda draft: (replace(draft, start=start) for start in starts)
 
 
-def adding(parts: Iterable[Parts]) -> Axis:
+def parts_axis(parts: Iterable[Parts]) -> Axis:
     every = list(parts)
     return lambda draft: (replace(draft, parts=part) for part in every)
 
@@ -86,7 +85,8 @@ def product_tiers(
     the addition, where others are rounded before it."""
     binary = "binary" in kinds
     starts: Sequence[Start] = likely.STARTS if binary else likely.STARTS[:1]
-    begun, first, plain = starting(starts), starting(starts[:1]), [how(fmt) for fmt in (asked.d, *likely.INNER)]
+    begun, first = starts_axis(starts), starts_axis(starts[:1])
+    plain = [round_to(fmt) for fmt in (asked.d, *likely.INNER)]
 
     def rounding(draft: Draft, hows: Iterable[Round | None]) -> Iterator[Draft]:
         for own in hows:
@@ -95,9 +95,9 @@ def product_tiers(
             yield replace(found, unshown=found.unshown | {"products"}) if hidden else found
 
     def known(draft: Draft) -> Iterator[Draft]:
-        """Products rounded as sums are; one mode for each format to which products are only rounded if tiny or
-        infinite."""
-        every = of_products(draft)
+        """Products rounded as sums are; one mode for each format to which only tiny or infinite products are
+        rounded."""
+        every = product_roundings(draft)
         exact = {own.rounding.format: own for own in reversed(every) if own is not None and _exact(own, asked)}
         hows = (own for own in every if own is None or exact.get(own.rounding.format, own) == own)
         return rounding(draft, hows)
@@ -118,38 +118,37 @@ def product_tiers(
 
     def shortened(draft: Draft) -> Iterator[Draft]:
         for bits, mode in product(range(2, asked.a.precision + asked.b.precision), MODES):
-            yield replace(draft, products=how(asked.d if bits <= asked.d.precision else likely.WIDE, mode, bits))
+            yield replace(draft, products=round_to(asked.d if bits <= asked.d.precision else likely.WIDE, mode, bits))
 
     def read_apart(draft: Draft) -> Iterator[Draft]:
         for mode in likely.DIRECT:
             pairs = product(_readings(asked.a, mode), _readings(asked.b, mode))
-            yield from combined(begun, adding(read_once(*pair) for pair in pairs))(draft)
+            yield from tier_of(begun, parts_axis(read_once(*pair) for pair in pairs))(draft)
 
     def addend(draft: Draft) -> Iterator[Draft]:
         """c rounded to a shorter format, or to fewer bits than its own format has."""
-        fewer = (how(asked.c, mode, bits) for bits, mode in product(range(2, asked.c.precision), MODES))
+        fewer = (round_to(asked.c, mode, bits) for bits, mode in product(range(2, asked.c.precision), MODES))
         yield from (replace(draft, addend=own) for own in (*short_addends(asked), *fewer))
 
     def normalised(draft: Draft) -> Iterable[Draft]:
-        """Products normalised; where steps align terms, also all terms or factors, which differs for subnormal
-        numbers."""
+        """Products normalised; where steps align terms, also all terms or factors (subnormals differ)."""
         return list(normalising(draft, asked))[1 : None if draft.fuses else 2]
 
     def in_parts(several: bool, kept: bool = False) -> Tier:
         """Products of parts, which are listed when they are needed, as there are many."""
-        ends = starting(dict.fromkeys((starts[0], starts[-1])))
-        return lambda draft: combined(ends, adding(drafts_of_parts(asked, several, kept)))(draft)
+        ends = starts_axis(dict.fromkeys((starts[0], starts[-1])))
+        return lambda draft: tier_of(ends, parts_axis(drafts_of_parts(asked, several, kept)))(draft)
 
     both = (Reading(bits, mode) for bits, mode in product(range(2, asked.a.precision), MODES))
-    narrow = [combined(adding(read_once(way, way) for way in both), known, begun)]
-    tiers = [combined(known, begun)]
+    narrow = [tier_of(parts_axis(read_once(way, way) for way in both), known, begun)]
+    tiers = [tier_of(known, begun)]
     if binary:
-        swapped = starting(likely.SWAPPED)
-        tiers.append(combined(swapped, lambda draft: (replace(draft, products=own) for own in of_products(draft))))
-    tiers += [combined(known, begun, in_some)] if len(adders) > 1 else []
-    tiers += [combined(known, begun, one_by_one)] if binary else []
-    tiers += [combined(begun, normalised), *([addend] if asked.addend else []), in_parts(False, kept=True)]
-    tiers += [combined(other, starting(starts[:2])), combined(first, shortened)]
+        swapped = starts_axis(likely.SWAPPED)
+        tiers.append(tier_of(swapped, lambda draft: (replace(draft, products=own) for own in product_roundings(draft))))
+    tiers += [tier_of(known, begun, in_some)] if len(adders) > 1 else []
+    tiers += [tier_of(known, begun, one_by_one)] if binary else []
+    tiers += [tier_of(begun, normalised), *([addend] if asked.addend else []), in_parts(False, kept=True)]
+    tiers += [tier_of(other, starts_axis(starts[:2])), tier_of(first, shortened)]
     tiers += narrow if 2 < asked.a.precision == asked.b.precision else []
     return [*tiers, read_apart, in_parts(False), in_parts(True), partial(with_another_node, d=asked.d)]
 
@@ -186,7 +185,7 @@ def without_subnormals(fmt: Format) -> Format | None:
     return next(every, None)
 
 
-def of_products(draft: Draft) -> list[Round | None]:
+def product_roundings(draft: Draft) -> list[Round | None]:
     """Likely roundings of products: none, and those of the sums."""
     found = [own for step in draft.steps for own in (step.how, step.leaves) if own is not None]
     return [None, *dict.fromkeys(found)]
@@ -201,32 +200,32 @@ def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
 # -- the ends of the range
 
 
-def tiny(own: Round, kind: Tiny, unbounded: bool) -> Round:
+def with_tiny(own: Round, kind: Tiny, unbounded: bool) -> Round:
     """The rounding with another treatment of tiny results; `unbounded`: rounded first with unbounded exponent, unless
     it has such a first rounding of its own."""
     precision, found = own.rounding.format.precision, with_ends(own, subnormals=kind)
-    if bits_of(own) in (None, precision):
+    if first_bits(own) in (None, precision):
         return of_rounding(found.rounding, precision if unbounded else None)
     return found
 
 
-def one_read(draft: Draft) -> list[Draft]:
+def one_factor_flushed(draft: Draft) -> list[Draft]:
     """The drafts in which subnormals of one factor alone are read as zero."""
     return [draft.read_as("zero", "keep", draft.c.subnormals), draft.read_as("keep", "zero", draft.c.subnormals)]
 
 
-def of_ends(draft: Draft, like: Draft) -> Draft:
+def with_ends_of(draft: Draft, like: Draft) -> Draft:
     """A draft with the treatment of tiny results, zeros and overflow of the draft `like`."""
     ends, last = like.hows(), like.hows()[like.last]
 
     def ended(own: Round, given: Round) -> Round:
         how = given.rounding
-        found = tiny(own, how.subnormals, bits_of(given) == how.format.precision)
-        return with_ends(found, zero=how.zero, overflow=how.overflow)
+        ended_draft = with_tiny(own, how.subnormals, first_bits(given) == how.format.precision)
+        return with_ends(ended_draft, zero=how.zero, overflow=how.overflow)
 
-    found = draft.with_hows({place: ended(own, ends.get(place, last)) for place, own in draft.hows().items()})
+    ended_draft = draft.with_hows({place: ended(own, ends.get(place, last)) for place, own in draft.hows().items()})
     floor = {step.aligned.zeros for step in like.steps if step.aligned is not None}
-    return with_floor(found, floor.pop()) if len(floor) == 1 else found
+    return with_floor(ended_draft, floor.pop()) if len(floor) == 1 else ended_draft
 
 
 def with_floor(draft: Draft, zeros: int | None) -> Draft:
@@ -242,7 +241,7 @@ def with_negated(draft: Draft, roles: Set[int]) -> Draft:
 
 def floors_of(draft: Draft, d: Format) -> Sequence[int | None]:
     """The exponents of zero terms to be tried."""
-    return likely.floors(d) if draft.fuses else (None,)
+    return likely.zero_floors(d) if draft.fuses else (None,)
 
 
 def at_ends(draft: Draft, weights: Weights) -> Iterator[Draft]:
@@ -264,22 +263,22 @@ def with_signs(draft: Draft) -> Iterator[Draft]:
         yield replace(draft, parts=replace(draft.parts, positive=positive))
 
 
-def reading(ways: Sequence[Reads]) -> Axis:
+def reading_axis(ways: Sequence[Reads]) -> Axis:
     """The axis of the ways in which subnormal factors, and a subnormal c, are read."""
     return lambda draft: (draft.read_as(factors, factors, c) for factors, c in ways)
 
 
 def every_tiny(draft: Draft) -> Iterator[Draft]:
     """Each treatment of tiny results, the same in every rounding."""
-    return (draft.every_how(partial(tiny, kind=kind, unbounded=unbounded)) for kind, unbounded in likely.TINIES)
+    return (draft.every_how(partial(with_tiny, kind=kind, unbounded=unbounded)) for kind, unbounded in likely.TINIES)
 
 
-def each_how(parameter: str, values: Sequence[Any]) -> Axis:
+def each_rounding(parameter: str, values: Sequence[Any]) -> Axis:
     """The axis of a parameter of roundings with the same value in every rounding."""
     return lambda draft: (draft.every_how(partial(with_ends, **{parameter: value})) for value in values)
 
 
-def last_how(parameter: str, values: Sequence[Any]) -> Axis:
+def last_rounding(parameter: str, values: Sequence[Any]) -> Axis:
     """The axis of a parameter of roundings with one value in the last, and one in all others."""
 
     def axis(draft: Draft) -> Iterator[Draft]:
@@ -292,8 +291,7 @@ def last_how(parameter: str, values: Sequence[Any]) -> Axis:
 
 
 def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
-    """How subnormal numbers are read and written, in tiers. `apart`: with different treatments in different
-    roundings."""
+    """How subnormal numbers are read and written, in tiers. `apart`: each rounding has its own."""
 
     def differing(draft: Draft) -> Iterator[Draft]:
         hows = draft.hows()
@@ -302,35 +300,36 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
             groups = [[draft.last], [place for place in hows if place != draft.last]]
         for kinds in product(likely.TINIES[:4], repeat=len(groups)):
             chosen = {place: kind for group, kind in zip(groups, kinds, strict=True) for place in group}
-            yield draft.with_hows({place: tiny(own, *chosen[place]) for place, own in hows.items()})
+            yield draft.with_hows({place: with_tiny(own, *chosen[place]) for place, own in hows.items()})
 
     def floored(draft: Draft) -> Iterator[Draft]:
         yield from (with_floor(draft, zeros) for zeros in floors_of(draft, asked.d)[1:])
 
     def tiny_products(draft: Draft) -> Iterator[Draft]:
         """Products that are rounded only where they are tiny, as all others are numbers of the format."""
-        for mode in MODES if _exact(how(asked.d), asked) else ():
-            yield replace(draft, products=how(asked.d, mode))
+        for mode in MODES if _exact(round_to(asked.d), asked) else ():
+            yield replace(draft, products=round_to(asked.d, mode))
 
     def fixed(draft: Draft) -> Iterator[Draft]:
-        """Sums in fixed point, in which products are cut at one place; at smaller numbers that looks like zero
-        terms."""
-        draft = ungated(draft.every_how(partial(tiny, kind="keep", unbounded=False)).read_as("keep", "keep", "keep"))
+        """Sums in fixed point, in which products are cut at one place; small ones look like zeros."""
+        draft = without_gates(
+            draft.every_how(partial(with_tiny, kind="keep", unbounded=False)).read_as("keep", "keep", "keep")
+        )
         for role, step in enumerate(draft.steps[:APART]):
             yield from (draft.with_step(role, tried) for tried in in_fixed_point(step, asked, FIXED))
 
-    ends, few, every = partial(at_ends, weights=weights), reading(likely.READS[:3]), reading(likely.READS)
-    exact_factors = reading([("keep", "keep"), ("keep", "zero")])
+    ends, few, every = partial(at_ends, weights=weights), reading_axis(likely.READS[:3]), reading_axis(likely.READS)
+    exact_factors = reading_axis([("keep", "keep"), ("keep", "zero")])
     return [
-        combined(ends, few, every_tiny),
-        combined(floored, few),
-        combined(tiny_products, ends, few, every_tiny),
-        combined(ends, every, every_tiny),
-        combined(ends, exact_factors, every_tiny, one_read),
-        combined(partial(with_another_node, d=asked.d), ends, few, every_tiny),
+        tier_of(ends, few, every_tiny),
+        tier_of(floored, few),
+        tier_of(tiny_products, ends, few, every_tiny),
+        tier_of(ends, every, every_tiny),
+        tier_of(ends, exact_factors, every_tiny, one_factor_flushed),
+        tier_of(partial(with_another_node, d=asked.d), ends, few, every_tiny),
         fixed,
-        *([combined(differing, every)] if apart else []),
-        combined(floored, ends, every, every_tiny),
+        *([tier_of(differing, every)] if apart else []),
+        tier_of(floored, ends, every, every_tiny),
     ]
 
 
@@ -341,7 +340,7 @@ def tiny_tier(role: int) -> Tier:
     def kept_or_flushed(draft: Draft) -> Iterator[Draft]:
         hows = draft.hows()
         for kind in likely.TINIES[:2]:
-            yield draft.with_hows({at: tiny(hows[at], *kind) for at in places if at in hows})
+            yield draft.with_hows({at: with_tiny(hows[at], *kind) for at in places if at in hows})
 
     return kept_or_flushed
 
@@ -356,26 +355,26 @@ def refined_tiers(asked: Signature, adders: Sequence[int]) -> list[Tier]:
         flushed = [place for place, own in hows.items() if own.rounding.subnormals != "keep"]
         for kind, unbounded in product(likely.TINIES[1:4] if flushed else likely.TINIES[1:2], (False, True)):
             kinds = {at: kind if at in flushed else ("keep", unbounded) for at in hows}
-            yield draft.with_hows({at: tiny(own, *kinds[at]) for at, own in hows.items()})
+            yield draft.with_hows({at: with_tiny(own, *kinds[at]) for at, own in hows.items()})
 
     def in_some(draft: Draft) -> Iterator[Draft]:
         for few in some_of(adders) if draft.products is not None and _exact(draft.products, asked) else ():
             yield replace(draft, unrounded=few)
 
-    plain, begun = (flushing, reading(likely.READS)), starting((*likely.STARTS, *likely.SWAPPED))
-    return [combined(*plain), combined(begun, *plain), combined(in_some, begun, *plain)]
+    plain, begun = (flushing, reading_axis(likely.READS)), starts_axis((*likely.STARTS, *likely.SWAPPED))
+    return [tier_of(*plain), tier_of(begun, *plain), tier_of(in_some, begun, *plain)]
 
 
 def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
     """The signs of zeros, in tiers."""
 
     def plain(draft: Draft) -> list[Draft]:
-        return [ungated(with_negated(draft, frozenset())).with_zeros(positive=False)]
+        return [without_gates(with_negated(draft, frozenset())).with_zeros(positive=False)]
 
     def begun(draft: Draft) -> Iterator[Draft]:
         yield draft
         if {"binary", "fused"} & set(kinds):
-            yield from starting(("zero", "first"))(draft)
+            yield from starts_axis(("zero", "first"))(draft)
 
     def negated(draft: Draft) -> Iterator[Draft]:
         """Some steps' sums are subtracted, or the last sum's sign is changed."""
@@ -386,15 +385,15 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
     def floored(draft: Draft) -> Iterator[Draft]:
         yield from (with_floor(draft, zeros) for zeros in floors_of(draft, asked.d))
 
-    signs = plain, with_signs, each_how("zero", likely.SIGNS), begun
+    signs = plain, with_signs, each_rounding("zero", likely.SIGNS), begun
     return [
-        combined(*signs),
-        combined(*signs, lambda draft: [draft.with_zeros(positive=True)]),
-        combined(plain, last_how("zero", likely.SIGNS), begun),
-        combined(*signs, negated),
-        combined(floored, *signs),
-        combined(*signs, partial(with_another_node, d=asked.d)),  # such as a gate, for products with a zero factor
-        combined(*signs, reading(likely.READS), every_tiny),
+        tier_of(*signs),
+        tier_of(*signs, lambda draft: [draft.with_zeros(positive=True)]),
+        tier_of(plain, last_rounding("zero", likely.SIGNS), begun),
+        tier_of(*signs, negated),
+        tier_of(floored, *signs),
+        tier_of(*signs, partial(with_another_node, d=asked.d)),  # such as a gate, for products with a zero factor
+        tier_of(*signs, reading_axis(likely.READS), every_tiny),
     ]
 
 
@@ -409,19 +408,19 @@ def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
         for rest in RESTS if len(draft.parts.pairs) > 1 else ():
             yield replace(draft, parts=replace(draft.parts, rest=rest))
 
-    alike = partial(at_ends, weights=weights), each_how("overflow", likely.OVERFLOW)
-    last = last_how("overflow", likely.OVERFLOW)
+    alike = partial(at_ends, weights=weights), each_rounding("overflow", likely.OVERFLOW)
+    last = last_rounding("overflow", likely.OVERFLOW)
     another = partial(with_another_node, d=asked.d)  # such as a gate, for which zero times infinity is zero
     return [
-        combined(*alike),
-        combined(*alike, limited),
+        tier_of(*alike),
+        tier_of(*alike, limited),
         last,
-        combined(lambda draft: [ungated(draft)], last, another),
-        combined(last, rests),
+        tier_of(lambda draft: [without_gates(draft)], last, another),
+        tier_of(last, rests),
     ]
 
 
-def ungated(draft: Draft) -> Draft:
+def without_gates(draft: Draft) -> Draft:
     """The draft without gates around its products."""
     return replace(draft, product=changed(draft.product, Gate, lambda part: part.term))
 
@@ -447,8 +446,8 @@ def neighbours(draft: Draft, asked: Signature, weights: Weights) -> Iterator[Dra
     yield draft.with_zeros(positive=not draft.c.positive_zeros)
     for rest in RESTS if len(draft.parts.pairs) > 1 else ():
         yield replace(draft, parts=replace(draft.parts, rest=rest))
-    yield from reading(likely.READS)(draft)
-    yield from one_read(draft)
+    yield from reading_axis(likely.READS)(draft)
+    yield from one_factor_flushed(draft)
 
 
 def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
@@ -456,16 +455,16 @@ def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
     for role, step in enumerate(draft.steps):
         for other in (*_other_steps(step, asked), *(_other_leaving(step, asked.d) if role else ())):
             yield draft.with_step(role, other)
-    yield from (replace(draft, product=other) for other in varied(draft.product, asked.d))
+    yield from (replace(draft, product=other) for other in varied_expressions(draft.product, asked.d))
     for leaves in dict.fromkeys(step.leaves for step in draft.steps):
         if leaves is not None and draft.store is None:
-            yield from (replace(draft, store=Store(size, leaves)) for size in sizes(asked))
+            yield from (replace(draft, store=Store(size, leaves)) for size in store_periods(asked))
     for place, own in draft.hows().items():
         for mode in MODES:
             yield draft.with_hows({place: in_mode(own, mode)})
     yield from normalising(draft, asked)
-    yield from starting((*likely.STARTS, *likely.SWAPPED))(draft)
-    for products in of_products(draft):
+    yield from starts_axis((*likely.STARTS, *likely.SWAPPED))(draft)
+    for products in product_roundings(draft):
         yield replace(draft, products=products)
     for role in range(len(draft.steps)) if draft.products is not None else ():
         yield replace(draft, unrounded=draft.unrounded ^ {role})
@@ -482,7 +481,7 @@ def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
     for fmt in likely.INNER:
         if fmt != asked.d:
             steps = tuple(step if step.how is None else replace(step, how=_in(step.how, fmt)) for step in draft.steps)
-            yield replace(draft, steps=steps, convert=how(asked.d, draft.hows()[0].rounding.mode))
+            yield replace(draft, steps=steps, convert=round_to(asked.d, draft.hows()[0].rounding.mode))
 
 
 def _in(own: Round, fmt: Format) -> Round:
@@ -492,13 +491,13 @@ def _in(own: Round, fmt: Format) -> Round:
 
 def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
     yield replace(step, negated=not step.negated)
-    yield from (replace(step, sum=other) for other in varied(step.sum, asked.d))
+    yield from (replace(step, sum=other) for other in varied_expressions(step.sum, asked.d))
     if step.aligned is None:
         yield from in_fixed_point(step, asked, 1)
         for more in likely.FEWER:
             yield replace(step, sum=fused_sum(step.rounding(asked.d).precision + more))
         return
-    yield from (aligning(step, align, sticky=False) for align in MODES)
+    yield from (with_alignment(step, align, sticky=False) for align in MODES)
     if step.how is None and isinstance(step.sum, FusedSum):
         yield replace(step, sum=Cancelling(step.sum))
 
@@ -509,18 +508,22 @@ def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
         yield replace(step, leaves=None)
         return
     if step.aligned is None:
-        yield replace(step, how=how(d) if step.how is None else None)
+        yield replace(step, how=round_to(d) if step.how is None else None)
     for short in likely.SHORT:
         if short.precision < step.rounding(d).precision:
-            yield replace(step, leaves=how(short))
+            yield replace(step, leaves=round_to(short))
     for wide in likely.ROOMY:
         if wide.precision > step.rounding(d).precision:  # rounded to the same bits, but only in another role's step
-            yield replace(step, how=how(wide) if step.how is None else _in(step.how, wide), leaves=step.how or how(d))
+            yield replace(
+                step,
+                how=round_to(wide) if step.how is None else _in(step.how, wide),
+                leaves=step.how or round_to(d),
+            )
 
 
 def _other_ends(own: Round) -> Iterator[Round]:
     for kind, unbounded in likely.TINIES:
-        yield tiny(own, kind, unbounded)
+        yield with_tiny(own, kind, unbounded)
     for sign in likely.SIGNS:
         yield with_ends(own, zero=sign)
     for overflow in likely.OVERFLOW:
@@ -548,7 +551,7 @@ def simplest(draft: Draft, asked: Signature, weights: Weights) -> Draft:
 
 def _exact(own: Round, asked: Signature) -> bool:
     """Whether the rounding changes only products that are tiny or infinite."""
-    return asked.a.precision + asked.b.precision <= min(own.rounding.format.precision, bits_of(own) or 64)
+    return asked.a.precision + asked.b.precision <= min(own.rounding.format.precision, first_bits(own) or 64)
 
 
 def _always_fits(own: Round, asked: Signature, low: int, high: int) -> bool:
@@ -566,13 +569,13 @@ def _simplest(own: Round, least: int, most: int) -> Round:
     if most <= fmt.emax or (given.overflow == "infinity" and given.mode in NEAREST):
         own = with_ends(own, overflow="ieee")  # which is infinity in these modes
     exact = least >= unit_of(fmt)  # whether tiny results are exact
-    unbounded = bits_of(own) == fmt.precision
+    unbounded = first_bits(own) == fmt.precision
     if least >= fmt.emin:
-        return tiny(own, "keep", False)
+        return with_tiny(own, "keep", False)
     if given.subnormals == "keep":  # rounding twice in one direction, or to odd, is rounding once
-        return tiny(own, "keep", False) if unbounded and (exact or given.mode not in NEAREST) else own
+        return with_tiny(own, "keep", False) if unbounded and (exact or given.mode not in NEAREST) else own
     if (unbounded or given.subnormals == "flush_after") and (exact or given.mode in NEVER_UP):
-        return tiny(own, "flush_before", False)  # no smaller value is rounded to the least normal number
+        return with_tiny(own, "flush_before", False)  # no smaller value is rounded to the least normal number
     return own
 
 

@@ -19,21 +19,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.building.answers import BUILT, Answers, joined
-from mmaprobe.queries.building.axes import of_ends
+from mmaprobe.queries.building.answers import BUILT, DeviceAnswers, joined_rows
+from mmaprobe.queries.building.axes import with_ends_of
 from mmaprobe.queries.building.candidates import Candidate, Sketch, drafts_of
 from mmaprobe.queries.building.clock import Clock
-from mmaprobe.queries.building.counting import every, finite, nonzero, not_zero, ordinary
 from mmaprobe.queries.building.draft import Draft
 from mmaprobe.queries.building.drafter import TooDeepError
 from mmaprobe.queries.building.lanes import with_one_lane
 from mmaprobe.queries.building.mending import mended, of_result
 from mmaprobe.queries.building.naming import same_signature, with_nan
+from mmaprobe.queries.building.number_kinds import every, finite, nonzero, not_zero, ordinary
 from mmaprobe.queries.building.outcome import Built
-from mmaprobe.queries.building.roles import Part, alike, apart, uniform
-from mmaprobe.queries.building.search import POOL, Search
+from mmaprobe.queries.building.roles import RoledTree, one_role, roles_apart, roles_by_shape
+from mmaprobe.queries.building.search import POOL, TierSearch
 from mmaprobe.queries.building.shapes import Shapes
-from mmaprobe.queries.building.stages import KINDS, LONG, Stage, Stages
+from mmaprobe.queries.building.stages import KINDS, LONG, DraftStage, Stages
 from mmaprobe.queries.building.steps import Tier
 from mmaprobe.queries.building.validation import Validation
 from mmaprobe.queries.building.weights import Weights
@@ -66,7 +66,7 @@ TRIED = 20  # orders that are tried one by one, where no uniform arithmetic fits
 class Attempt(NamedTuple):
     """Trees for whose units to search. `quick`: only likely drafts are tried; `share`: of the remaining time."""
 
-    parts: Sequence[Part]
+    parts: Sequence[RoledTree]
     quick: bool
     share: float = 1.0
 
@@ -88,7 +88,7 @@ class Builder:
         self.result = Built()
         now = time.monotonic()
         ended = None if deadline is None else deadline - REPORT * max(0.0, deadline - now)
-        self.answers = Answers(asked, ask, Clock(ended), options.progress)
+        self.answers = DeviceAnswers(asked, ask, Clock(ended), options.progress)
         self.shapes = Shapes(asked, weights=self.weights)
         self.chance = random.Random(1)
         self.random = np.random.default_rng(1)
@@ -96,19 +96,18 @@ class Builder:
         self.known = same_signature(asked)  # instructions of the table, and shipped units
         self.turn_to([self._uniform(root) for root in roots])
 
-    def _uniform(self, root: Node | Leaf) -> Part:
-        return uniform(root, self.weights)
+    def _uniform(self, root: Node | Leaf) -> RoledTree:
+        return one_role(root, self.weights)
 
-    def turn_to(self, parts: Sequence[Part], quick: bool = False) -> None:
+    def turn_to(self, parts: Sequence[RoledTree], quick: bool = False) -> None:
         """Search from now on among the units of these trees. `quick`: only likely drafts are tried."""
         sketch = Sketch(parts, self.asked)
         stages = Stages(sketch, self.shapes, self.chance, quick, self.answers.bits, self._fused)
-        self.search = Search(stages, self.answers, getattr(self, "search", None))
+        self.search = TierSearch(stages, self.answers, getattr(self, "search", None))
         self.validation = Validation(self.search, self.known, self.options, self.result)
 
     def _fused(self) -> frozenset[int]:
-        """The products that are fused into the addition, while others are rounded before it; asked once for each
-        tree."""
+        """The products fused into the addition, where others are rounded before it; asked once for a tree."""
         parts = self.search.sketch.parts
         root = parts[0].root
         if len(parts) > 1 or self.asked.length > LONG:
@@ -213,7 +212,7 @@ class Builder:
             yield from (Attempt([self._uniform(root)], True, ORDERS) for root in at_once)
             yield Attempt([self._uniform(root) for root in self.roots], True, ORDERS)
             yield from (
-                Attempt([apart(root, self.weights)], True, ORDERS)
+                Attempt([roles_apart(root, self.weights)], True, ORDERS)
                 for root in self.roots
                 if len(self.roots) <= TRIED and root not in at_once
             )
@@ -224,7 +223,7 @@ class Builder:
             yield from (attempt._replace(share=min(share, attempt.share)) for attempt in self._of(root))
 
     def _of(self, root: Node | Leaf) -> Iterator[Attempt]:
-        same, each = [alike(root, self.weights)], apart(root, self.weights)
+        same, each = [roles_by_shape(root, self.weights)], roles_apart(root, self.weights)
         differ = len(nodes_of(root)) <= APART and each.count > same[0].count
         yield Attempt(same, differ)
         if differ:
@@ -233,7 +232,7 @@ class Builder:
             yield Attempt(same, False, ORDERS)
         if differ:
             yield Attempt([each], False)
-        yield from (Attempt([alike(chain, self.weights)], True, ORDERS) for chain in one_after_another(root))
+        yield from (Attempt([roles_by_shape(chain, self.weights)], True, ORDERS) for chain in one_after_another(root))
 
     def _sought(self, times: int) -> list[Candidate]:
         """The candidates that give every answer, found in at most `times` attempts. The second comes before changes of
@@ -274,7 +273,7 @@ class Builder:
         alive = [Candidate(None, of_result(model.unit, model.unit.result)) for model in self.known]
         self.answers.at = "what is known"
         for kind, rank in zip(KINDS, self.search.stages.ranks, strict=True):
-            stage = Stage(self.answers.at, rank, (), (), every)
+            stage = DraftStage(self.answers.at, rank, (), (), every)
             alive = self.search.split(alive, stage, None, self.shapes.rows(kind, POOL))
         return alive
 
@@ -284,7 +283,7 @@ class Builder:
         chosen = [asked for asked in self.answers.bank if asked.kept is None] + self.answers.validated
         if not chosen or self.search.stages.long:
             return []
-        rows, answers = joined(chosen)
+        rows, answers = joined_rows(chosen)
         near = [*list(self.search.noted)[-NOTED:], *(model.unit for model in self.known)]
         near = [of_result(unit, unit.result) for unit in near]
         if not near:
@@ -315,7 +314,7 @@ class Builder:
         near = [(unit, draft) for unit, draft in self._near() if draft.fuses and draft.odd is None]
         if not near:
             return []
-        rows, answers = joined([*self.answers.bank, *self.answers.validated])
+        rows, answers = joined_rows([*self.answers.bank, *self.answers.validated])
         numbers = ordinary(answers, self.asked.d)
         rows, answers = rows[numbers], self.answers.same(answers[numbers])
         wrong = self.answers.evaluated([unit for unit, _ in near], rows) != answers
@@ -359,14 +358,14 @@ class Builder:
                     return self.search.drafted(drafts_of(found), lambda given: [given], None)
         return []
 
-    def _likely_first(self, unit: Unit) -> list[Stage]:
+    def _likely_first(self, unit: Unit) -> list[DraftStage]:
         """The stages in the order in which they are likely to be wrong in a unit: by its wrong answers, the signs of
         zeros, infinities and NaNs, or tiny numbers; or, if results differ of which one is a normal number, the steps,
         those decided last first."""
         d = self.asked.d
         *steps, tiny, zeros, ends = self.search.stages.all
         asked = [*self.answers.bank, *self.answers.validated]
-        [wrong], (rows, answers) = self.answers.differences([unit], asked), joined(asked)
+        [wrong], (rows, answers) = self.answers.differences([unit], asked), joined_rows(asked)
         given, found = answers[wrong], evaluate_models([Model(BUILT, unit)], rows[wrong])[0]
         if any((ordinary(x, d) & nonzero(x, d)).any() for x in (found, given)):
             return [*reversed(steps), tiny, zeros, ends]
@@ -377,7 +376,7 @@ class Builder:
 
     def _ended(self, tier: Tier) -> Tier:
         """A tier whose drafts keep the treatment of overflow and tiny results."""
-        return lambda given: (of_ends(found, given) for found in tier(given))
+        return lambda given: (with_ends_of(found, given) for found in tier(given))
 
     def _late(self) -> bool:
         """Whether the last attempt ended at ordinary numbers, in a stage after all steps were decided."""
@@ -395,7 +394,7 @@ class Builder:
         self.validation.known()
         if not self.search.noted:
             return
-        rows, answers = joined(self.answers.bank)
+        rows, answers = joined_rows(self.answers.bank)
         near = list(self.search.noted)[-NAMED:]
         differ = self.answers.differences(near, self.answers.bank)
         best = int(differ.sum(axis=1).argmin())

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmaprobe.queries.building.answers import BUILT, Kept
-from mmaprobe.queries.building.draft import Draft, Step, how
+from mmaprobe.queries.building.draft import Draft, Step, round_to
 from mmaprobe.queries.building.drafter import Drafter
-from mmaprobe.queries.building.roles import Part, kinds_of
+from mmaprobe.queries.building.roles import RoledTree, kinds_of
 from mmaprobe.queries.building.weights import ADDED
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.signature import Signature
@@ -36,7 +36,7 @@ def drafts_of(candidates: Sequence[Candidate]) -> list[Draft]:
 class Sketch:
     """The possible trees of a device, with the roles of their steps."""
 
-    def __init__(self, parts: Sequence[Part], asked: Signature) -> None:
+    def __init__(self, parts: Sequence[RoledTree], asked: Signature) -> None:
         self.parts, self.asked, self.weights = parts, asked, parts[0].weights
         self.count = max(part.count for part in parts)
         self.kinds = [kinds_of(part) for part in parts]
@@ -44,8 +44,8 @@ class Sketch:
         self._units: dict[tuple[Draft, Kept], Unit] = {}
 
     def start(self) -> list[Draft]:
-        addend = how(self.asked.c) if self.weights.get("c", ADDED)[1] else None
-        steps = (Step(how(self.asked.d)),) * self.count
+        addend = round_to(self.asked.c) if self.weights.get("c", ADDED)[1] else None
+        steps = (Step(round_to(self.asked.d)),) * self.count
         return [Draft(steps, tree, addend=addend) for tree in range(len(self.parts))]
 
     def unit(self, draft: Draft, kept: Kept) -> Unit:

@@ -65,9 +65,8 @@ def fused(
 
 
 @cache
-def how(fmt: Format, mode: Mode = "nearest_even", bits: int | None = None, first: Mode | None = None) -> Round:
-    """A rounding to a format. `bits`: first to this many significant bits, with unbounded exponent, in the mode `first`
-    (None: `mode`)."""
+def round_to(fmt: Format, mode: Mode = "nearest_even", bits: int | None = None, first: Mode | None = None) -> Round:
+    """A rounding to `fmt`, perhaps after one to `bits` bits with unbounded exponent, in the mode `first` or `mode`."""
     return of_rounding(Rounding(fmt, mode), bits, first)
 
 
@@ -80,7 +79,7 @@ def made(term: Node, how: Round) -> Node:
     return Round(replace(how.term, term=term) if isinstance(how.term, Cut) else term, how.rounding)
 
 
-def bits_of(how: Round) -> int | None:
+def first_bits(how: Round) -> int | None:
     """The number of bits to which a rounding first rounds with unbounded exponent; None if it does not."""
     return how.term.bits if isinstance(how.term, Cut) else None
 
@@ -190,11 +189,11 @@ class Draft:
 
     def hows(self) -> dict[Place, Round]:
         """Every rounding, by its place."""
-        found: dict[Place, Round | None] = {role: step.how for role, step in enumerate(self.steps)}
-        found |= {"products": self.products, "addend": self.addend, "convert": self.convert}
-        found["store"] = None if self.store is None else self.store.how
-        found |= {("leaves", role): step.leaves for role, step in enumerate(self.steps)}
-        return {place: how for place, how in found.items() if how is not None}
+        hows: dict[Place, Round | None] = {role: step.how for role, step in enumerate(self.steps)}
+        hows |= {"products": self.products, "addend": self.addend, "convert": self.convert}
+        hows["store"] = None if self.store is None else self.store.how
+        hows |= {("leaves", role): step.leaves for role, step in enumerate(self.steps)}
+        return {place: how for place, how in hows.items() if how is not None}
 
     def with_hows(self, hows: Mapping[Place, Round]) -> Draft:
         """The draft with other roundings at these places."""

@@ -6,11 +6,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 
-from mmaprobe.queries.building.draft import FACTORS, OTHERS, PRODUCTS, TERMS, Draft, Groups, Hole, Step, changed, made
+from mmaprobe.queries.building.draft import (
+    FACTORS,
+    OTHERS,
+    PRODUCTS,
+    TERMS,
+    Draft,
+    Groups,
+    Hole,
+    Step,
+    changed,
+    made,
+)
 from mmaprobe.queries.building.parts import Pair, part_of
-from mmaprobe.queries.building.roles import Part, adders_of
-from mmaprobe.queries.building.weights import ADDED, opposite, power_of_two, shift_of, shifted
-from mmaprobe.queries.order.beside import Power
+from mmaprobe.queries.building.roles import RoledTree, adders_of
+from mmaprobe.queries.building.weights import ADDED, negated_number, power_of_two, shift_of, times_power_of_two
+from mmaprobe.queries.order.mask_traces import Power
 from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, leaves_of, nodes_of
 from mmaprobe.queries.order.tree import Node as Sum
@@ -59,7 +70,7 @@ class TooDeepError(Exception):
 class Drafter:
     """Makes the units of drafts for one tree. `plain`: without loops, for a tree of few leaves."""
 
-    def __init__(self, part: Part, asked: Signature, plain: bool = False) -> None:
+    def __init__(self, part: RoledTree, asked: Signature, plain: bool = False) -> None:
         self.root, self.asked, self.roles, self.turns = part.root, asked, part.roles, part.turns
         self.plain = plain or asked.scale is not None
         self.outliner = Outliner(part.root) if not self.plain else None
@@ -70,22 +81,22 @@ class Drafter:
 
     def unit(self, draft: Draft) -> Unit:
         """The unit of a draft. Raises ParameterError where its parts exclude each other, and TooDeepError."""
-        asked, parts, found = self.asked, draft.parts, None
+        asked, parts, result = self.asked, draft.parts, None
         if parts.passes == "whole" and not (isinstance(self.root, Sum) and "c" in leaves_of(self.root)):
             raise ParameterError("passes", "there is no c for the result of another one")
         for pairs in [(pair,) for pair in parts.pairs] if parts.passes == "whole" else [parts.pairs]:
-            found = self._result(_Making(self, draft, pairs, found))
-        assert found is not None
+            result = self._result(_Making(self, draft, pairs, result))
+        assert result is not None
         return Unit(
-            asked.a, asked.b, asked.c, asked.length, found, asked.scale, asked.scale_block if asked.scale else 0
+            asked.a, asked.b, asked.c, asked.length, result, asked.scale, asked.scale_block if asked.scale else 0
         )
 
     def _result(self, making: _Making) -> Node:
-        found, draft = making.value(self.root, (), 1, 0), making.draft
+        result, draft = making.value(self.root, (), 1, 0), making.draft
         if isinstance(self.root, Sum) and making.multiplies(self.root):
-            found = making.multiplied(found, self.root)
-        last = draft.convert or (None if isinstance(found, (Round, Repeat)) else draft.steps[0].how)
-        return found if last is None else made(found, last)
+            result = making.multiplied(result, self.root)
+        last = draft.convert or (None if isinstance(result, (Round, Repeat)) else draft.steps[0].how)
+        return result if last is None else made(result, last)
 
     def stretches(self, branch: Sum) -> tuple[Sum | Leaf, list[Stretch]]:
         """The start of a chain, and its steps in stretches, each with the period of its repetition."""
@@ -125,8 +136,7 @@ class Drafter:
 
 
 class _Making:
-    """Makes one unit. `pairs`: the parts of a and b that are multiplied. `before`: the expression in place of c, or
-    None."""
+    """Makes one unit. `pairs`: the parts of a and b that are multiplied. `before`: an expression in place of c."""
 
     def __init__(self, drafter: Drafter, draft: Draft, pairs: Sequence[Pair], before: Node | None) -> None:
         self.drafter, self.draft, self.pairs, self.before = drafter, draft, pairs, before
@@ -146,13 +156,13 @@ class _Making:
         return self.draft.scaled == "sums" and id(branch) in self.drafter.scaled
 
     def multiplied(self, value: Node, branch: Sum) -> Node:
-        return shifted(value, shift_of(leaves_of(branch), self.drafter.weights) or 0)
+        return times_power_of_two(value, shift_of(leaves_of(branch), self.drafter.weights) or 0)
 
     def weighed(self, term: Node, leaf: Leaf) -> Node:
         """A term times its power of two, where terms are multiplied."""
         if self.draft.scaled == "sums" and leaf in self.drafter.inside:
             return term
-        return shifted(term, self.drafter.weights.get(leaf, ADDED)[1])
+        return times_power_of_two(term, self.drafter.weights.get(leaf, ADDED)[1])
 
     def value(self, branch: Sum | Leaf, loop: Loop, level: int, depth: int) -> Node:
         """The expression of a branch. `loop`: level and stride of each enclosing loop that shifts the branch's
@@ -168,30 +178,30 @@ class _Making:
             return self.step(branch, branch.children, None, loop, level, depth)
         if all(len(steps) < REPEATED for _, steps in stretches) and len(stretches) + depth > DEEPEST:
             raise TooDeepError
-        found, number, below = None, 0, start
+        result, number, below = None, 0, start
         for period, stretch in stretches:
             for _, alike in groupby(stretch, key=self.does_then):
                 steps = list(alike)
                 last, alone = steps[-1][0], False
-                if found is None:
-                    found, steps = self.begun(start, steps, loop, level, depth)
+                if result is None:
+                    result, steps = self.begun(start, steps, loop, level, depth)
                     alone = self.draft.start in SWAPPED  # the first step now adds the earlier product
                 while steps:
                     count = len(steps) // period * period if len(steps) >= REPEATED * period and not alone else 1
                     alone = False
                     node, added = steps[0]
-                    found = self.joined(found, below, node, added)
+                    result = self.joined(result, below, node, added)
                     if count > 1:
-                        found = self.repeated(found, steps[:count], period, loop, level, depth)
+                        result = self.repeated(result, steps[:count], period, loop, level, depth)
                     else:
                         number += 1
                         if depth + number > DEEPEST:
                             raise ParameterError("steps", f"more than {DEEPEST} within one another do not repeat")
-                        found = self.step(node, added, found, loop, level, depth + number)
+                        result = self.step(node, added, result, loop, level, depth + number)
                     below, steps = steps[count - 1][0], steps[count:]
                 below = last
-        assert found is not None
-        return found
+        assert result is not None
+        return result
 
     def does_then(self, step: Added) -> tuple[Step, int, list[tuple[bool, bool]]]:
         """The arithmetic of a step of a chain, the number of stores of the running sum before it, and for its products
@@ -310,16 +320,16 @@ class _Making:
         scale factors. Products that keep other fraction bits are terms by themselves."""
         if self.draft.odd is not None and not self.draft.odd[0].isdisjoint(leaves):
             odd, more = self.draft.odd
-            found: list[Node] = []
+            terms: list[Node] = []
             for apart, group in groupby(leaves, key=odd.__contains__):
                 part = list(group)
                 if not apart:
-                    found += self.products(part, loop, level, pairs)
+                    terms += self.products(part, loop, level, pairs)
                     continue
                 alone = [self.product(leaf, loop, pair) for leaf in part for pair in pairs]
                 self.odd |= dict.fromkeys(alone, more)
-                found += alone
-            return found
+                terms += alone
+            return terms
         steps = {later - earlier for earlier, later in pairwise(leaves)}
         weighs = len(set(self.drafter.weighs(leaves)))
         if len(leaves) < 3 or len(steps) > 1 or weighs > 1 or self.drafter.asked.scale is not None:
@@ -336,7 +346,7 @@ class _Making:
             return self.before
         addend: Node = draft.c
         turns = self.drafter.weights.get(leaf, ADDED)[0] < 0
-        addend = self.weighed(opposite(addend, self.drafter.asked.c) if turns else addend, leaf)
+        addend = self.weighed(negated_number(addend, self.drafter.asked.c) if turns else addend, leaf)
         return addend if draft.addend is None else made(addend, draft.addend)
 
     def product(self, leaf: int, loop: Loop, pair: Pair) -> Node:
@@ -359,7 +369,7 @@ class _Making:
     def _product(self, leaf: int, index: Index, pair: Pair) -> Node:
         draft, parts, asked = self.draft, self.draft.parts, self.drafter.asked
         a: Node = replace(draft.a, index=index)
-        a = opposite(a, asked.a) if self.drafter.weights.get(leaf, ADDED)[0] < 0 else a
+        a = negated_number(a, asked.a) if self.drafter.weights.get(leaf, ADDED)[0] < 0 else a
         left = part_of(a, parts.a, pair[0], parts, asked.a)
         right = part_of(replace(draft.b, index=index), parts.b, pair[1], parts, asked.b)
         filling = dict(zip(FACTORS, (left, right), strict=True))
@@ -381,18 +391,18 @@ class _Making:
         sum_of, fmt = does.sum, does.rounding(d)
         if does.first is not None and not any(products("")):
             assert does.aligned is not None
-            sum_of = replace(does.aligned, items=(TERMS,))  # what others would join is not there
+            sum_of = replace(does.aligned, items=(TERMS,))  # no terms join the products
         if not does.negated:
-            [found] = self.filled(sum_of, products, others, fmt)
-            return found if does.how is None else made(found, does.how)
+            [result] = self.filled(sum_of, products, others, fmt)
+            return result if does.how is None else made(result, does.how)
         if does.how is None:
             raise ParameterError("negated", "only sums that are rounded are drafted so")
         turned = changed(sum_of, FusedSum, lambda part: replace(part, rounding=mirrored(part.rounding)))
         inverted = [self.opposite(term, fmt) for term in others]
-        [found] = self.filled(
+        [result] = self.filled(
             turned, lambda kind: [[self.opposite(term, fmt) for term in part] for part in products(kind)], inverted, fmt
         )
-        return opposite(made(found, mirrored_how(does.how)), fmt)
+        return negated_number(made(result, mirrored_how(does.how)), fmt)
 
     def filled(self, node: Node, products: Formed, others: Sequence[Node], fmt: Format) -> list[Node]:
         """The terms of a sum's expression with its holes filled; a hole may stand for several terms. A sum that joins a
@@ -424,24 +434,24 @@ class _Making:
             return Gate(self.opposite(term.term, fmt), not term.minus_zero)
         if isinstance(term, Product):
             own = self.drafter.asked.a
-            return replace(term, left=opposite(term.left, own))
+            return replace(term, left=negated_number(term.left, own))
         if not term.is_number:
             raise ParameterError("negated", "a sum that is not rounded has no sign to change")
-        return opposite(term, fmt)
+        return negated_number(term, fmt)
 
     def aligned(self, node: FusedSum, terms: Sequence[tuple[int, Node]], fmt: Format) -> Node:
         """A fused sum of terms, each with the position of the operand whose parameters it gets."""
         bits, least, asked = node.fraction_bits, node.least, self.drafter.asked
-        found = node.of_terms([(at, self.counted(term, fmt) if self.draft.counted else term) for at, term in terms])
+        total = node.of_terms([(at, self.counted(term, fmt) if self.draft.counted else term) for at, term in terms])
         if isinstance(bits, tuple):
-            return found
+            return total
         if least is not None and not all(_of_products(term) for _, term in terms):  # other terms may have any size
             more = max(0, max(asked.c.emax, asked.d.emax) + 2 - least)
             bits, least = bits + more, least + more
-            found = replace(found, fraction_bits=bits, least=least)
+            total = replace(total, fraction_bits=bits, least=least)
         keeps = tuple(bits + self.odd.get(term, 0) for _, term in terms)
         whole = keeps[0] if len(set(keeps)) == 1 else keeps
-        return found if whole == bits else replace(found, fraction_bits=whole)
+        return total if whole == bits else replace(total, fraction_bits=whole)
 
     def counted(self, term: Node, fmt: Format) -> Node:
         """A number as a normalised product with 1, which counts with its leading bit. Raises ParameterError for a

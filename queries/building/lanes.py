@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mmaprobe.queries.building.counting import nonzero
 from mmaprobe.queries.building.draft import Draft
-from mmaprobe.queries.building.roles import Part
+from mmaprobe.queries.building.number_kinds import nonzero
+from mmaprobe.queries.building.roles import RoledTree
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.inputs.signature import Signature
 
@@ -15,9 +15,9 @@ MORE = (-1, 1, -2, 2)  # differences of the fraction bits of a lane from those o
 MOST = 256  # the most lanes that are tried
 
 
-def lanes_of(part: Part) -> list[frozenset[int]]:
+def lanes_of(part: RoledTree) -> list[frozenset[int]]:
     """The products at one place of every fused step of a role, for each place; then each product by itself."""
-    found: dict[frozenset[int], None] = {}
+    lanes: dict[frozenset[int], None] = {}
     for role in range(part.count):
         steps = [
             [leaf for leaf in node.children if isinstance(leaf, int)]
@@ -25,12 +25,12 @@ def lanes_of(part: Part) -> list[frozenset[int]]:
             if node.kind == "fused"
         ]
         for place in range(max(map(len, steps), default=0)):
-            found[frozenset(step[place] for step in steps if len(step) > place)] = None
-        found |= {frozenset([leaf]): None for step in steps for leaf in step}
-    return list(found)
+            lanes[frozenset(step[place] for step in steps if len(step) > place)] = None
+        lanes |= {frozenset([leaf]): None for step in steps for leaf in step}
+    return list(lanes)
 
 
-def with_one_lane(base: Draft, part: Part, wrong: Table, asked: Signature) -> Iterator[Draft]:
+def with_one_lane(base: Draft, part: RoledTree, wrong: Table, asked: Signature) -> Iterator[Draft]:
     """Drafts with one lane that keeps other fraction bits. `wrong`: the inputs whose answers it must explain, each of
     which has a nonzero product in that lane."""
     length = asked.length

@@ -57,13 +57,13 @@ READS: tuple[Reads, ...] = (*_ALIKE[:3], ("zero", "keep"), ("keep", "zero"), *_A
 READ_BITS = (8, 11, 12, 16, 22, 24)  # bits that may be read of inputs in long formats, if a and b differ
 
 
-def floors(d: Format) -> Sequence[int | None]:
+def zero_floors(d: Format) -> Sequence[int | None]:
     """The exponents of zero terms of fused sums."""
     found = [None, *range(d.emin - 18, d.emin + 1)]
     return [*found, *range(-139, -126)] if d.emin > -100 else found
 
 
-def _first(part: Node, parameter: str, d: Format) -> Sequence[object]:
+def _likely_values(part: Node, parameter: str, d: Format) -> Sequence[object]:
     """The likely values of a parameter of a node."""
     table: dict[tuple[str, str], Sequence[object]] = {
         ("fused", "rounding"): MODES,
@@ -78,23 +78,23 @@ def _variants(part: Node, d: Format) -> Iterator[Variant]:
     """Variants of a node: the likely values of each parameter, then the node's own variants."""
     own = list(part.variants())
     for parameter, old in dict.fromkeys((change.parameter, change.old) for change in own):
-        yield from others(parameter, old, _first(part, parameter, d))
+        yield from others(parameter, old, _likely_values(part, parameter, d))
     yield from own
 
 
-def varied(root: Node, d: Format) -> Iterator[Node]:
+def varied_expressions(root: Node, d: Format) -> Iterator[Node]:
     """The expressions with one parameter of one node changed, one node left out, or one node added."""
-    return _changed(root, lambda part: (*_other(part, d), *around(part)))
+    return _changed(root, lambda part: (*_other(part, d), *nodes_around(part)))
 
 
-def inserted(root: Node, d: Format) -> Iterator[Node]:
+def with_inserted_node(root: Node, d: Format) -> Iterator[Node]:
     """The expressions with a further node around one of their nodes, with any values of its parameters."""
     return _changed(
-        root, lambda part: [one for more in around(part) for one in (more, *_other(more, d)) if one != part]
+        root, lambda part: [one for more in nodes_around(part) for one in (more, *_other(more, d)) if one != part]
     )
 
 
-def around(part: Node) -> Iterator[Node]:
+def nodes_around(part: Node) -> Iterator[Node]:
     """The nodes of every kind that may stand around a node."""
     for kind in kinds():
         yield from kind.around(part)

@@ -87,8 +87,8 @@ def _rounded_twice(root: Node) -> Iterator[Node]:
 
 
 def _apart(item: Node) -> Iterator[tuple[list[Node], int]]:
-    """For each term of an operand: the operand split into parts so that this term is a part of its own, and the index
-    of that part."""
+    """For each term of an operand: the operand split so that this term is a part of its own, and the index of that
+    part."""
     if not isinstance(item, Each):
         yield [item], 0
         return

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
-from mmaprobe.queries.building.weights import opposite
+from mmaprobe.queries.building.weights import negated_number
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.inputs.signature import Signature
@@ -69,7 +69,7 @@ def read_once(a: Reading | None, b: Reading | None) -> Parts:
     return Parts((a,), (b,))
 
 
-def read(number: Node, reading: Reading | None, fmt: Format) -> Node:
+def rounded_input(number: Node, reading: Reading | None, fmt: Format) -> Node:
     """A number of a format rounded to the significant bits that are read of it."""
     if reading is None:
         return number
@@ -84,15 +84,15 @@ def part_of(number: Node, split: Split, at: int, parts: Parts, fmt: Format) -> N
         end = fmt.precision if own is None else first + own.bits
         return Segment(number, first, end, parts.positive and first > 0, parts.leading)
     for reading in split[:at]:
-        high = read(number, reading, fmt)
+        high = rounded_input(number, reading, fmt)
         number = _rest(number, high, fmt, parts, reading is not None and reading.mode != "toward_zero")
-    return read(number, split[at], fmt)
+    return rounded_input(number, split[at], fmt)
 
 
 def _rest(number: Node, high: Node, fmt: Format, parts: Parts, overflows: bool) -> Node:
     """The rest that a part leaves of a number, which is always a number of the format. `overflows`: whether the part
     may be infinite where the number is not."""
-    minus = opposite(high, fmt)
+    minus = negated_number(high, fmt)
     if parts.rest == "ieee":
         return Round(ExactSum((number, minus)), Rounding(fmt))
     if overflows:  # NaN where the part is infinite
@@ -103,7 +103,7 @@ def _rest(number: Node, high: Node, fmt: Format, parts: Parts, overflows: bool) 
 # -- parts to try
 
 
-def splits(asked: Signature) -> Iterator[tuple[Split, Split]]:
+def tried_splits(asked: Signature) -> Iterator[tuple[Split, Split]]:
     """Splits to try: both inputs in parts of the same widths, or only one in parts."""
     for mode in READ_MODES:
         left, right = (list(_splits(fmt, mode)) for fmt in (asked.a, asked.b))
@@ -124,29 +124,29 @@ def _splits(fmt: Format, mode: Mode) -> Iterator[Split]:
             yield reading, reading, None
 
 
-def orders(a: Split, b: Split) -> Iterable[tuple[Pair, ...]]:
+def pair_orders(a: Split, b: Split) -> Iterable[tuple[Pair, ...]]:
     """The pairs of parts that are multiplied, in order: all, or without small ones; the small ones first or last."""
     every = list(product(range(len(a)), range(len(b))))
     large = [pair for pair in every if sum(pair) < max(len(a), len(b))]
-    found: dict[tuple[Pair, ...], None] = {}
+    orders: dict[tuple[Pair, ...], None] = {}
     for some in (large, every):
         rows, columns = some, sorted(some, key=lambda pair: pair[::-1])
         for last_first in (True, False):
             for order in (rows, columns):
-                found[tuple(sorted(order, key=lambda pair: -sum(pair) if last_first else sum(pair)))] = None
+                orders[tuple(sorted(order, key=lambda pair: -sum(pair) if last_first else sum(pair)))] = None
         for order in (rows, rows[::-1], columns, columns[::-1]):
-            found[tuple(order)] = None
-    return found
+            orders[tuple(order)] = None
+    return orders
 
 
 def drafts_of_parts(asked: Signature, several: bool, kept: bool) -> Iterator[Parts]:
     """Products of parts to try, of two parts or, with `several`, of three. `kept`: the parts are segments."""
-    for a, b in splits(asked):
+    for a, b in tried_splits(asked):
         modes = {part.mode for part in (*a, *b) if part is not None}
         if (max(len(a), len(b)) > 2) != several or (kept and modes != {"toward_zero"}):
             continue
         sets: dict[frozenset[Pair], None] = {}
-        for pairs in orders(a, b):
+        for pairs in pair_orders(a, b):
             yield Parts(a, b, pairs, "steps", kept=kept)
             yield Parts(a, b, pairs, "whole", kept=kept)
             if frozenset(pairs) not in sets:

@@ -1,5 +1,4 @@
-"""Roles: which steps of a summation tree are assumed to have the same arithmetic, and small sets of leaves that reveal
-it."""
+"""Roles: the steps of a summation tree with the same arithmetic, and small sets of leaves that reveal it."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ OPERANDS = 5  # branches of a step that get a nonzero leaf
 
 
 @dataclass(frozen=True)
-class Part:
+class RoledTree:
     """A tree and the roles of its steps, numbered from the root, whose role is 0, towards the leaves. `count`: of
     roles. `turns`: for each leaf, the number of the step in which it joins the root's chain. `weights`: of its leaves;
     `scaled`: the steps, by their identity, in which all leaves count with one power of two that is not 1."""
@@ -40,7 +39,7 @@ class Part:
         assert few is not None
         return any(len(node.children) > 1 and few.roles[id(node)] > role for node in nodes_of(few.root))
 
-    def of_few(self, kept: frozenset[Leaf]) -> Part | None:
+    def of_few(self, kept: frozenset[Leaf]) -> RoledTree | None:
         """The tree restricted to some leaves; None if it has none of them. A step left with one operand still rounds
         it; it is merged with that operand if this is a step of the same role."""
         roles: Roles = {}
@@ -64,22 +63,22 @@ class Part:
         root = found[id(self.root)]
         if root is None:
             return None
-        return Part(root, roles, self.count, self.turns, self.weights, frozenset(scaled))
+        return RoledTree(root, roles, self.count, self.turns, self.weights, frozenset(scaled))
 
 
-def adders_of(part: Part) -> dict[Leaf, int]:
+def adders_of(part: RoledTree) -> dict[Leaf, int]:
     """For each leaf, the role of the step that adds it."""
     steps = ((part.roles[id(node)], node) for node in nodes_of(part.root))
     return {child: role for role, node in steps for child in node.children if not isinstance(child, Node)}
 
 
-def _part(root: Node | Leaf, roles: Roles, count: int, weights: Weights | None) -> Part:
+def _roled_tree(root: Node | Leaf, roles: Roles, count: int, weights: Weights | None) -> RoledTree:
     weights = weights or {}
     scaled = {id(node) for node in nodes_of(root) if weights and shift_of(leaves_of(node), weights)}
-    return Part(root, roles, count, turns_of(root), weights, frozenset(scaled))
+    return RoledTree(root, roles, count, turns_of(root), weights, frozenset(scaled))
 
 
-def alike(root: Node | Leaf, weights: Weights | None = None) -> Part:
+def roles_by_shape(root: Node | Leaf, weights: Weights | None = None) -> RoledTree:
     """Steps at corresponding places of a repeated pattern have one role: steps of a chain whose added operands have the
     same shapes and weights, and corresponding steps of branches of the same shape."""
     outliner, keys = Outliner(root), _Keys()
@@ -95,20 +94,20 @@ def alike(root: Node | Leaf, weights: Weights | None = None) -> Part:
             waiting += [(child, (role, outliner.shape(child))) for child in added]
         if start is not branch:
             waiting.append((start, (key, "start")))
-    return _part(root, keys.roles, max(1, len(keys.known)), weights)
+    return _roled_tree(root, keys.roles, max(1, len(keys.known)), weights)
 
 
-def apart(root: Node | Leaf, weights: Weights | None = None) -> Part:
+def roles_apart(root: Node | Leaf, weights: Weights | None = None) -> RoledTree:
     """Every step has a role of its own."""
     keys = _Keys()
     for number, node in enumerate(reversed(nodes_of(root))):
         keys.give(node, number)
-    return _part(root, keys.roles, max(1, len(keys.known)), weights)
+    return _roled_tree(root, keys.roles, max(1, len(keys.known)), weights)
 
 
-def uniform(root: Node | Leaf, weights: Weights | None = None) -> Part:
+def one_role(root: Node | Leaf, weights: Weights | None = None) -> RoledTree:
     """All steps have one role."""
-    return _part(root, {id(node): 0 for node in nodes_of(root)}, 1, weights)
+    return _roled_tree(root, {id(node): 0 for node in nodes_of(root)}, 1, weights)
 
 
 def turns_of(root: Node | Leaf) -> Turns:
@@ -135,7 +134,7 @@ class _Keys:
         return role
 
 
-def placements(part: Part, role: int, chance: random.Random, count: int) -> list[frozenset[Leaf]]:
+def placements(part: RoledTree, role: int, chance: random.Random, count: int) -> list[frozenset[Leaf]]:
     """Up to `count` sets of leaves that reveal the arithmetic of a role. Each has one leaf below every branch of some
     step of the role (of OPERANDS branches at most), so that steps below it add nothing. Some sets also have a leaf of a
     neighbouring step, as results may be converted between two steps, or of any other one, as they may be converted now
@@ -144,7 +143,7 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
     steps = part.steps(role)
     parents = {id(child): node for node in nodes_of(part.root) for child in node.children if isinstance(child, Node)}
     everything = leaves_of(part.root)
-    found: dict[frozenset[Leaf], None] = {}
+    sets: dict[frozenset[Leaf], None] = {}
     for number in range(4 * count):
         at = 0 if number == 0 else len(steps) - 1 if number == 1 else chance.randrange(len(steps))
         node, children = steps[at], list(steps[at].children)
@@ -167,10 +166,10 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
         for more in near:
             if not part.adds_below(role, frozenset([*chosen, *more])):
                 chosen += more
-        found[frozenset(chosen)] = None
-        if len(found) == count:
+        sets[frozenset(chosen)] = None
+        if len(sets) == count:
             break
-    return list(found)
+    return list(sets)
 
 
 def words_of(node: Node) -> str:
@@ -187,6 +186,6 @@ def _products(branch: Node) -> str:
     return ("c," if "c" in leaves else "") + compact(leaf for leaf in leaves if leaf != "c")
 
 
-def kinds_of(part: Part) -> dict[int, str]:
+def kinds_of(part: RoledTree) -> dict[int, str]:
     """The kind of sum of each role's steps."""
     return {part.roles[id(node)]: node.kind for node in nodes_of(part.root)}

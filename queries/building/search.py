@@ -9,15 +9,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.building.answers import Answers, Kept, joined
-from mmaprobe.queries.building.axes import ordinary_neighbours, simplest, tiny
+from mmaprobe.queries.building.answers import DeviceAnswers, Kept, joined_rows
+from mmaprobe.queries.building.axes import ordinary_neighbours, simplest, with_tiny
 from mmaprobe.queries.building.candidates import Candidate, drafts_of
-from mmaprobe.queries.building.counting import Counts, finite, nonzero, not_zero, ordinary, unsigned
 from mmaprobe.queries.building.draft import Draft, Odd, Store
 from mmaprobe.queries.building.likely import MODES
 from mmaprobe.queries.building.mending import in_mode
-from mmaprobe.queries.building.stages import Pool, Stage, Stages
-from mmaprobe.queries.building.steps import Tier, merged, shown
+from mmaprobe.queries.building.number_kinds import Counts, finite, nonzero, not_zero, ordinary, unsigned
+from mmaprobe.queries.building.stages import DraftStage, Pool, Stages
+from mmaprobe.queries.building.steps import Tier, drafts_of_merged, merged_drafts
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.batch import Patterns
@@ -36,13 +36,13 @@ AT_ONCE = 6  # questions between two evaluations of the candidates
 NARROW = -100  # formats with a larger least exponent are narrow: sums in them may be tiny though terms are not
 
 
-class Search:
+class TierSearch:
     """The search for the arithmetic of one sketch's trees. `noted`: units that came near, with their drafts of this
     sketch, if there are any; `strict`: the last step must give every answer to ordinary numbers; `farthest`: the number
     of the last stage that an attempt reached; `ended`: the stage in which the last attempt ended, and its candidates.
     `before`: a search over another sketch."""
 
-    def __init__(self, stages: Stages, answers: Answers, before: Search | None = None) -> None:
+    def __init__(self, stages: Stages, answers: DeviceAnswers, before: TierSearch | None = None) -> None:
         self.sketch, self.stages, self.answers = stages.sketch, stages, answers
         self.asked = answers.asked
         self.strict = False
@@ -60,33 +60,36 @@ class Search:
         """The units left after every stage has been decided once; `start`: the drafts to begin with."""
         alive = list(start) or self.sketch.start()
         for number, stage in enumerate(self.stages.all):
-            found = self.through(alive, stage)
-            if not found:
+            units = self.through(alive, stage)
+            if not units:
                 self.farthest = max(self.farthest, (number, self.answers.at), key=lambda reached: reached[0])
                 self.ended = number, alive
                 return []
-            alive = merged(drafts_of(found))[: ENDS if stage in self.stages.all[-3:] else KEPT]
+            alive = merged_drafts(drafts_of(units))[: ENDS if stage in self.stages.all[-3:] else KEPT]
         self.ended = None
-        found = self.drafted(alive, shown, None)  # units with all leaves: until here with few
-        right = self.agreeing(found, self.stages.everything) if len(found) > len(alive) else found
-        return right or found
+        units = self.drafted(alive, drafts_of_merged, None)  # units with all leaves: until here with few
+        right = self.agreeing(units, self.stages.everything) if len(units) > len(alive) else units
+        return right or units
 
-    def through(self, alive: Sequence[Draft], stage: Stage) -> list[Candidate]:
+    def through(self, alive: Sequence[Draft], stage: DraftStage) -> list[Candidate]:
         """The candidates of the first tier that has any."""
         self.answers.at = stage.name
         for number, tier in enumerate(stage.tiers, start=1):
             what = f"group {number} of {len(stage.tiers)} at {stage.name}"
-            some = [alive, *([each] if (each := [x for given in alive for x in shown(given)]) != alive else [])]
+            some = [
+                alive,
+                *([each] if (each := [x for given in alive for x in drafts_of_merged(given)]) != alive else []),
+            ]
             for given in some:
-                if found := self.answers.clock.within(TIER, what, partial(self._narrow, given, tier, stage)):
-                    return found
-        found = []
+                if units := self.answers.clock.within(TIER, what, partial(self._narrow, given, tier, stage)):
+                    return units
+        units = []
         for other in stage.otherwise:
-            found = self.through(alive, other)
-            if not found:
+            units = self.through(alive, other)
+            if not units:
                 break
-            alive = drafts_of(found[:KEPT])
-        return found
+            alive = drafts_of(units[:KEPT])
+        return units
 
     def unit(self, candidate: Candidate, kept: Kept) -> Unit:
         """The unit of a candidate; if only the leaves `kept` are not zero, restricted to these."""
@@ -110,7 +113,7 @@ class Search:
                     seen[unit] = Candidate(draft, unit)
         return list(seen.values())
 
-    def _narrow(self, alive: Sequence[Draft], tier: Tier, stage: Stage) -> list[Candidate]:
+    def _narrow(self, alive: Sequence[Draft], tier: Tier, stage: DraftStage) -> list[Candidate]:
         """The candidates of a tier that give every answer, after no input of the stage distinguishes them any more."""
         drafts: list[Draft] = [found for base in alive for found in self.simplest(tier, base)]
         # the treatment of small numbers shows in few answers to other stages' questions: these are compared last
@@ -151,10 +154,9 @@ class Search:
         except ParameterError:
             return None
 
-    def _confirmed(self, alive: list[Candidate], stage: Stage, pool: Pool, most: int) -> list[Candidate]:
+    def _confirmed(self, alive: list[Candidate], stage: DraftStage, pool: Pool, most: int) -> list[Candidate]:
         """The candidates that agree on some inputs, `most` at most, that distinguish one of them from units that differ
-        in one choice, since inputs that split a tier need not distinguish it from the right arithmetic of another
-        tier."""
+        in one choice, since inputs that split a tier need not refute it where another tier is right."""
         [draft] = drafts_of(alive[:1])
         beside = self.drafted([draft], lambda given: ordinary_neighbours(given, self.asked), pool.kept)
         rows = pool.rows(CONFIRMED)
@@ -170,7 +172,7 @@ class Search:
         return self.agreeing(alive, stage)
 
     def split(
-        self, alive: list[Candidate], stage: Stage, kept: Kept, pool: Table, first: int = AT_ONCE
+        self, alive: list[Candidate], stage: DraftStage, kept: Kept, pool: Table, first: int = AT_ONCE
     ) -> list[Candidate]:
         """Ask the questions that split the candidates best, until none in the pool splits them. `first`: the number of
         questions whether any candidate is right, if the pool splits none."""
@@ -212,13 +214,13 @@ class Search:
         return np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
 
     def _tiny_within(
-        self, alive: Sequence[Candidate], results: Patterns, rows: Table, kept: Kept, stage: Stage
+        self, alive: Sequence[Candidate], results: Patterns, rows: Table, kept: Kept, stage: DraftStage
     ) -> NDArray[np.bool_]:
         """Where a candidate in a narrow format has a sum, or the result, that is tiny, which would matter."""
         found = np.zeros(results.shape, dtype=np.bool_)
         narrow = [(at, x.draft) for at, x in enumerate(alive) if x.draft is not None and self._narrow_within(x.draft)]
         if narrow:
-            flush = partial(tiny, kind="flush_before", unbounded=False)
+            flush = partial(with_tiny, kind="flush_before", unbounded=False)
             flushing = [replace(alive[at], draft=draft.every_how(flush)) for at, draft in narrow]
             places = [at for at, _ in narrow]
             found[places] = self._counted(self._results(flushing, rows, kept), stage) != results[places]
@@ -228,7 +230,7 @@ class Search:
         """Whether sums are kept in a narrow format."""
         return any(own.rounding.format.emin > NARROW for own in draft.hows().values())
 
-    def agreeing(self, candidates: list[Candidate], stage: Stage) -> list[Candidate]:
+    def agreeing(self, candidates: list[Candidate], stage: DraftStage) -> list[Candidate]:
         """The candidates that give the answers so far to the inputs of this stage and of earlier stages."""
         alive, rank = candidates, stage.rank
         if self.strict and stage is self.stages.all[-6]:
@@ -244,7 +246,7 @@ class Search:
             ]
             if not some:
                 continue
-            rows, answers = joined(some)
+            rows, answers = joined_rows(some)
             ranks = np.concatenate([np.full(len(x.rows), x.rank) for x in some])
             counts = np.flatnonzero(stage.counts(answers, self.asked.d))
             counts = counts[np.argsort(ranks[counts], kind="stable")[::-1]]  # the newest first, as they decide most
@@ -266,7 +268,7 @@ class Search:
         return alive
 
     def _other_zeros(
-        self, alive: Sequence[Candidate], results: Patterns, rows: Table, answers: Patterns, stage: Stage
+        self, alive: Sequence[Candidate], results: Patterns, rows: Table, answers: Patterns, stage: DraftStage
     ) -> NDArray[np.bool_]:
         """Where a candidate has nothing wrong but the sign of a zero, and that is right for all leaves, as the zeros at
         the other leaves have signs too."""
@@ -279,7 +281,7 @@ class Search:
             found[places] = zero[places] & (self._counted(whole, stage) == self._counted(answers, stage))
         return found
 
-    def _known(self, candidate: Candidate, kept: Kept, stage: Stage) -> set[int]:
+    def _known(self, candidate: Candidate, kept: Kept, stage: DraftStage) -> set[int]:
         """The numbers of questions about some leaves with whose answers a candidate is known to agree."""
         return self._agreed.setdefault((candidate.draft or candidate.unit, kept, stage.counts), set())
 
@@ -289,7 +291,7 @@ class Search:
         which = [places.setdefault(self.unit(candidate, kept), len(places)) for candidate in candidates]
         return self.answers.evaluated(list(places), table)[which]
 
-    def _counted(self, patterns: Patterns, stage: Stage) -> Patterns:
+    def _counted(self, patterns: Patterns, stage: DraftStage) -> Patterns:
         """The patterns with one for all NaNs, and one for both zeros where the signs of zeros do not count."""
         same = self.answers.same(patterns)
         if stage.counts not in (ordinary, unsigned):

@@ -73,13 +73,13 @@ class Shapes:
         fraction = self.random.integers(0, 1 << fmt.fraction, shape, dtype=np.uint64)
         exponents = fmt.bias + self.random.integers(-3, 4, shape)
         near = pattern_of(fmt, np.zeros(shape[0] * shape[1], dtype=np.int64), exponents.ravel(), fraction.ravel())
-        found = near.reshape(shape)
-        found[self.random.random(shape[0]) < 0.5] = fmt.one
+        rows = near.reshape(shape)
+        rows[self.random.random(shape[0]) < 0.5] = fmt.one
         if kind in ("large", "anything"):
             any_pattern = self.random.integers(0, 1 << fmt.field_width, shape, dtype=np.uint64)
             some = self.random.random((shape[0], 1)) < 0.3
-            found = np.where(some & (self.random.random(shape) < 0.5), any_pattern, found)
-        return np.concatenate([table, found], axis=1)
+            rows = np.where(some & (self.random.random(shape) < 0.5), any_pattern, rows)
+        return np.concatenate([table, rows], axis=1)
 
     def at(self, kind: Kind, count: int, leaves: frozenset[Leaf]) -> Table:
         """Rows of a kind with nonzero products at some leaves only, as if there were no others."""
@@ -259,8 +259,8 @@ class Shapes:
     def _mixed(
         self, count: int, terms: int, places: Lanes | None = None, bits: int | None = None, with_c: bool = True
     ) -> Table:
-        """Terms some of whose sums cancel, and some of which are ties of two successive roundings. `with_c`: whether c
-        is a term."""
+        """Terms with some sums that cancel, and some ties of two successive roundings. `with_c`: whether c is a
+        term."""
         numbers = terms + (with_c and self.asked.addend)
         hidden, tied = int(HIDDEN * count) if numbers > 2 else 0, int(TIED * count)
         parts = [self._middle(count - hidden - tied, terms, places, bits)]

@@ -17,8 +17,8 @@ from mmaprobe.queries.building.axes import (
     zero_tiers,
 )
 from mmaprobe.queries.building.candidates import Sketch
-from mmaprobe.queries.building.counting import Counts, every, finite, nonzero, not_zero, ordinary, unsigned
 from mmaprobe.queries.building.lanes import lanes_of
+from mmaprobe.queries.building.number_kinds import Counts, every, finite, nonzero, not_zero, ordinary, unsigned
 from mmaprobe.queries.building.roles import adders_of, placements, words_of
 from mmaprobe.queries.building.shapes import INNER, Kind, Shapes
 from mmaprobe.queries.building.steps import StepAxes, Tier, carry_tiers, late_tiers
@@ -43,7 +43,7 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Stage:
+class DraftStage:
     """A part of a draft to decide, in tiers, of which the next is tried where no candidate of the last is left.
     `counts`: the results that count. `rank`: the first stage about which its inputs give information; `since`: the
     least rank of inputs on which candidates are compared with answers. `otherwise`: stages to try instead, where no
@@ -54,7 +54,7 @@ class Stage:
     tiers: Sequence[Tier]
     pools: Sequence[Pool]
     counts: Counts
-    otherwise: tuple[Stage, ...] = ()
+    otherwise: tuple[DraftStage, ...] = ()
     since: int = 0
 
 
@@ -82,7 +82,7 @@ class Stages:
         self.all = self._stages()
 
     @property
-    def everything(self) -> Stage:
+    def everything(self) -> DraftStage:
         """The last stage, in which every answer counts."""
         return replace(self.all[-1], counts=every)
 
@@ -92,23 +92,25 @@ class Stages:
         products, carries, small, _, ends = (stage.rank for stage in self.all[-5:])
         return [products, carries, small, ends, ends, ends, ends]
 
-    def _stages(self) -> list[Stage]:
+    def _stages(self) -> list[DraftStage]:
         """The stages of the steps by role, from the last step down, then those of what all steps share."""
         kinds, asked, weights = self.sketch.kinds, self.asked, self.sketch.weights
-        every_kind = sorted({kind for found in kinds for kind in found.values()})
-        count, found = self.sketch.count, []
+        every_kind = sorted({kind for stages in kinds for kind in stages.values()})
+        count, stages = self.sketch.count, []
         if len(self.sketch.parts) > 1:
-            found = [
-                Stage("the order and the roundings", 0, self._axes("any", 0).tiers(), self._pools("middle"), ordinary)
+            stages = [
+                DraftStage(
+                    "the order and the roundings", 0, self._axes("any", 0).tiers(), self._pools("middle"), ordinary
+                )
             ]
         elif isinstance(self.sketch.parts[0].root, int | str):
-            found = [Stage("the rounding", 0, self._axes("exact", 0).tiers(), self._pools("middle"), ordinary)]
+            stages = [DraftStage("the rounding", 0, self._axes("exact", 0).tiers(), self._pools("middle"), ordinary)]
         else:
             for role in range(count):
-                found += self._of_role(role, kinds[0][role], 2 * len(found))
-        rank = 2 * len(found)
-        found.append(
-            Stage(
+                stages += self._of_role(role, kinds[0][role], 2 * len(stages))
+        rank = 2 * len(stages)
+        stages.append(
+            DraftStage(
                 "products",
                 rank,
                 product_tiers(every_kind, asked, self._adding(), self.fused),
@@ -116,13 +118,13 @@ class Stages:
                 ordinary,
             )
         )
-        found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
+        stages.append(DraftStage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
         smallest = self._smallest(rank + 2, [*self._pools("small"), *self._small_by_role()])
         return [
-            *found,
+            *stages,
             smallest,
-            Stage("zeros", smallest.rank, zero_tiers(every_kind, asked), [self.pool("small")], finite),
-            Stage("overflow and specials", smallest.rank + 1, end_tiers(asked, weights), *self._ends()),
+            DraftStage("zeros", smallest.rank, zero_tiers(every_kind, asked), [self.pool("small")], finite),
+            DraftStage("overflow and specials", smallest.rank + 1, end_tiers(asked, weights), *self._ends()),
         ]  # fmt: skip
 
     def _axes(self, kind: str, role: int) -> StepAxes:
@@ -132,19 +134,19 @@ class Stages:
         lanes = lanes_of(part) if kind == "fused" and self.asked.length <= WHOLE else []
         return StepAxes(kind, role, self.asked, self.seen, lanes, adders_of(part).get("c") == role)
 
-    def _smallest(self, rank: int, small: Sequence[Pool]) -> Stage:
+    def _smallest(self, rank: int, small: Sequence[Pool]) -> DraftStage:
         """The stage of the smallest numbers, with one treatment for all roles; else a stage for each of many roles,
         from the last step down, with terms and sums that are normal numbers."""
         name, several = "the smallest numbers", self.sketch.count > APART and len(self.sketch.parts) == 1
         tiers = tiny_tiers(self.asked, self.sketch.weights, not several)
         if not several:
-            return Stage(name, rank, tiers, small, nonzero)
-        last, by_role = rank + self.sketch.count, list[Stage]()
+            return DraftStage(name, rank, tiers, small, nonzero)
+        last, by_role = rank + self.sketch.count, list[DraftStage]()
         for role in range(self.sketch.count):
             tier, pools = tiny_tier(role), self._sums_of(role)
-            by_role.append(Stage(f"{name} of step {role + 1}", rank + role, [tier], pools, unsigned, since=rank))
-        refined = Stage(f"{name} of each step", last, refined_tiers(self.asked, self._adding()), small, nonzero)
-        return Stage(name, last, tiers, small, nonzero, (*by_role, refined))
+            by_role.append(DraftStage(f"{name} of step {role + 1}", rank + role, [tier], pools, unsigned, since=rank))
+        refined = DraftStage(f"{name} of each step", last, refined_tiers(self.asked, self._adding()), small, nonzero)
+        return DraftStage(name, last, tiers, small, nonzero, (*by_role, refined))
 
     def _sums_of(self, role: int) -> list[Pool]:
         """Inputs with tiny sums of a role whose terms are not tiny."""
@@ -155,20 +157,20 @@ class Stages:
         """The largest numbers; for long sums at few leaves, where the zeros of the others have signs."""
         return ([self.pool("large")], every) if not self.long else (self._pools("large"), not_zero)
 
-    def _of_role(self, role: int, kind: str, rank: int) -> list[Stage]:
+    def _of_role(self, role: int, kind: str, rank: int) -> list[DraftStage]:
         """The stages of a role: how its steps add; for fused ones, then how other terms join their products."""
         part, tiers = self.sketch.parts[0], self._axes(kind, role).tiers(self.quick)
         places = placements(part, role, self.chance, PLACES)
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
         if kind != "fused":
-            return [Stage(name, rank, tiers, self._sums(places, role), ordinary)]
+            return [DraftStage(name, rank, tiers, self._sums(places, role), ordinary)]
         alone = list(dict.fromkeys(frozenset(self._alone(place, role)) for place in places))
         alone = [place for place in alone if len(place) > 1]
         if not alone or set(alone) == set(places):
-            return [Stage(name, rank, tiers, self._sums(places, role), ordinary)]
-        products = Stage(f"{name}, its products", rank, tiers, self._sums(alone, role), ordinary)
-        joins = Stage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places, role), ordinary)
-        return [Stage(name, rank + 1, tiers, self._sums(places, role), ordinary, (products, joins))]
+            return [DraftStage(name, rank, tiers, self._sums(places, role), ordinary)]
+        products = DraftStage(f"{name}, its products", rank, tiers, self._sums(alone, role), ordinary)
+        joins = DraftStage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places, role), ordinary)
+        return [DraftStage(name, rank + 1, tiers, self._sums(places, role), ordinary, (products, joins))]
 
     def _alone(self, place: frozenset[Leaf], role: int) -> Iterator[Leaf]:
         """The leaves in `place` that are products of a step of this role itself."""
@@ -238,8 +240,7 @@ class Stages:
         return pools if self.few else [replace(pool, kept=None) for pool in pools]
 
     def beside(self, few: bool) -> Iterator[tuple[int, Pool]]:
-        """Rows of every kind, at all leaves and at those of one role, with their ranks; `few`: without all other
-        leaves."""
+        """Rows of every kind, at all leaves and at those of one role, with ranks; `few`: without other leaves."""
         part = self.sketch.parts[0]
         ranks = self.ranks
         if not self.long:

@@ -8,8 +8,19 @@ from functools import partial
 from itertools import product
 
 from mmaprobe.queries.building import likely
-from mmaprobe.queries.building.draft import OTHERS, PRODUCTS, Draft, Hole, Step, Store, fused, how, in_mode, with_node
-from mmaprobe.queries.building.likely import MODES, inserted
+from mmaprobe.queries.building.draft import (
+    OTHERS,
+    PRODUCTS,
+    Draft,
+    Hole,
+    Step,
+    Store,
+    fused,
+    in_mode,
+    round_to,
+    with_node,
+)
+from mmaprobe.queries.building.likely import MODES, with_inserted_node
 from mmaprobe.queries.building.templates import LIKELY, ORDER, TEMPLATES, Template, all_bits
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
@@ -76,7 +87,7 @@ class StepAxes:
         return draft.with_step(self.role, step)
 
     def converted(self, draft: Draft, step: Step, modes: Sequence[Mode] = MODES) -> Iterator[Draft]:
-        return converted(draft, self.role, step, self.asked, modes)
+        return with_conversion(draft, self.role, step, self.asked, modes)
 
     def own(self, draft: Draft) -> list[Format]:
         """The formats of the result, and of the steps above."""
@@ -94,7 +105,7 @@ class StepAxes:
         """The fraction bits of a fused step above, with another rounding of terms, or of the sum."""
         above = [(step, step.how) for step in draft.steps[: self.role] if step.aligned is not None and step.how]
         others = (
-            replace(aligning(step, align, sticky), how=in_mode(rounding, mode))
+            replace(with_alignment(step, align, sticky), how=in_mode(rounding, mode))
             for (step, rounding), (align, sticky), mode in product(above, likely.ALIGNED, MODES)
         )
         for step in dict.fromkeys(others):
@@ -107,33 +118,34 @@ class StepAxes:
 
     def elsewhere(self, draft: Draft) -> Iterator[Draft]:
         for fmt, mode in product(self.others, MODES):
-            for tried in self.converted(draft, Step(how(fmt, mode))):
+            for tried in self.converted(draft, Step(round_to(fmt, mode))):
                 yield tried
                 yield from with_above(tried, self.role, self.asked)
                 if fmt.emin > self.asked.d.emin:  # sums of the steps below may be tiny in this format
-                    yield from (with_below(tried, self.role, Step(how(fmt, below))) for below in MODES)
+                    yield from (with_below(tried, self.role, Step(round_to(fmt, below))) for below in MODES)
 
     def leaving(self, draft: Draft, modes: Sequence[Mode] = MODES) -> Iterator[Draft]:
         """Steps whose result is converted before another step adds it."""
         for fmt, mode, short in product(dict.fromkeys((*self.own(draft), *likely.ROOMY)), modes, likely.SHORT):
             if self.role and short.precision < fmt.precision:
                 for last in dict.fromkeys((mode, MODES[0])):
-                    yield self.step(draft, Step(how(fmt, mode), leaves=how(short, last)))
+                    yield self.step(draft, Step(round_to(fmt, mode), leaves=round_to(short, last)))
 
     def leaving_nearest(self, draft: Draft) -> Iterator[Draft]:
         yield from self.leaving(draft, MODES[:1])
 
     def stored(self, draft: Draft) -> Iterator[Draft]:
         """The running sum of the chain that ends here is rounded once more after every few steps."""
-        for fmt, short, mode, size in product(likely.ROOMY, likely.SHORT, likely.DIRECT, sizes(self.asked)):
-            for tried in self.converted(draft, Step(how(fmt)), MODES[:1]):
-                yield replace(tried, store=Store(size, how(short, mode)))
+        for fmt, short, mode, size in product(likely.ROOMY, likely.SHORT, likely.DIRECT, store_periods(self.asked)):
+            for tried in self.converted(draft, Step(round_to(fmt)), MODES[:1]):
+                yield replace(tried, store=Store(size, round_to(short, mode)))
 
     def fixed(self, draft: Draft) -> Iterator[Draft]:
         """The accumulator is in fixed point, and its last place is so high that ordinary numbers, or c's, are cut."""
         for mode in MODES:
             yield from (
-                self.step(draft, tried) for tried in in_fixed_point(Step(how(self.asked.d, mode)), self.asked, FIXED)
+                self.step(draft, tried)
+                for tried in in_fixed_point(Step(round_to(self.asked.d, mode)), self.asked, FIXED)
             )
 
     def unrounded(self, draft: Draft) -> Iterator[Draft]:
@@ -166,14 +178,16 @@ class StepAxes:
         for groups, bits, align, mode in product(likely.GROUPS, range(20, 34), MODES, MODES[:3]):
             each = fused(bits, items=(Hole(PRODUCTS.name, groups),))
             total = fused(bits, align, items=(each,))
-            yield self.step(draft, Step(how(self.asked.d, mode), _late(total, bits, bits, align)))
+            yield self.step(draft, Step(round_to(self.asked.d, mode), _late(total, bits, bits, align)))
 
     def inserted(self, draft: Draft) -> Iterator[Draft]:
         """A node of any kind around a likely sum, or around products."""
         first = self.tier("likely_fused" if self.kind == "fused" else "rounded")(draft)
         for tried in first:
             step = tried.steps[self.role]
-            yield from (self.step(tried, replace(step, sum=other)) for other in inserted(step.sum, self.asked.d))
+            yield from (
+                self.step(tried, replace(step, sum=other)) for other in with_inserted_node(step.sum, self.asked.d)
+            )
             yield from with_another_node(tried, self.asked.d)
 
     def likely(self, draft: Draft) -> Iterator[Draft]:
@@ -189,10 +203,10 @@ class StepAxes:
 
 def with_another_node(draft: Draft, d: Format) -> Iterator[Draft]:
     """Drafts with a node of any kind around the product, or around a factor."""
-    yield from (replace(draft, product=other) for other in inserted(draft.product, d))
+    yield from (replace(draft, product=other) for other in with_inserted_node(draft.product, d))
 
 
-def aligning(step: Step, align: Mode, sticky: bool) -> Step:
+def with_alignment(step: Step, align: Mode, sticky: bool) -> Step:
     """A step with another rounding of the terms of its fused sum."""
     assert step.aligned is not None
     other = replace(step.aligned, rounding=align, sticky=sticky)
@@ -201,7 +215,7 @@ def aligning(step: Step, align: Mode, sticky: bool) -> Step:
 
 def short_addends(asked: Signature) -> list[Round]:
     """Roundings of c to shorter formats than its own."""
-    return [how(fmt, mode) for fmt, mode in product(likely.INNER, MODES) if fmt.precision < asked.c.precision]
+    return [round_to(fmt, mode) for fmt, mode in product(likely.INNER, MODES) if fmt.precision < asked.c.precision]
 
 
 def late_tiers(role: int) -> list[Tier]:
@@ -258,7 +272,9 @@ def in_fixed_point(step: Step, asked: Signature, places: int) -> Iterator[Step]:
         yield replace(step, sum=fused(top - place, align, least=top))
 
 
-def converted(draft: Draft, role: int, step: Step, asked: Signature, modes: Sequence[Mode] = MODES) -> Iterator[Draft]:
+def with_conversion(
+    draft: Draft, role: int, step: Step, asked: Signature, modes: Sequence[Mode] = MODES
+) -> Iterator[Draft]:
     """The step itself; the last step of a unit with a conversion of its result where d has another format."""
     if role:
         yield draft.with_step(role, step)
@@ -267,14 +283,14 @@ def converted(draft: Draft, role: int, step: Step, asked: Signature, modes: Sequ
     if fmt.width == asked.d.width:
         yield replace(found, convert=None)
     if fmt.precision > asked.d.precision:
-        yield from (replace(found, convert=how(asked.d, mode)) for mode in dict.fromkeys(modes))
+        yield from (replace(found, convert=round_to(asked.d, mode)) for mode in dict.fromkeys(modes))
         return
-    found = replace(found, convert=how(asked.d))
+    found = replace(found, convert=round_to(asked.d))
     exact = unit_of(fmt) >= unit_of(asked.d) and fmt.emax <= asked.d.emax
     yield found if exact else replace(found, unshown=found.unshown | {"convert"})
 
 
-def merged(found: Sequence[Draft]) -> list[Draft]:
+def merged_drafts(found: Sequence[Draft]) -> list[Draft]:
     """The drafts, with those that differ only in the mode of one rounding merged, if every mode is among them."""
     waiting = list(found)
     for place in dict.fromkeys(place for draft in found for place in draft.hows()):
@@ -290,7 +306,7 @@ def merged(found: Sequence[Draft]) -> list[Draft]:
     return waiting
 
 
-def shown(draft: Draft) -> list[Draft]:
+def drafts_of_merged(draft: Draft) -> list[Draft]:
     """The drafts that a merged one stands for: with any modes at two merged places; if there are more, with one mode at
     all, or with another mode at one of them."""
     plain, hows = replace(draft, unshown=frozenset()), draft.hows()
@@ -305,7 +321,7 @@ def shown(draft: Draft) -> list[Draft]:
     return [plain.with_hows({at: in_mode(hows[at], mode) for at, mode in given.items()}) for given in changed]
 
 
-def sizes(asked: Signature) -> list[int]:
+def store_periods(asked: Signature) -> list[int]:
     """The numbers of steps between two stores of a running sum to be tried."""
     return [size for size in likely.STORED if size < asked.length]
 
@@ -326,9 +342,9 @@ def with_above(draft: Draft, role: int, asked: Signature) -> Iterator[Draft]:
     if not role or not alike or draft.convert or fmt.precision <= d.precision or last is None or own is None:
         return
     for same in (True, False):
-        raised = (x and how(fmt, (own if same else x).rounding.mode) for x in hows[:-1])
+        raised = (x and round_to(fmt, (own if same else x).rounding.mode) for x in hows[:-1])
         steps = (replace(step, how=other) for step, other in zip(above, raised, strict=True))
-        yield replace(draft, steps=(*steps, *draft.steps[role:]), convert=how(d, last.rounding.mode))
+        yield replace(draft, steps=(*steps, *draft.steps[role:]), convert=round_to(d, last.rounding.mode))
 
 
 def unit_of(fmt: Format) -> int:

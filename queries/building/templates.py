@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from mmaprobe.queries.building.draft import EXACT, Step, fused, how
+from mmaprobe.queries.building.draft import EXACT, Step, fused, round_to
 from mmaprobe.queries.building.likely import ALIGNED, GUARDS, MODES, MOST_BITS, WIDE
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
@@ -24,7 +24,7 @@ def all_bits(fmt: Format, d: Format) -> Sequence[FusedSum]:
     return [*map(fused, range(1, max(MOST_BITS, d.precision + 8) + 1))]
 
 
-def near(fmt: Format, d: Format | None = None) -> Sequence[FusedSum]:
+def about_precision(fmt: Format, d: Format | None = None) -> Sequence[FusedSum]:
     """Fused sums with about as many bits as the format, as in most units."""
     return [*map(fused, range(fmt.precision - 4, fmt.precision + 9))]
 
@@ -69,7 +69,10 @@ class Template:
         """The steps, each with the modes of its result's conversion."""
         for fmt, (bits, first), mode in product(formats, self.bits(d), self.modes):
             for total in self.sums(fmt, d):
-                yield Step(how(fmt, mode, bits, first), total), MODES if self.convert == "any" else (mode, MODES[0])
+                yield (
+                    Step(round_to(fmt, mode, bits, first), total),
+                    MODES if self.convert == "any" else (mode, MODES[0]),
+                )
 
 
 TEMPLATES: Mapping[str, Template] = {
@@ -82,18 +85,18 @@ TEMPLATES: Mapping[str, Template] = {
         "wide", exact, convert="same", bits=lambda d: [(bits, None) for bits in range(d.precision + 1, WIDE.precision)]
     ),
     "fused": Template("own", all_bits),
-    "likely_fused": Template("result", near, MODES[:3]),
+    "likely_fused": Template("result", about_precision, MODES[:3]),
     "cut_short": Template("own", guarded),
     "cut_otherwise": Template("own", aligned(guarded, ALIGNED)),
     "aligned": Template("result", aligned(all_bits)),
     "wrapped": Template("result", wrapped),
     "fused_shorter": Template("shorter", lambda fmt, d: [*map(fused, range(1, fmt.precision + 9))], convert="any"),
-    "aligned_shorter": Template("shorter", aligned(near), convert="any"),
+    "aligned_shorter": Template("shorter", aligned(about_precision), convert="any"),
     "roomier": Template("roomier", exact, convert="same"),
-    "roomier_fused": Template("roomier", near, MODES[:3], "same"),
+    "roomier_fused": Template("roomier", about_precision, MODES[:3], "same"),
     "fused_roomier": Template("roomier", all_bits, MODES[:3], "same"),
     "fused_elsewhere": Template("others", all_bits, convert="same"),
-    "aligned_elsewhere": Template("roomy", aligned(near), convert="same"),
+    "aligned_elsewhere": Template("roomy", aligned(about_precision), convert="same"),
 }  # fmt: skip
 
 EXACTLY = ("decided", "rounded", "whole", "leaving_nearest", "short_addend")

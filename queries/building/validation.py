@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.building.answers import BUILT, Answered, Kept, joined
+from mmaprobe.queries.building.answers import BUILT, Answered, Kept, joined_rows
 from mmaprobe.queries.building.axes import neighbours
 from mmaprobe.queries.building.candidates import Candidate
 from mmaprobe.queries.building.mending import beside
 from mmaprobe.queries.building.naming import SAME_FORM, name_of, of_known_form
 from mmaprobe.queries.building.outcome import Built
-from mmaprobe.queries.building.search import FIRST, MANY, POOL, Search
+from mmaprobe.queries.building.search import FIRST, MANY, POOL, TierSearch
 from mmaprobe.queries.building.stages import KINDS, LONG
 from mmaprobe.queries.compare.neighbours import in_wider_format
 from mmaprobe.queries.covering.cover import Change, Cover, Covering
@@ -43,7 +43,7 @@ class Validation:
     """Compares candidates of a search with the device, and puts into `result` which were refuted, proved or left open.
     `shipped`: instructions and units of the same formats and length."""
 
-    def __init__(self, search: Search, shipped: Sequence[Model], options: Options, result: Built) -> None:
+    def __init__(self, search: TierSearch, shipped: Sequence[Model], options: Options, result: Built) -> None:
         self.search, self.stages, self.answers, self.clock = search, search.stages, search.answers, search.answers.clock
         self.asked, self.shipped, self.options, self.result = search.asked, shipped, options, result
 
@@ -90,8 +90,7 @@ class Validation:
 
     def covered(self, found: Candidate) -> bool:
         """Whether the device agrees with a unit on its covering vectors: inputs that reach its conditions, and inputs
-        that distinguish it from each unit that differs in one choice. Vectors on which it does not are kept as
-        questions."""
+        that distinguish it from each unit that differs in one choice. Others are kept as questions."""
         few = self.stages.few and found.draft is not None
         self.answers.at = "validation"
         deadline, now = self.clock.deadline, time.monotonic()
@@ -187,17 +186,17 @@ class Validation:
             others = [model for model in (*known, *drafts) if model is not own]
             limit = time.monotonic() + PROOFS
             limit = limit if self.clock.deadline is None else min(limit, self.clock.deadline)
-            found = name_of(own, others, self.options, limit, COMPARED)
-            if not found.witnesses:
+            naming = name_of(own, others, self.options, limit, COMPARED)
+            if not naming.witnesses:
                 break
-            self.answers.put(np.array(found.witnesses, dtype=np.uint64), last.rank, None)
+            self.answers.put(np.array(naming.witnesses, dtype=np.uint64), last.rank, None)
             alive = self.search.agreeing(alive, last)
         else:
             return []
-        if found.open and found.late:
-            self.clock.left.append(f"proofs about {counted(len(found.open), 'candidate')}")
+        if naming.open and naming.late:
+            self.clock.left.append(f"proofs about {counted(len(naming.open), 'candidate')}")
         own_name = [(own, SAME_FORM)] if own.reference != BUILT else []
-        result.unit, result.equal, result.open = own.unit, [*own_name, *found.equal], found.open
+        result.unit, result.equal, result.open = own.unit, [*own_name, *naming.equal], naming.open
         return alive
 
     def known(self) -> list[Model]:
@@ -213,7 +212,7 @@ class Validation:
     def _smallest(self, model: Model) -> Vector | None:
         """The smallest input so far on which a model and the device differ."""
         asked = [*self.answers.bank, *self.answers.validated]
-        rows = joined(asked)[0][self.answers.differences([model.unit], asked)[0]]
+        rows = joined_rows(asked)[0][self.answers.differences([model.unit], asked)[0]]
         if not len(rows):
             return None
         return self.answers.vector(rows[np.argmin((rows != 0).sum(axis=1))])

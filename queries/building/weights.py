@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from mmaprobe.queries.compare.steady import AskDevice
-from mmaprobe.queries.order.beside import Power
+from mmaprobe.queries.order.mask_traces import Power
 from mmaprobe.queries.order.probe import power_pattern, weights_of
 from mmaprobe.queries.order.tree import Leaf
 from mmaprobe.smtmodel.arithmetic.display import exact_value
@@ -26,7 +26,7 @@ ADDED: Power = (1, 0)
 FACTORS = FORMATS["ue8m0"]  # the format of powers of two
 
 
-def weighed(ask: AskDevice, asked: Signature) -> Weights:
+def weights_of_device(ask: AskDevice, asked: Signature) -> Weights:
     """The weights of a device's terms, from its results where one term is 1 and every other zero, a question for each.
     A device with scale factors is not asked: its terms have no weights."""
     if asked.scale is not None:
@@ -55,7 +55,7 @@ def shift_of(leaves: Sequence[Leaf], weights: Weights) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-def opposite(number: Node, fmt: Format) -> Node:
+def negated_number(number: Node, fmt: Format) -> Node:
     """A number with its sign changed."""
     inner = number.term if isinstance(number, Round) and number.rounding == Rounding(fmt) else None
     if isinstance(inner, Product) and inner.left == _minus_one(fmt):
@@ -67,7 +67,7 @@ def _minus_one(fmt: Format) -> Literal:
     return Literal(power_pattern(fmt, -1, 0), fmt)
 
 
-def shifted(term: Node, places: int) -> Node:
+def times_power_of_two(term: Node, places: int) -> Node:
     """A term times 2^places."""
     if not places:
         return term

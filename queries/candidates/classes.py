@@ -1,5 +1,4 @@
-"""Equivalence classes of candidates: pairs that no vector of a pool distinguishes are proved equal, or
-distinguished."""
+"""Equivalence classes of candidates: pairs with the same results on a pool are proved equal, or distinguished."""
 
 from __future__ import annotations
 
@@ -148,8 +147,7 @@ class _Partitioning:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _alike(self, models: Sequence[Model]) -> list[list[Model]]:
-        """Models grouped by the term that they build on the same inputs; after the deadline each is a group of its
-        own."""
+        """Models grouped by the term that they build on the same inputs; after the deadline one by one."""
         carrier = TermCarrier(maximum="relational")
         operands = symbolic_operands(Problem(models[0], models[0]), carrier)
         groups: dict[object, list[Model]] = {}

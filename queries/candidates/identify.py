@@ -15,7 +15,7 @@ from mmaprobe.queries.candidates.classes import Equality, partition_sets
 from mmaprobe.queries.candidates.kinds import unique_models
 from mmaprobe.queries.candidates.outcomes import SEED, Outcomes, pool_rows, without_payload
 from mmaprobe.queries.candidates.separate import smallest_set
-from mmaprobe.queries.compare.rows import row_of
+from mmaprobe.queries.compare.asked_rows import row_of
 from mmaprobe.queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, AskDevice, contradictions, spread
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows
@@ -46,7 +46,7 @@ class Structure(Protocol):
 
 
 @dataclass
-class Question:
+class AskedVector:
     """A vector that was asked, the answer, the number of candidates left, and parameter values that it ruled out."""
 
     vector: Vector
@@ -58,16 +58,15 @@ class Question:
 @dataclass
 class Identification:
     """The findings. `classes`: the possible models, in classes of models proved equal, with the reasons. `killer`: the
-    vector that no candidate explains, with the candidates that explained all answers before it, and `nearest`
-    parameters."""
+    vector that no candidate explains, the candidates that explained all answers before, and `nearest` parameters."""
 
     verdict: Verdict
     candidates: int
-    questions: list[Question] = field(default_factory=list)
+    questions: list[AskedVector] = field(default_factory=list)
     classes: list[list[Equality]] = field(default_factory=list)
     unknown: list[tuple[Model, Model]] = field(default_factory=list)
     validated: int = 0
-    killer: Question | None = None
+    killer: AskedVector | None = None
     nearest: list[tuple[Model, int]] = field(default_factory=list)
     would_decide: list[Vector] = field(default_factory=list)
     contradictions: list[tuple[Vector, int, int]] = field(default_factory=list)
@@ -79,23 +78,22 @@ class Identification:
         return [member.model for members in self.classes for member in members]
 
     def values(self) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-        """(parameters with one value, parameters with several), over the survivors, of parameters that all of them
-        have."""
+        """(parameters with one value, parameters with several), among survivors, if all of them have it."""
         decided: dict[str, Any] = {}
         undecided: dict[str, list[Any]] = {}
         survivors = [parameters_of(model) for model in self.survivors]
         for name in survivors[0] if survivors else ():
             if name == "nan" or not all(name in values for values in survivors):
                 continue
-            found = list(dict.fromkeys(values[name] for values in survivors))
-            if len(found) == 1:
-                decided[name] = found[0]
+            different = list(dict.fromkeys(values[name] for values in survivors))
+            if len(different) == 1:
+                decided[name] = different[0]
             else:
-                undecided[name] = found
+                undecided[name] = different
         return decided, undecided
 
 
-def _admitted(candidates: Sequence[Model], structure: Structure, deadline: float | None) -> list[Model]:
+def _with_order(candidates: Sequence[Model], structure: Structure, deadline: float | None) -> list[Model]:
     """The candidates whose steps can give the revealed order; candidates with equal steps are checked once. Raises
     IncompleteError after the deadline (of time.monotonic)."""
     known: dict[object, bool] = {}
@@ -125,7 +123,7 @@ class Identifier:
     ) -> None:
         self.start = time.monotonic() if start is None else start
         self.deadline = None if options.timeout is None else self.start + options.timeout
-        admitted = list(candidates) if structure is None else _admitted(candidates, structure, self.deadline)
+        admitted = list(candidates) if structure is None else _with_order(candidates, structure, self.deadline)
         self.ask, self.options = ask, options
         self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
         self.kinds = unique_models(admitted, options, self.deadline)
@@ -170,8 +168,8 @@ class Identifier:
                 return
 
     def _split(self) -> bool:
-        """Ask vectors of the pool until none distinguishes two survivors; False if none survives or too much was
-        asked."""
+        """Ask vectors of the pool until none distinguishes two survivors; False if none survives or the limit is
+        reached."""
         while len(self.result.questions) < MAX_QUESTIONS:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 raise IncompleteError(f"the time ran out after {counted(len(self.result.questions), 'question')}")
@@ -209,7 +207,7 @@ class Identifier:
             return True
         fits = self.outcomes.results[self.alive, column] == np.uint64(answer)
         before, self.alive = self.alive, [index for index, fit in zip(self.alive, fits, strict=True) if fit]
-        question = Question(vector, answer, len(self.alive), self._ruled_out(before, self.alive))
+        question = AskedVector(vector, answer, len(self.alive), self._ruled_out(before, self.alive))
         self.result.questions.append(question)
         if not self.alive:
             self._no_candidate(question)
@@ -246,7 +244,7 @@ class Identifier:
                 found.setdefault(name, set()).add(value)
         return found
 
-    def _no_candidate(self, killer: Question) -> None:
+    def _no_candidate(self, killer: AskedVector) -> None:
         """Record an answer that no candidate explains, unless the device does not repeat its answers."""
         self._stand_by(AGAIN_IN_DOUBT)
         if self.result.contradictions:
@@ -263,8 +261,7 @@ class Identifier:
         return without_payload(evaluate_models(models, rows), models[0].d)
 
     def _validate(self) -> bool:
-        """Check a survivor on new vectors over the whole range, and on special values; False if the device differs from
-        every candidate."""
+        """Check a survivor on new vectors and special values; False if the device differs from every candidate."""
         specials = special_rows(self.layout, SPECIAL)
         rows = np.concatenate([sample_rows(self.layout, VALIDATION, SEED + 1), specials])
         expected = self._results([self.models[self.alive[0]]], rows)[0]
@@ -291,8 +288,7 @@ class Identifier:
         return self._take(len(self.outcomes.table) - 1)
 
     def _agree(self) -> bool:
-        """Check the survivors, which agree on all recorded inputs, against every recorded result; False if theirs
-        differ from one."""
+        """Check survivors that agree on all recorded inputs against the recorded results; False if one differs."""
         expected = self.outcomes.results[self.alive[0]]
         found = without_payload(np.array(list(self.known.values()), dtype=np.uint64), self.models[0].d)
         self.result.validated = len(found)
@@ -304,10 +300,10 @@ class Identifier:
         self.options.progress(f"{len(self.alive)} survivors that no answer tells apart: proving them equal")
         groups = self._would_decide() if self.recorded else [[self.models[i] for i in self.alive]]
         options, interrupts = replace(self.options, timeout=PAIR_TIMEOUT_S), Event()
-        found = partition_sets(groups, options, True, self.deadline, interrupts.set)
-        witnesses: list[Row] = [row for one in found for row in one.witnesses]
-        self.result.unknown = [pair for one in found for pair in one.unknown]
-        self.result.classes = [members for one in found for members in one.classes]
+        partitions = partition_sets(groups, options, True, self.deadline, interrupts.set)
+        witnesses: list[Row] = [row for one in partitions for row in one.witnesses]
+        self.result.unknown = [pair for one in partitions for pair in one.unknown]
+        self.result.classes = [members for one in partitions for members in one.classes]
         if witnesses and not (self.recorded or interrupts.is_set()):
             self.result.classes, self.result.unknown = [], []
             self.outcomes.extend(np.array(witnesses, dtype=np.uint64), self.alive)

@@ -36,17 +36,17 @@ FIRST = 1000  # vectors simulated before the time left is looked at; fewer take 
 def pool_rows(layout: Layout, count: int, seed: int = SEED) -> Table:
     """Vectors that distinguish candidates: shaped and random ones, and small cases of zero, overflow and cancellation
     with either sign."""
-    return np.concatenate([_corners(layout), sample_rows(layout, count, seed)])
+    return np.concatenate([_corner_rows(layout), sample_rows(layout, count, seed)])
 
 
-def _corners(layout: Layout) -> Table:
+def _corner_rows(layout: Layout) -> Table:
     """Rows with zeros of both signs, sums that cancel, the largest and the smallest numbers, in the first products."""
     products, formats = layout.length, layout.formats
     a, b, c = formats[0], formats[products], formats[2 * products]
     rows = []
-    for x in _telling(a):
+    for x in _corner_values(a):
         for y in (b.one, b.largest, 1 << b.padding, b.one | (1 << b.field_width if b.signed else 0)):
-            for z in _telling(c):
+            for z in _corner_values(c):
                 row = [0] * len(formats)
                 row[0], row[products], row[2 * products] = x, y, z
                 for index in range(2 * products + 1, len(formats)):
@@ -57,7 +57,7 @@ def _corners(layout: Layout) -> Table:
     return np.array(rows, dtype=np.uint64)
 
 
-def _telling(fmt: Format) -> list[int]:
+def _corner_values(fmt: Format) -> list[int]:
     sign = 1 << fmt.field_width if fmt.signed else 0
     positive = [0, fmt.one, fmt.largest, 1 << fmt.padding, fmt.infinity]
     return list(dict.fromkeys([*positive, *(value | sign for value in positive)]))
@@ -119,15 +119,15 @@ def simulate(
 def _gathered(
     parts: Iterable[Results], count: int, progress: Callable[[str], None] | None, deadline: float | None = None
 ) -> Results:
-    found: list[Results] = []
+    results: list[Results] = []
     for part in parts:
-        found.append(part)
-        done = min(len(found) * PART, count)
+        results.append(part)
+        done = min(len(results) * PART, count)
         if done < count:
             _in_time(deadline, done, count, part.shape[1])
         if progress is not None:
             progress(Count(done, count, "candidates simulated"))
-    return np.concatenate(found)
+    return np.concatenate(results)
 
 
 def _in_time(deadline: float | None, done: int, count: int, vectors: int) -> None:
@@ -173,19 +173,19 @@ class Outcomes:
         (of time.monotonic) or at an interrupt; and whether there was an interrupt. The first vectors have until
         `latest`. Raises IncompleteError, or KeyboardInterrupt, if no vector was finished."""
         order = np.random.default_rng(len(table)).permutation(len(table))
-        found: list[Results] = []
+        parts: list[Results] = []
         interrupted = False
         _in_time(latest or deadline, 0, len(models), min(FIRST, len(table)))  # checked before processes are started
         with _simulator(models) as simulated:
             try:
                 for part in np.split(order, [FIRST] if len(table) > FIRST else []):
-                    limit = deadline if found else latest or deadline
-                    found.append(_gathered(simulated(table[part]), len(models), progress, limit))
+                    limit = deadline if parts else latest or deadline
+                    parts.append(_gathered(simulated(table[part]), len(models), progress, limit))
             except (IncompleteError, KeyboardInterrupt) as end:
-                if not found:
+                if not parts:
                     raise
                 interrupted = isinstance(end, KeyboardInterrupt)
-        results = np.concatenate(found, axis=1)
+        results = np.concatenate(parts, axis=1)
         order = order[: results.shape[1]]
         return cls(models, table[np.sort(order)], results[:, np.argsort(order)]), interrupted
 
@@ -233,7 +233,7 @@ class Outcomes:
         return int(near[np.argmin((self.table[near] != 0).sum(axis=1))])
 
 
-def distinct(rows: NDArray[Any]) -> NDArray[np.int64]:
+def distinct_counts(rows: NDArray[Any]) -> NDArray[np.int64]:
     """The number of different values in each row."""
     ordered = np.sort(np.ascontiguousarray(rows), axis=1)
     return np.asarray(1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1))

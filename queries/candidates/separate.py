@@ -10,7 +10,7 @@ import numpy as np
 
 from mmaprobe.queries.candidates.classes import Equality, partition_sets
 from mmaprobe.queries.candidates.kinds import unique_models
-from mmaprobe.queries.candidates.outcomes import Outcomes, distinct, pool_rows
+from mmaprobe.queries.candidates.outcomes import Outcomes, distinct_counts, pool_rows
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -23,8 +23,7 @@ MOST_IN_32_BITS = 46340  # the largest number whose square is below 2^31
 
 @dataclass
 class Separation:
-    """`rows` distinguish every two classes; `classes` are models proved equal, with the reasons; `unknown`: open
-    pairs."""
+    """`rows` distinguish every two classes; `classes`: models proved equal, with reasons; `unknown`: open pairs."""
 
     candidates: int
     classes: list[list[Equality]]
@@ -44,26 +43,26 @@ def separate(
     for one pair, in seconds. At an interrupt the simulated results are kept, and pairs not decided yet are open. Raises
     IncompleteError if the time does not suffice to simulate any vector."""
     start = time.monotonic() if start is None else start
-    found = Separation(len(candidates), [], [], [])
+    outcome = Separation(len(candidates), [], [], [])
 
     def deadline(share: float) -> float | None:
         """When a share of the time is over."""
-        if found.interrupted:
+        if outcome.interrupted:
             return start
         return None if options.timeout is None else start + share * options.timeout
 
     kinds = unique_models(candidates, options, deadline(1 / 4))
     models = list(kinds)
     table = pool_rows(layout_of(models[0]), POOL)
-    outcomes, found.interrupted = Outcomes.until(models, table, deadline(1 / 2), options.progress, deadline(1))
+    outcomes, outcome.interrupted = Outcomes.until(models, table, deadline(1 / 2), options.progress, deadline(1))
     together = outcomes.classes(range(len(models)))
-    classes = found.classes
+    classes = outcome.classes
     open_ones = [[models[index] for index in indices] for indices in together if len(indices) > 1]
-    found.asked = len(open_ones)
-    options.progress(f"simulation leaves {sum(map(len, open_ones))} candidates in {found.asked} classes together")
+    outcome.asked = len(open_ones)
+    options.progress(f"simulation leaves {sum(map(len, open_ones))} candidates in {outcome.asked} classes together")
 
     def interrupt() -> None:
-        found.interrupted = True
+        outcome.interrupted = True
 
     partitions = partition_sets(open_ones, replace(options, timeout=each), deadline=deadline(1), interrupt=interrupt)
     rest = iter(partitions)
@@ -75,18 +74,18 @@ def separate(
         partition = next(rest)
         classes += partition.classes
         witnesses += partition.witnesses
-        found.unknown += partition.unknown
+        outcome.unknown += partition.unknown
     index_of = {model: index for index, model in enumerate(models)}
     representatives = [index_of[members[0].model] for members in classes]
     if witnesses:
         outcomes.extend(np.array(witnesses, dtype=np.uint64), representatives)
     chosen = smallest_set(outcomes, representatives)
-    found.rows = [tuple(map(int, outcomes.table[column])) for column in chosen]
-    found.predictions = [[int(outcomes.results[index, column]) for column in chosen] for index in representatives]
+    outcome.rows = [tuple(map(int, outcomes.table[column])) for column in chosen]
+    outcome.predictions = [[int(outcomes.results[index, column]) for column in chosen] for index in representatives]
     for members in classes:
         members += [twin for member in list(members) for twin in kinds[member.model]]
-    found.seconds = time.monotonic() - start
-    return found
+    outcome.seconds = time.monotonic() - start
+    return outcome
 
 
 def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int]:
@@ -98,7 +97,7 @@ def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int
     part = np.zeros(len(representatives), dtype=codes.dtype)  # the part of each, as long as it shares one
     chosen: list[int] = []
     while len(part) > 1:
-        counts = distinct(part * (codes.max() + 1) + codes)  # the number of parts after each vector
+        counts = distinct_counts(part * (codes.max() + 1) + codes)  # the number of parts after each vector
         best = int(counts.argmax())
         if counts[best] <= len(np.unique(part)):
             break
@@ -117,7 +116,7 @@ def single(candidates: Sequence[Model], options: Options) -> Separation:
     models = list(kinds)
     table = pool_rows(layout_of(models[0]), POOL)
     outcomes = Outcomes.of(models, table, options.progress)
-    counts = distinct(outcomes.results.T)
+    counts = distinct_counts(outcomes.results.T)
     best = np.flatnonzero(counts == counts.max())
     column = int(best[np.argmin((table[best] != 0).sum(axis=1))])
     groups: dict[int, list[Equality]] = {}

@@ -50,8 +50,7 @@ MOST_LENGTHS = 64  # the most K for which one certificate has bounds
 
 @dataclass(frozen=True)
 class Asked:
-    """`goals`: what the log of a certificate must state, in this order; None: the log states bounds, which its own
-    words name."""
+    """`goals`: what the log of a certificate must state, in order; None: bounds, which its own words name."""
 
     subject: Subject
     goals: tuple[Goal, ...] = ()
@@ -77,7 +76,7 @@ class Asked:
         return goal.unit in self.subject.units
 
 
-def words(goal: Goal) -> str:
+def bound_words(goal: Goal) -> str:
     """A bound in words."""
     if not isinstance(goal, Enclosed) or goal.node != goal.unit.result:
         return goal.statement()
@@ -179,8 +178,7 @@ def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Mod
 
 
 def asked(texts: Mapping[str, str]) -> Asked:
-    """What the log of a certificate must be about; `texts`: the texts of its files by name. Raises the errors of
-    reading them."""
+    """What a certificate's log must be about; `texts`: of its files, by name. Raises the errors of reading them."""
     for name, read in _READ.items():
         if name in texts:
             return read(texts)

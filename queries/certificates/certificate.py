@@ -27,7 +27,7 @@ from mmaprobe.queries.certificates.names import NAMES, SUFFIXES
 from mmaprobe.queries.certificates.reading import digest, file_text
 from mmaprobe.queries.certificates.sat import CertificateError, FaultyProofError, OutOfTimeError, solver_version
 from mmaprobe.queries.certificates.statement import guide, plain_line, statement
-from mmaprobe.queries.certificates.whole import Whole, WholeLemma
+from mmaprobe.queries.certificates.whole import WholeLemma, WholeProof
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
 from mmaprobe.queries.solvers.smtlib import Query
@@ -42,8 +42,8 @@ __all__ = [
     "CertificateError",
     "Leaf",
     "OutOfTimeError",
-    "Whole",
     "WholeLemma",
+    "WholeProof",
     "digest",
     "readme",
     "whole_of_query",
@@ -64,14 +64,14 @@ class Leaf:
     states: str
     query: Query
     words: tuple[str, ...] = ()
-    whole: Whole | None = None
+    whole: WholeProof | None = None
 
 
-def whole_of_query(query: Query, timeout: float | None, memory: int = DEFAULT_MEMORY) -> Whole:
+def whole_of_query(query: Query, timeout: float | None, memory: int = DEFAULT_MEMORY) -> WholeProof:
     """The formula and proof of one query, whose last assertion is the goal. If the goal says that two terms differ,
     their equality is tried as a lemma. `timeout` is in seconds."""
     *assertions, goal = query.assertions
-    return Whole(assertions, goal, [(*sides, ()) for sides in _sides(goal)], timeout, memory, inputs=query.inputs)
+    return WholeProof(assertions, goal, [(*sides, ()) for sides in _sides(goal)], timeout, memory, inputs=query.inputs)
 
 
 def _sides(goal: FNode) -> list[tuple[FNode, FNode]]:
@@ -150,9 +150,8 @@ class _Writer:
                 return self.piece(name, leaf, whole_of_query(leaf.query, limit, self.memory))
         return self.piece(name, leaf, None)
 
-    def piece(self, name: str, leaf: Leaf, whole: Whole | None) -> CertificatePiece:
-        """Write one query, with its formula and proof if there is one; check the proof, and return the entry of the
-        manifest."""
+    def piece(self, name: str, leaf: Leaf, whole: WholeProof | None) -> CertificatePiece:
+        """Write one query, with its formula and proof if there is one, and check it; its manifest entry."""
         texts = {"smt2": leaf.query.text}
         if whole is not None:
             texts |= {"cnf": whole.cnf, "drat": whole.drat}
@@ -180,14 +179,14 @@ class _Writer:
         where no checker could be asked, CertificateError."""
         if fault := formula_fault(self.directory, name):
             raise FaultyProofError(f"{name}.cnf: {fault}")
-        found = check_piece(self.directory, name, self.remaining())
-        if found.late:
-            raise OutOfTimeError(f"{name}.drat could not be checked: {found.fault}")
-        if not found.complete:
-            raise CertificateError(f"{name}.drat: {found.fault}")
-        if not found.valid:
-            raise FaultyProofError(f"{name}.drat was rejected by the checker: {found.fault}")
-        return found.checker
+        check = check_piece(self.directory, name, self.remaining())
+        if check.late:
+            raise OutOfTimeError(f"{name}.drat could not be checked: {check.fault}")
+        if not check.complete:
+            raise CertificateError(f"{name}.drat: {check.fault}")
+        if not check.valid:
+            raise FaultyProofError(f"{name}.drat was rejected by the checker: {check.fault}")
+        return check.checker
 
 
 def check_piece(directory: Path, name: str, timeout: float | None = None) -> Check:

@@ -40,8 +40,7 @@ def claim_texts(claim: Statement) -> dict[str, str]:
 
 
 def read_claim(texts: Mapping[str, str]) -> AnyClaim:
-    """The claim of a certificate; units named by a path are files of the certificate. Raises the errors of reading
-    them."""
+    """The claim of a certificate; units named by a path are its files. Raises the errors of reading them."""
     file = read_yaml(texts[CLAIM], CLAIM)
     data = with_references(file.data, partial(_copied, texts))
     named = json.dumps([data.get(key) for key in (*REFERENCES, "parts")])

@@ -32,10 +32,10 @@ class Gates:
 
     def gate(self, kind: Kind, inputs: Iterable[int]) -> int:
         """The literal of a gate: a constant, an input, a gate that exists, or a new one."""
-        found = normal(kind, inputs)
-        if isinstance(found, int):
-            return found
-        sign, definition = found
+        form = normal(kind, inputs)
+        if isinstance(form, int):
+            return form
+        sign, definition = form
         literal = self.table.get(definition)
         if literal is None:
             literal = self.table[definition] = self.fresh()

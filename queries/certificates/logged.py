@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.documents.prove import Certificate as Manifest
-from mmaprobe.queries.certificates.asked import Asked, asked, words
+from mmaprobe.queries.certificates.asked import Asked, asked, bound_words
 from mmaprobe.queries.certificates.certificate import Leaf, write_certificate
 from mmaprobe.queries.certificates.names import LOG, TERMS
 from mmaprobe.queries.certificates.sat import CertificateError
-from mmaprobe.queries.certificates.whole import Whole
+from mmaprobe.queries.certificates.whole import WholeProof
 from mmaprobe.queries.kernel.log import Replay, Writer
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.search.distinguish import Options
@@ -25,7 +25,7 @@ def certify_theorems(
     texts: Mapping[str, str],
     directory: Path,
     options: Options,
-    wholes: Mapping[Theorem, Whole] | None = None,
+    wholes: Mapping[Theorem, WholeProof] | None = None,
 ) -> Manifest:
     """Write the certificate of theorems, check its proofs, and return its manifest. `texts`: the texts of the files
     that say what the theorems are about, by name; `wholes`: for theorems that sides agree, formula and proof of the
@@ -56,4 +56,4 @@ def _statements(document: dict[str, Any], texts: Mapping[str, str], said: Sequen
         theorems = Replay(document, again.subject, Engines(heard=Heard.of(said), asks=False)).run()
     except RuleError as error:
         raise CertificateError(f"a file does not give back what was proved: {error}") from None
-    return [words(theorem.goal) for theorem in theorems]
+    return [bound_words(theorem.goal) for theorem in theorems]

@@ -154,8 +154,7 @@ class Merging:
         return clauses
 
     def cone(self, roots: Iterable[int], cuts: set[int]) -> list[int]:
-        """The gates on which some literals depend, over representatives, without gates below the variables in
-        `cuts`."""
+        """The gates on which literals depend, over representatives, without those below the variables in `cuts`."""
         stack = [abs(self.find(root)) for root in roots]
         top, seen = set(stack), set(stack)
         while stack:

@@ -14,7 +14,7 @@ from mmaprobe.queries.certificates.names import NAMES
 from mmaprobe.queries.certificates.reading import is_folder
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.files import INPUTS, check_folder, make_folder
-from mmaprobe.smtmodel.base.interrupts import undone
+from mmaprobe.smtmodel.base.interrupts import undone_if_ended
 
 DEEPEST = 3  # the most folders within one another: the cases of claims
 UNFINISHED = ".new-"  # a certificate that is being written, or whose writing was ended
@@ -29,22 +29,21 @@ def is_ours(name: str) -> bool:
 def check_place(directory: Path) -> None:
     """Raises InputError for a folder that holds anything but a certificate, or certificates in folders of their own."""
     check_folder(directory)
-    _own(directory)
+    _owned_paths(directory)
 
 
 def emptied(directory: Path) -> None:
-    """Remove the certificates in a folder: the files that their manifests name, and no others. Raises the errors of
+    """Remove the files of a folder that certificates' manifests name, and no others. Raises the errors of
     `check_place`."""
-    for path in _own(directory):
+    for path in _owned_paths(directory):
         if is_folder(path):
             path.rmdir()
         else:
             path.unlink()
 
 
-def _own(top: Path, directory: Path | None = None) -> list[Path]:
-    """The files and folders in a folder, all of which belong to certificates, files before their folders. Raises
-    InputError."""
+def _owned_paths(top: Path, directory: Path | None = None) -> list[Path]:
+    """A folder's contents, which must belong to certificates, files before their folders. Raises InputError."""
     where = directory or top
     try:
         entries = sorted(where.iterdir())
@@ -59,7 +58,7 @@ def _own(top: Path, directory: Path | None = None) -> list[Path]:
             manifest = read_any_manifest(where)
     files = manifest.files if manifest else set[str]()
     left = [path for path in entries if path.name.startswith(UNFINISHED) and is_folder(path)]
-    found = [inner for one in left for inner in (*sorted(one.rglob("*"), reverse=True), one)]
+    paths = [inner for one in left for inner in (*sorted(one.rglob("*"), reverse=True), one)]
     below = [path for path in entries if path not in left and is_folder(path)
              and (manifest is None or path.name in manifest.parts)]  # fmt: skip
     for path in entries:
@@ -68,13 +67,13 @@ def _own(top: Path, directory: Path | None = None) -> list[Path]:
     deep = len(where.relative_to(top).parts) > DEEPEST
     if where != top and not files and (deep or not below):
         raise InputError(f"{where.relative_to(top)} is in it: {REFUSED}", str(top))
-    found += [path for path in entries if path.name in files]
+    paths += [path for path in entries if path.name in files]
     for path in below:
-        found += [*_own(top, path), path]
-    return found
+        paths += [*_owned_paths(top, path), path]
+    return paths
 
 
-def _exchanged(directory: Path, new: Path) -> None:
+def _exchange(directory: Path, new: Path) -> None:
     """Replace everything in a folder by the contents of `new`, a folder inside it; an interrupt undoes it."""
     old = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=directory))
 
@@ -116,12 +115,12 @@ def written_apart(directory: Path) -> Iterator[Path]:
             with suppress(OSError):
                 one.rmdir()
 
-    with undone(remove):
+    with undone_if_ended(remove):
         try:
             yield new
-            for path in _own(directory):  # now, as inputs named in other inputs are known
+            for path in _owned_paths(directory):  # now, as inputs named in other inputs are known
                 INPUTS.check(path)
-            _exchanged(directory, new)
+            _exchange(directory, new)
         except BaseException:
             remove()
             raise

@@ -63,8 +63,7 @@ def property_texts(
 
 
 def _shorter(reference: str, *lengths: int) -> dict[str, Any]:
-    """The lengths of the shorter units, and the table's instruction of which they are versions, as a unit file does not
-    say either."""
+    """The shorter units' lengths, and the table's instruction that they shorten, which unit files do not say."""
     return {"model": reference, "lengths": list(lengths)}
 
 
@@ -142,12 +141,12 @@ def read_inputs(document: Mapping[str, Any]) -> tuple[Inputs, Compare]:
 def read_document(texts: Mapping[str, str], name: str) -> dict[str, Any]:
     """A JSON file of a certificate. Raises ValueError if it is not JSON or has another schema, KeyError if there is
     none, or it names no schema, and OSError."""
-    found: dict[str, Any] = parse_json(texts[name])
-    if not isinstance(found, dict):
+    document: dict[str, Any] = parse_json(texts[name])
+    if not isinstance(document, dict):
         raise ValueError("not the keys and values of a document")
-    if found["schema"] != SCHEMA:
-        raise ValueError(f"of schema {found['schema']}; this version reads {SCHEMA}")
-    return found
+    if document["schema"] != SCHEMA:
+        raise ValueError(f"of schema {document['schema']}; this version reads {SCHEMA}")
+    return document
 
 
 def read_model(texts: Mapping[str, str], name: str) -> Model:

@@ -18,7 +18,7 @@ MOST_PROOF, MOST = 4 << 30, 64 << 20
 PROOFS = (".smt2", ".cnf", ".drat")
 
 
-def opened(path: Path) -> BufferedReader:
+def open_regular(path: Path) -> BufferedReader:
     """A regular file, open for reading; links are not followed. Raises OSError for anything else, and for a file longer
     than any of a certificate's."""
     try:
@@ -40,24 +40,24 @@ def opened(path: Path) -> BufferedReader:
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file. Raises the errors of `opened`."""
-    with opened(path) as stream:
+    """The SHA-256 of a file. Raises the errors of `open_regular`."""
+    with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def file_text(path: Path, encoding: str = "utf-8") -> str:
-    """The text of a file. Raises the errors of `opened`, and UnicodeDecodeError."""
-    with opened(path) as stream:
+    """The text of a file. Raises the errors of `open_regular`, and UnicodeDecodeError."""
+    with open_regular(path) as stream:
         return stream.read().decode(encoding)
 
 
 def json_of(path: Path) -> Any:
-    """The value of a JSON file. Raises the errors of `opened`, and ValueError."""
-    with opened(path) as stream:
+    """The value of a JSON file. Raises the errors of `open_regular`, and ValueError."""
+    with open_regular(path) as stream:
         return parse_json(stream.read())
 
 
-class Held(Mapping[str, str]):
+class FolderTexts(Mapping[str, str]):
     """The texts of files in a folder by their names, each read when it is asked for, with the errors of `file_text`.
     `read`: the names asked for so far."""
 

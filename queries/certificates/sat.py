@@ -41,8 +41,7 @@ def solver_version() -> str:
 
 
 class SatSolver:
-    """A process that refutes one formula after another; it is started when needed and ended by `close`. `memory`: its
-    limit."""
+    """A process that refutes one formula after another; started when needed, ended by `close`. `memory`: its limit."""
 
     def __init__(self, solver: str = SOLVER, memory: int = DEFAULT_MEMORY) -> None:
         self.solver, self.memory = solver, memory

@@ -289,7 +289,7 @@ _KINDS = {WITNESS: _witness, COVER: _cover, PLANS: _plans_equal, PROPERTY: _prop
 # -- names
 
 
-def named(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def table_names(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """For each unit file whether the table has this unit under its name, in words."""
     for name in sorted(texts):
         if name not in (LEFT, RIGHT, UNIT) and not re.fullmatch(r"unit-[0-9]+\.yaml", name):

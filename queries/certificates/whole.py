@@ -27,7 +27,7 @@ LEMMA_SHARE = 0.25  # the largest share of the remaining time for one lemma
 BRIEF = 3.0  # seconds for a lemma without cut-points
 
 
-class Whole:
+class WholeProof:
     """`cnf`: the assertions and the goal; `drat`: a proof that they contradict each other.
 
     A lemma is a pair of terms that are equal wherever the assertions hold (if numbers of different widths, one is the
@@ -164,8 +164,7 @@ class Whole:
 
     def _refute(self, literal: int, cuts: set[int], timeout: float | None, unmerged: bool = False) -> bool:
         """Prove a literal false from its gates and from assertions about their inputs; `unmerged`: also from the
-        assertions as they were written. After merging, a gate no longer implies the facts from which the merge was
-        proved."""
+        assertions as they were written. A merged gate no longer implies the facts that proved the merge."""
         literal = self.merging.find(literal)
         if literal == FALSE:
             return True

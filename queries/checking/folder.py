@@ -1,5 +1,5 @@
-"""Checks a certificate again, from its folder alone: files, proofs of queries, and the log of rules, each of which is
-called again."""
+"""Checks a certificate again, from its folder alone: files, proofs of queries, and the log, whose rules are called
+again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mmaprobe.queries.certificates.certificate import check_piece, formula_fault
 from mmaprobe.queries.certificates.manifest import MANIFEST, README, Manifest, Piece, read_manifest
 from mmaprobe.queries.certificates.names import CLAIM, LOG, STATING, SUFFIXES, WITNESS
 from mmaprobe.queries.certificates.place import is_ours
-from mmaprobe.queries.certificates.reading import Held, digest, file_text, is_folder
-from mmaprobe.queries.certificates.statement import named, statement
+from mmaprobe.queries.certificates.reading import FolderTexts, digest, file_text, is_folder
+from mmaprobe.queries.certificates.statement import statement, table_names
 from mmaprobe.queries.checking.answers import ANSWERS
 from mmaprobe.queries.checking.finding import Contents, Finding, reason
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Answer
@@ -30,8 +30,7 @@ def check_all(
     folder: Path, ask: AskSolver | None = None, timeout: float | None = None, depth: int = 0
 ) -> Iterator[Finding]:
     """The findings of `check_folder`; for a folder without a certificate's files but with folders, as for the cases of
-    a claim, those of all certificates in it. Everything else in the folder is noted; inside these folders it is a
-    fault."""
+    a claim, those of all certificates in it. Anything else in the folder is noted; inside these it is a fault."""
     try:
         entries = sorted(folder.iterdir()) if os.path.isdir(folder) else []
     except OSError as error:
@@ -43,7 +42,7 @@ def check_all(
         return
     for path in entries:
         if path in below:
-            yield from _placed(path.name, check_all(path, ask, timeout, depth + 1))
+            yield from _at_place(path.name, check_all(path, ask, timeout, depth + 1))
         else:
             yield Finding(path.name, STRAY)
 
@@ -52,14 +51,14 @@ def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | No
     """All findings about a certificate; files that are not in its manifest, or have no plain name, are not read. `ask`:
     for lemmas without a proof. Raises InputError if there is no certificate."""
     manifest = read_manifest(folder)
-    yield from stated(folder, manifest)
+    yield from statement_findings(folder, manifest)
     yield from _strays(folder, manifest)
     yield from _digests(folder, manifest.sha256)
     names = [piece.name for piece in manifest.pieces]
     for piece in manifest.pieces:
         yield from _piece(folder, piece, ask, timeout)
     contents = Contents(names)
-    texts = Held(folder, {*manifest.sha256, *(f"{name}.smt2" for name in names)})
+    texts = FolderTexts(folder, {*manifest.sha256, *(f"{name}.smt2" for name in names)})
     found = [one for name, answer in ANSWERS.items() if name in manifest.sha256 for one in answer(texts, contents)]
     yield from found
     if all(one.kind == "fine" for one in found):
@@ -67,28 +66,27 @@ def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | No
         yield from (Finding(name, "says nothing of what is stated: nothing reads it", "fault") for name in unread)
     if manifest.sha256.keys().isdisjoint(ANSWERS):
         yield Finding(MANIFEST, "nothing in the folder says what was proved", "fault")
-    yield from _several(manifest.sha256)
+    yield from _contradicting_files(manifest.sha256)
 
 
-def _several(files: Mapping[str, str]) -> Iterator[Finding]:
+def _contradicting_files(files: Mapping[str, str]) -> Iterator[Finding]:
     """Faults where several files say what was proved, of which one might be read and another proved."""
-    found = [name for name in STATING if name in files]
-    if len(found) > 1 and found != [WITNESS, CLAIM]:
-        yield Finding(MANIFEST, f"{' and '.join(found)} say what was proved: one thing is needed", "fault")
+    stating = [name for name in STATING if name in files]
+    if len(stating) > 1 and stating != [WITNESS, CLAIM]:
+        yield Finding(MANIFEST, f"{' and '.join(stating)} say what was proved: one thing is needed", "fault")
     if WITNESS in files and LOG in files:
         yield Finding(MANIFEST, f"{WITNESS} and {LOG}: an input refutes, and a log proves", "fault")
 
 
-def stated(folder: Path, manifest: Manifest) -> Iterator[Finding]:
-    """The statement of the files in words, with the names of its units, and whether the manifest and the README agree
-    with it."""
-    texts = Held(folder, manifest.sha256.keys())
+def statement_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
+    """The statement of the files in words, with the names of its units, and whether manifest and README agree."""
+    texts = FolderTexts(folder, manifest.sha256.keys())
     if not any(name in texts for name in ANSWERS):
         return
     try:
         question = statement(texts)
         page = readme(texts, manifest.pieces)
-        names = list(named(texts))
+        names = list(table_names(texts))
     except Exception as error:  # a file of another kind raises any error
         yield Finding(MANIFEST, f"what is stated cannot be read: {reason(error)}", "fault")
         return
@@ -115,7 +113,7 @@ def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
             yield Finding(path.name, STRAY)
 
 
-def _placed(name: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+def _at_place(name: str, findings: Iterator[Finding]) -> Iterator[Finding]:
     """The findings about a certificate, at its place in the folder; a missing certificate is a finding, too."""
     try:
         for found in findings:
@@ -137,15 +135,15 @@ def _digests(folder: Path, digests: Mapping[str, str]) -> Iterator[Finding]:
 def _piece(folder: Path, piece: Piece, ask: AskSolver | None, timeout: float | None) -> Iterator[Finding]:
     """The findings about a query: its proof, or the present answers of engines."""
     name, digests = piece.name, piece.sha256
-    written = {found.place: found for found in _digests(folder, digests)}
+    written = {finding.place: finding for finding in _digests(folder, digests)}
     suffixes = SUFFIXES if len(digests) > 1 else SUFFIXES[:1]
     for suffix in suffixes:
         file = f"{name}.{suffix}"
-        found = written.get(file, Finding(file, "is not in the manifest", "fault"))
-        if found.kind == "fine" and suffix != "smt2":
+        finding = written.get(file, Finding(file, "is not in the manifest", "fault"))
+        if finding.kind == "fine" and suffix != "smt2":
             fault, complete = _fault(folder, name, suffix, timeout)
-            found = Finding(file, fault or MEANING[suffix], "fine" if not fault else "fault" if complete else "open")
-        yield found
+            finding = Finding(file, fault or MEANING[suffix], "fine" if not fault else "fault" if complete else "open")
+        yield finding
     yield from (Finding(file, "is no file of its query", "fault") for file in
                 digests.keys() - {f"{name}.{suffix}" for suffix in suffixes})  # fmt: skip
     if len(suffixes) == 1:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mmaprobe.queries.certificates.asked import asked, words
+from mmaprobe.queries.certificates.asked import asked, bound_words
 from mmaprobe.queries.certificates.names import LOG, TERMS
 from mmaprobe.queries.certificates.questions import read_document
 from mmaprobe.queries.checking.finding import Contents, Finding, of_file
@@ -44,10 +44,10 @@ def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
     goals = [theorem.goal for theorem in stated]
     if not about.accepts(goals):
         yield Finding(LOG, "does not state what the files ask", "fault")
-    elif not about.goals and document["says"] != list(map(words, goals)):
+    elif not about.goals and document["says"] != list(map(bound_words, goals)):
         yield Finding(LOG, "says other words than its theorems", "fault")
     else:
-        yield from (Finding(LOG, f"states: {words(goal)}") for goal in goals)
+        yield from (Finding(LOG, f"states: {bound_words(goal)}") for goal in goals)
 
 
 def _written(

@@ -77,7 +77,7 @@ def witness(texts: Texts, contents: Contents) -> Iterator[Finding]:
         yield _wraps(texts, stated)
         return
     if LEFT_PLAN in texts:
-        yield _differ(_at(texts, stated), stated, f"not equal for K = {stated['length']}")
+        yield _differ(_plans_at(texts, stated), stated, f"not equal for K = {stated['length']}")
         return
     problem = read_question(texts, WITNESS)
     need(_refutes(problem, stated), f"it does not refute what is asked: {stated['property']}")
@@ -128,7 +128,7 @@ def _differ(problem: Problem, stated: Mapping[str, Any], says: str) -> Finding:
     return Finding(WITNESS, f"{says}: on this input {', '.join(results)}")
 
 
-def _at(texts: Texts, stated: Mapping[str, Any]) -> Problem:
+def _plans_at(texts: Texts, stated: Mapping[str, Any]) -> Problem:
     """Both plans at the stated K, with zeros at all places without a stated value."""
     length, places = stated["length"], stated["places"]
     need(all(0 <= place < length for place in places), "these are no places of products")
@@ -168,7 +168,7 @@ def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
 
 def _exact(model: Model, layout: Layout, steps: Table) -> Fraction:
     """The exact result of a chain."""
-    found = chained_inputs(model, layout, steps)
-    need(found is not None, "an operand is no number")
-    assert found is not None
-    return found[1]
+    numbers = chained_inputs(model, layout, steps)
+    need(numbers is not None, "an operand is no number")
+    assert numbers is not None
+    return numbers[1]

@@ -12,8 +12,8 @@ from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.kernel.rows import BELOW_ONE
-from mmaprobe.queries.search.admitted import admitted_rows, numbers
-from mmaprobe.queries.search.contradiction import SEED, contradicted, kept_bits, row_text
+from mmaprobe.queries.search.admitted_rows import admitted_rows, numbers_of_patterns
+from mmaprobe.queries.search.contradiction import SEED, kept_bits, raise_contradiction, row_text
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.smtmodel.algorithms import sum_of_array
@@ -44,7 +44,7 @@ def check_outcome(outcome: Outcome) -> None:
 def _check_claim(claim: Claim, claimed: str) -> None:
     rows = claim_rows(claim, CLAIM_ROWS, SEED)
     for hit in np.flatnonzero(evaluate_claim(claim, rows).deciding)[:1]:
-        contradicted(claimed, row_text(claim.layout, rows[hit].tolist()), "the opposite")
+        raise_contradiction(claimed, row_text(claim.layout, rows[hit].tolist()), "the opposite")
 
 
 def _check_bound(claim: BoundClaim, claimed: str) -> None:
@@ -55,13 +55,13 @@ def _check_bound(claim: BoundClaim, claimed: str) -> None:
     table = np.concatenate(
         [sample_rows(layout, count // 2, SEED), admitted_rows(layout, finite, count, SEED, kept_bits(model))]
     )
-    values = np.stack([numbers(table[:, i].copy(), fmt) for i, fmt in enumerate(layout.formats)], axis=1)
+    values = np.stack([numbers_of_patterns(table[:, i].copy(), fmt) for i, fmt in enumerate(layout.formats)], axis=1)
     finite_rows = np.isfinite(values).all(axis=1)
     table, values = table[finite_rows], values[finite_rows]
     results = evaluate_models([model], table)[0]
-    for row, given, d in zip(table, values.tolist(), numbers(results, model.d).tolist(), strict=True):
+    for row, given, d in zip(table, values.tolist(), numbers_of_patterns(results, model.d).tolist(), strict=True):
         if not within_bound(claim, list(map(Fraction, given)), d):
-            contradicted(claimed, row_text(layout, row.tolist()), f"{d!r}")
+            raise_contradiction(claimed, row_text(layout, row.tolist()), f"{d!r}")
 
 
 def within_bound(claim: BoundClaim, given: list[Fraction], d: float) -> bool:
@@ -93,4 +93,4 @@ def _check_overflow(claim: OverflowClaim, claimed: str) -> None:
     near = np.uint32(BELOW_ONE) - rng.integers(0, 1 << 14, count, dtype=np.uint32)  # halfway cases of f16 among them
     for what, row in (("the largest number below 1", np.full(count, BELOW_ONE, np.uint32)), ("numbers near 1", near)):
         if exact_value(sum_of_array(claim.reduction, row), claim.reduction.result_format) == "inf":
-            contradicted(claimed, f"{count} times {what}", "an infinite sum")
+            raise_contradiction(claimed, f"{count} times {what}", "an infinite sum")

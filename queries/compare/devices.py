@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mmaprobe.queries.compare.observed import evaluate_vectors
 from mmaprobe.queries.compare.steady import AGAIN, AskDevice, spread
 from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.search.witness import Row, _cost, _fields, _smaller, exercised, replaced, replay
+from mmaprobe.queries.search.witness import Row, _cost, _fields, _smaller, exercised_features, replay, row_with
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of, padded
 from mmaprobe.smtmodel.inputs.admitted import Compare
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 
 FIRST, LARGEST = 128, 2048  # vectors of the first and of the largest batch: a slow device shows a difference early
 REPEATS = 4  # times that a question is asked before its answer is believed
@@ -49,8 +49,8 @@ _CARRIER = ArrayCarrier()
 class ComparedDevice:
     """A device. `model`: the instruction for which its vectors are made; `software`: the device is that model;
     `steady`: it always gives the same answer (a model, a recording) and need not be asked twice; `closed`: it answers
-    recorded inputs alone; `takes_addend`: whether it can be given c. `ask` gives results in order, None where there is
-    no answer."""
+    recorded inputs alone; `takes_addend`: whether it can be given c. `ask` gives results in order, None for no
+    answer."""
 
     name: str
     model: Model
@@ -68,8 +68,7 @@ class ComparedDevice:
         return self.takes_addend and self.model.addend
 
     def results(self, inputs: Sequence[Operands[int]]) -> list[Answer]:
-        """The results of inputs of one length, which are cut into tiles of the model's length: each result is the next
-        tile's addend."""
+        """The results of inputs of one length, cut into tiles of the model's length: each result is the next addend."""
         length = self.model.length
         running: list[Answer] = [one.c for one in inputs]
         tiles = max((ceil(len(one.a) / length) for one in inputs), default=0)
@@ -155,19 +154,19 @@ class Pair:
         """The features that each input exercises in the two models; none for a chain of instructions."""
         if self.length > self.problem.length:
             return [((), ())] * len(rows)
-        return exercised(self.problem, replay(self.problem, rows, traced=True))
+        return exercised_features(self.problem, replay(self.problem, rows, traced=True))
 
     def kinds(self, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> list[Kind]:
         """The kind of each row's difference: the features that the input exercises in either model, and whether the
         results are NaN, infinite or zero."""
         if not rows:
             return []
-        sorts = _sorts(left, self.left.model.d), _sorts(right, self.right.model.d)
+        sorts = _result_kinds(left, self.left.model.d), _result_kinds(right, self.right.model.d)
         together = [tuple(sorted({name for side in sides for name in side})) for sides in self.exercised(rows)]
         return list(zip(together, *sorts, strict=True))
 
 
-def _sorts(results: Sequence[Answer], fmt: Format) -> list[str]:
+def _result_kinds(results: Sequence[Answer], fmt: Format) -> list[str]:
     values = unpack(_CARRIER.lanes(np.array([d or 0 for d in results], dtype=np.uint64), fmt.width), fmt)
     named = {"nan": values.is_nan, "inf": values.is_infinite, "zero": values.is_zero}
     flags = {name: to_integers(flag, len(results)) for name, flag in named.items()}
@@ -245,11 +244,11 @@ class Comparison:
             self.keep(
                 ((pair.layout.split(batch[i]), left[i], right[i]) for i, known in enumerate(answered) if known), limit
             )
-            found = np.flatnonzero(pair.differ(left, right))
-            beyond = ((pair.layout.split(batch[i]), left[i], right[i]) for i in found if sum(answered[:i]) >= room)
+            places = np.flatnonzero(pair.differ(left, right))
+            beyond = ((pair.layout.split(batch[i]), left[i], right[i]) for i in places if sum(answered[:i]) >= room)
             self.differing += islice(beyond, KEPT - len(self.differing))
-            self.different += len(found)
-            self.take(pair, [batch[i] for i in found], [left[i] for i in found], [right[i] for i in found])
+            self.different += len(places)
+            self.take(pair, [batch[i] for i in places], [left[i] for i in places], [right[i] for i in places])
             taken += len(batch)
             text = f"{self.compared} vectors, {self.different} different answers"
             self.progress(Share(text, min(taken, total), total, "vectors"))
@@ -349,9 +348,9 @@ class Comparison:
         self, pair: Pair, row: Row, steps: Callable[[Row, Layout], Iterator[Row]], seen: set[Row]
     ) -> Row | None:
         """The candidate of one round that is easiest to read, among those on which the devices differ."""
-        limit = cost(row, pair.layout)
+        limit = reading_cost(row, pair.layout)
         fresh = {other for other in steps(row, pair.layout) if other not in seen}
-        costs = {other: price for other in fresh if (price := cost(other, pair.layout)) < limit}
+        costs = {other: price for other in fresh if (price := reading_cost(other, pair.layout)) < limit}
         tried = sorted(costs, key=lambda other: (costs[other], other))
         for start in range(0, len(tried), MOST_CANDIDATES):
             part = tried[start : start + MOST_CANDIDATES]
@@ -366,7 +365,7 @@ class Comparison:
         return None
 
 
-def cost(row: Row, layout: Layout) -> tuple[int, ...]:
+def reading_cost(row: Row, layout: Layout) -> tuple[int, ...]:
     """The costs of reading an input, as for witnesses; then the numbers of set bits, then of products' places."""
     count = layout.length
     ones = sum(_fields(pattern, fmt)[2].bit_count() for pattern, fmt in zip(row, layout.formats, strict=True))
@@ -381,13 +380,12 @@ def _shorter(row: Row, layout: Layout) -> Iterator[Row]:
     size = len(columns)
     while size:
         for start in range(0, len(columns), size):
-            yield replaced(row, {index: 0 for group in columns[start : start + size] for index in group})
+            yield row_with(row, {index: 0 for group in columns[start : start + size] for index in group})
         size //= 2
 
 
 def _simpler(row: Row, layout: Layout) -> Iterator[Row]:
-    """The steps of a witness; fraction bits cleared from the top, and one by one; nonzero products moved to the
-    front."""
+    """The steps of a witness; fraction bits cleared from the top, and one by one; products moved forward."""
     yield from _smaller(row, layout)
     count = layout.length
     for index, fmt in enumerate(layout.formats):
@@ -395,8 +393,8 @@ def _simpler(row: Row, layout: Layout) -> Iterator[Row]:
             bit = 1 << (place + fmt.padding)
             if row[index] & bit:
                 below = bit - 1 | ~(((1 << fmt.fraction) - 1) << fmt.padding)  # lower bits, sign and exponent
-                yield replaced(row, {index: row[index] & below})
-                yield replaced(row, {index: row[index] & ~bit})
+                yield row_with(row, {index: row[index] & below})
+                yield row_with(row, {index: row[index] & ~bit})
     if not layout.scales:
         used = [k for k in range(count) if row[k] or row[count + k]]
         rest = (0,) * (count - len(used))

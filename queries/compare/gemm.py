@@ -35,7 +35,7 @@ from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, product_shape
-from mmaprobe.smtmodel.nodes.operand import FACTORS, FURTHER, NAMED
+from mmaprobe.smtmodel.operand import FACTORS, FURTHER, NAMED
 
 ELEMENTS = 16  # differing elements that are computed again
 STRIP = 1 << 18  # elements compared at a time
@@ -79,8 +79,7 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Element:
-    """One element in both results; `ulps`: their distance in numbers of the format (None: not two numbers, or of two
-    formats)."""
+    """One element in both results; `ulps`: their distance in numbers (None: not two numbers of one format)."""
 
     row: int
     column: int
@@ -90,8 +89,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Differences:
-    """The elements that differ: their number, that of all, the first, the one with most ulps, and those to be
-    examined."""
+    """Elements that differ: their number, that of all, the first, the one with most ulps, and those to examine."""
 
     count: int
     total: int

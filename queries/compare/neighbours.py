@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.batch import Shared
-from mmaprobe.smtmodel.evaluate.facts import Fact, Facts, Item, evaluate_one, facts_of, item_of
+from mmaprobe.smtmodel.evaluate.facts import Item, SignalFact, SignalFacts, evaluate_one, facts_of, item_of
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of, padded
 from mmaprobe.smtmodel.explain.explaining import RUNNING
@@ -57,8 +57,8 @@ class Divergence:
     """The first signal in which two evaluations differ. A side is None where only the other has the signal."""
 
     stage: str
-    left: Fact | None
-    right: Fact | None
+    left: SignalFact | None
+    right: SignalFact | None
 
     @property
     def of_one_side(self) -> bool:
@@ -93,7 +93,7 @@ def divergence(left: Model, right: Model, operands: Operands[int]) -> Divergence
     )
 
 
-def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Divergence | None:
+def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: Model) -> Divergence | None:
     """The first signal that differs in value, in the order of the stages.
 
     Zero terms do not count, nor do their exponents; where a special value decides the result, no finite number before
@@ -102,16 +102,16 @@ def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Div
     whatever their names.
     """
     same_nan = one.nan is not None and other.nan is not None
-    sides = [_telling(facts, one.d == other.d, same_nan) for facts in (left, right)]
+    sides = [_compared_signals(facts, one.d == other.d, same_nan) for facts in (left, right)]
     called = _same_sums(left.trace, right.trace)
-    sides[1] = {_called(name, called): told for name, told in sides[1].items()}
+    sides[1] = {_name_on_left(name, called): told for name, told in sides[1].items()}
     rounds = [facts.trace.rounds for facts in (left, right)]
-    losing = [_losing(facts.trace) for facts in (left, right)]
+    losing = [_losing_roundings(facts.trace) for facts in (left, right)]
     exact = _exact_sums(left.trace) & {called.get((step, ""), (step, ""))[0] for step in _exact_sums(right.trace)}
     if bool(rounds[0]) != bool(rounds[1]):  # the first round of one side is compared with the only one of the other
         first = (rounds[0] or rounds[1])[0]
-        sides = [{_within(name, first): told for name, told in side.items()} for side in sides]
-    for name in _merged(list(sides[0]), list(sides[1])):
+        sides = [{_without_round(name, first): told for name, told in side.items()} for side in sides]
+    for name in _merged_names(list(sides[0]), list(sides[1])):
         if (
             name.stage is Stage.SUM and name.step in exact
         ):  # sums of the same terms, of which each side keeps as many bits as it needs
@@ -129,10 +129,10 @@ def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Div
     return None if same else Divergence("result", results[0][0], results[1][0])
 
 
-Told = tuple[Fact, Any]
+Told = tuple[SignalFact, Any]
 
 
-def _within(name: Name, first: str) -> Name:
+def _without_round(name: Name, first: str) -> Name:
     """The name without the prefix of the first round."""
     return name._replace(step=name.step.removeprefix(first))
 
@@ -156,7 +156,7 @@ def _products(names: Sequence[str]) -> list[str]:
     return [name if name.isdigit() else "" for name in names]
 
 
-def _called(name: Name, called: Mapping[tuple[str, str], tuple[str, str]]) -> Name:
+def _name_on_left(name: Name, called: Mapping[tuple[str, str], tuple[str, str]]) -> Name:
     """The other side's name for a signal of a sum."""
     step, of = called.get((name.step, name.of), (name.step, name.of)) if name.stage in SUMMED else (name.step, name.of)
     return name._replace(step=step, of=of)
@@ -167,7 +167,7 @@ def _exact_sums(trace: Trace) -> set[str]:
     return {visit.prefix for visit in trace.visits if isinstance(visit.node, ExactSum)}
 
 
-def _losing(trace: Trace) -> set[str]:
+def _losing_roundings(trace: Trace) -> set[str]:
     """The steps that round a number and change it."""
     values, found = dict[object, Item](), set[str]()
     for visit in trace.visits:
@@ -179,7 +179,7 @@ def _losing(trace: Trace) -> set[str]:
     return found
 
 
-def _tells_alone(fact: Fact, rounds: Sequence[str], losing: Set[str]) -> bool:
+def _tells_alone(fact: SignalFact, rounds: Sequence[str], losing: Set[str]) -> bool:
     """Whether a signal that only one side has is a difference: a nonzero term of a sum, but not the running sum of a
     later round; or the result of a rounding that changes its number."""
     name = fact.name
@@ -199,7 +199,7 @@ def _stage(name: Name, *traces: Trace) -> str:
     return STAGES[Stage.PRODUCT if rounds_product else name.stage]
 
 
-def _telling(facts: Facts, alike: bool, nan_counts: bool) -> dict[Name, Told]:
+def _compared_signals(facts: SignalFacts, alike: bool, nan_counts: bool) -> dict[Name, Told]:
     """The signals that count, each with a key to compare: numbers by value, patterns too if formats differ."""
     decided = {fact.name.step for fact in facts if fact.name.stage is Stage.SPECIAL and fact.value}
     zero = {fact.name for fact in facts if fact.kind is Kind.NUMBER and not fact.value}
@@ -223,7 +223,7 @@ def _telling(facts: Facts, alike: bool, nan_counts: bool) -> dict[Name, Told]:
     return found
 
 
-def _pattern(fact: Fact, fmt: Format, alike: bool, nan_counts: bool) -> Any:
+def _pattern(fact: SignalFact, fmt: Format, alike: bool, nan_counts: bool) -> Any:
     """The number of a pattern, or the pattern of a NaN that counts; signs of zeros count if results are `alike`."""
     value = exact_value(fact.value, fmt)
     if value == "nan":
@@ -231,7 +231,7 @@ def _pattern(fact: Fact, fmt: Format, alike: bool, nan_counts: bool) -> Any:
     return value if alike or value != "-0" else Fraction(0)
 
 
-def _merged(left: list[Name], right: list[Name]) -> list[Name]:
+def _merged_names(left: list[Name], right: list[Name]) -> list[Name]:
     """All names in the order of the left side; a name of the right side alone comes after the name before it there."""
     known, after = set(left), dict[Name | None, list[Name]]()
     previous: Name | None = None
@@ -249,7 +249,7 @@ def _merged(left: list[Name], right: list[Name]) -> list[Name]:
 def neighbours(model: Model) -> Iterator[tuple[str, str, Model]]:
     """(parameter, value, model) for every plausible change of one parameter of a unit's nodes, or of its steps. A
     change that a reference can express is spelled so."""
-    made = [(change, result) for change, result in _changed(model.unit) if result.result != model.unit.result]
+    made = [(change, result) for change, result in _changed_units(model.unit) if result.result != model.unit.result]
     numbers = {n for change, _ in made if type(change.new) is int for n in (change.new, change.new - 1)}
     spelled = one_change_away(model, frozenset(numbers))
     seen = set()
@@ -261,7 +261,7 @@ def neighbours(model: Model) -> Iterator[tuple[str, str, Model]]:
         yield spelled.get(unit.result) or (name, value, Model(f"{model.reference} with {name}={value}", unit))
 
 
-def _changed(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
+def _changed_units(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
     """Units with one parameter changed: in every node that has the old value; then, if these nodes differ otherwise, in
     those of each kind alone. Then units with other steps."""
     groups: dict[object, list[Node]] = {}
@@ -273,12 +273,12 @@ def _changed(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
     rank = {kind: number for number, kind in enumerate(FIRST)}
     firsts = sorted((nodes[0] for nodes in groups.values()), key=lambda node: rank.get(node.kind, len(FIRST)))
     for change in dict.fromkeys(variant for node in firsts for variant in node.variants()):
-        affected = [nodes for nodes in groups.values() if _varied(nodes[0], change) != nodes[0]]
+        affected = [nodes for nodes in groups.values() if _varied_node(nodes[0], change) != nodes[0]]
         scopes = [(change.parameter, [node for nodes in affected for node in nodes])]
         if len(affected) > 1:
             scopes += [(f"{unit.labels[nodes[0]] or 'd'} {change.parameter}", nodes) for nodes in affected]
         for name, nodes in scopes:
-            if changed := _with(unit, change, frozenset(nodes)):
+            if changed := _with_nodes_changed(unit, change, frozenset(nodes)):
                 yield replace(change, parameter=name), changed
     for change, result in regrouped(unit.result):
         sums: dict[Node, str] = {
@@ -330,14 +330,14 @@ def _text(value: object) -> str:
     return f"[{', '.join(map(_text, value))}]" if isinstance(value, tuple) else format_parameter(value)
 
 
-def _varied(node: Node, change: Variant) -> Node | None:
+def _varied_node(node: Node, change: Variant) -> Node | None:
     try:
         return node.varied(change)
     except ParameterError:
         return None
 
 
-def _with(unit: Unit, change: Variant, nodes: frozenset[Node]) -> Unit | None:
+def _with_nodes_changed(unit: Unit, change: Variant, nodes: frozenset[Node]) -> Unit | None:
     """The unit with some nodes changed; None where the change is impossible."""
     return _rebuilt(unit, lambda old, new: new.varied(change) if old in nodes else new)
 
@@ -350,7 +350,9 @@ def _rebuilt(unit: Unit, rewrite: Callable[[Node, Node], Node]) -> Unit | None:
         return None
 
 
-def reproducing(model: Model, operands: Operands[int], agrees: Callable[[Model, int], bool]) -> list[Neighbour]:
+def reproducing_neighbours(
+    model: Model, operands: Operands[int], agrees: Callable[[Model, int], bool]
+) -> list[Neighbour]:
     """The neighbours whose result agrees with the observed one, each with its first divergence from the model."""
     facts = facts_of(evaluate_one(model, operands))
     layout, found = layout_of(model), []

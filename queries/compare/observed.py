@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from mmaprobe.documents.devices import Evaluate, Mismatch, ModelCount
-from mmaprobe.queries.compare.neighbours import Neighbour, reproducing
+from mmaprobe.queries.compare.neighbours import Neighbour, reproducing_neighbours
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_rows
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import check_addend
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
-from mmaprobe.smtmodel.nodes.operand import FACTORS
+from mmaprobe.smtmodel.operand import FACTORS
 
 BATCH = 20_000  # vectors read before they are evaluated together
 
@@ -91,7 +91,9 @@ def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:
 
 def explained_by(row: ObservedVector) -> list[Neighbour]:
     """The neighbours of a row's model that give the observed result."""
-    return reproducing(row.model, row.vector.operands, lambda near, result: bool(agrees(near, result, row.vector)))
+    return reproducing_neighbours(
+        row.model, row.vector.operands, lambda near, result: bool(agrees(near, result, row.vector))
+    )
 
 
 def is_nan(pattern: int, fmt: Format) -> bool:

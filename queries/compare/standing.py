@@ -79,7 +79,7 @@ def predictions_of(vector: Vector) -> list[Prediction]:
     found = []
     for name, text in vector.extra["predictions"].items():
         key = f"predictions: {name}"
-        model = _model_of(name, vector, question) or _like(vector.model, text)
+        model = _model_of(name, vector, question) or _with_output_width(vector.model, text)
         compare: Compare = "bits" if question is None else question.compare
         if model.d != vector.model.d:
             compare = "value"
@@ -104,7 +104,7 @@ def _model_of(name: str, vector: Vector, question: Question | None) -> Model | N
         return None
 
 
-def _like(model: Model, text: Any) -> Model:
+def _with_output_width(model: Model, text: Any) -> Model:
     """A model like `model` whose results have as many digits as a text."""
     if isinstance(text, str) and len(text) != model.d.digits:
         for name in ("f16", "f32", "f64"):

@@ -1,4 +1,4 @@
-"""Certificates of what no input of a unit reaches, and of the changes of it that no input shows."""
+"""Certificates that no input of a unit meets some cases, or shows some changes of the unit."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of what was proved. `options.timeout` holds for each change that is proved again to be
-    shown by no input. Raises CertificateError if nothing was proved."""
+    """Write the certificate of what was proved. `options.timeout` is for the proof of each change. Raises
+    CertificateError if nothing was proved."""
     if not found.unreachable and not found.same:
         raise CertificateError("everything is reached: nothing was proved that a certificate could hold")
     proofs = dict(_proofs(found, options))
-    roots = [_alone(found, case, theorem) for case, theorem in found.unreachable.items()]
+    roots = [_theorem_of_case(found, case, theorem) for case, theorem in found.unreachable.items()]
     roots += [proof.theorem for proof in proofs.values() if proof.theorem is not None]
     wholes, _ = wholes_of(roots, list(proofs.values()), options)
     texts: dict[str, str] = {}
-    changes = [{"change": change.name, "unit": _named(texts, unit_text(change.model.unit))} for change in proofs]
+    changes = [{"change": change.name, "unit": _file_of_text(texts, unit_text(change.model.unit))} for change in proofs]
     cases = [list(map(str, case)) for case in found.unreachable]
     document = {"schema": SCHEMA, "cases": cases, "changes": changes}
     texts |= {COVER: json.dumps(document) + "\n", UNIT: unit_text(found.model.unit)}
@@ -43,8 +43,7 @@ def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certi
 
 
 def _proofs(found: Cover, options: Options) -> Iterator[tuple[Change, Proof]]:
-    """The proof of each change, by stages or rules where an engine alone has decided it; changes without such a proof
-    are left out."""
+    """The proof of each change, by stages or rules where an engine alone decided it; others are left out."""
     for change, proof in found.same.items():
         theorem = proof.theorem
         if theorem is not None and theorem.rule == undiffering.__name__:
@@ -54,13 +53,13 @@ def _proofs(found: Cover, options: Options) -> Iterator[tuple[Change, Proof]]:
             yield change, proof
 
 
-def _alone(found: Cover, case: Case, theorem: Theorem) -> Theorem:
+def _theorem_of_case(found: Cover, case: Case, theorem: Theorem) -> Theorem:
     """The theorem about one case, from one about several."""
     goal = Unreachable(found.model, (case,))
     return theorem if theorem.goal == goal else implied(goal, theorem)
 
 
-def _named(texts: dict[str, str], text: str) -> str:
+def _file_of_text(texts: dict[str, str], text: str) -> str:
     """The name of the unit file with this text, which enters `texts` where it is new."""
     name = next((name for name, own in texts.items() if own == text), f"unit-{len(texts) + 1}.yaml")
     texts[name] = text

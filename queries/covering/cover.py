@@ -23,7 +23,7 @@ from mmaprobe.queries.kernel.same import Compared, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
 from mmaprobe.queries.properties.forms import by_rewriting
-from mmaprobe.queries.search.admitted import admitted_rows
+from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.distinguish import Options, free_sets
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
@@ -306,11 +306,11 @@ class Covering:
             self.take(self.beside(np.array(self.found.rows, dtype=np.uint64), self.count))
         apart: list[Wanted] = [*((single,) for single in self.singles), *self.changes]
         near: list[Table] = []
-        for kin in dict.fromkeys(_kin(wanted) for wanted in self._left(apart)):
+        for kin in dict.fromkeys(_kind_of(wanted) for wanted in self._left(apart)):
             if self._remaining() <= 0:
                 return
             chosen = zip(self.found.rows, self.found.reasons, strict=True)
-            rows = [row for row, reasons in chosen if any(_kin(reason) == kin for reason in reasons)]
+            rows = [row for row, reasons in chosen if any(_kind_of(reason) == kin for reason in reasons)]
             near.append(self.beside(np.array(rows, dtype=np.uint64), self.count // 2))
             if sum(map(len, near)) >= CHUNK:  # a few rows take as long as many
                 progress(f"rows beside those of {kin[-1]}: {self._state()}")
@@ -349,8 +349,7 @@ class Covering:
             self._decide(self._left(group))
 
     def _search(self, group: Sequence[Wanted], question: Callable[[list[Any]], Query], seconds: float) -> Answer | None:
-        """Choose rows for some of a group until no question has an answer: the last answer, None if every one has a
-        row."""
+        """Choose rows for some of a group until no question has an answer: the last answer, None if all have a row."""
         while left := self._left(group):
             limit = min(seconds, self._remaining())
             if limit <= 0:
@@ -435,7 +434,7 @@ class Covering:
                 self.found.same[change] = proof
 
 
-def _kin(wanted: Wanted) -> tuple[str, ...]:
+def _kind_of(wanted: Wanted) -> tuple[str, ...]:
     """What nearby inputs may share: the aspect and step of a case, the parameter of a change."""
     if isinstance(wanted, Change):
         return (wanted.name.partition("=")[0],)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mmaprobe.queries.certificates.certificate import Whole
+from mmaprobe.queries.certificates.certificate import WholeProof
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
@@ -14,10 +14,10 @@ from mmaprobe.queries.tactics.records import Proof
 
 def wholes_of(
     roots: Iterable[Theorem], proofs: Sequence[Proof], options: Options
-) -> tuple[dict[Theorem, Whole], Options]:
+) -> tuple[dict[Theorem, WholeProof], Options]:
     """The formula and the proof of the whole question, for each proof by stages on which a theorem of `roots` rests;
     and the options with the time that is left. Raises OutOfTimeError, and FaultyProofError."""
-    start, found = time.monotonic(), dict[Theorem, Whole]()
+    start, found = time.monotonic(), dict[Theorem, WholeProof]()
     used = {one for root in roots for one in root.walk() if one.rule == "agreed"}
     for proof in proofs:
         if proof.theorem in used:
@@ -32,14 +32,14 @@ def _left(options: Options, start: float) -> Options:
     return replace(options, timeout=max(0.0, options.timeout - (time.monotonic() - start)))
 
 
-def _whole(proof: Proof, options: Options) -> Whole:
+def _whole(proof: Proof, options: Options) -> WholeProof:
     compared = proof.compared
     assert compared is not None
     carrier = compared.carrier
     marked = [*(signal.value.node for signal in compared.left.trace), *carrier.addends]
     cuts = tuple(node for node in dict.fromkeys(marked) if not (node.is_constant() or node.is_symbol()))
     lemmas = [(*lemma.pair, cuts) for lemma in proof.lemmas if lemma.pair is not None]
-    return Whole(
+    return WholeProof(
         compared.assertions, compared.differ.node, lemmas, options.timeout, options.memory,
         inputs=compared.symbols, maxima=carrier.maxima, progress=options.progress, maximum=carrier.maximum,
     )  # fmt: skip

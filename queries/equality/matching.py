@@ -91,8 +91,7 @@ class Matcher:
                 self.scaled.setdefault(other[0], (term, other[1]))
 
     def twin(self, simulated: Signal) -> Twin | None:
-        """The first signal with the same values, else one whose values differ by a static scale or offset; None if
-        none."""
+        """The first signal with the same values, else one that differs by a static scale or offset; or None."""
         lanes = _lanes(simulated, self.admitted)
         if lanes is None:
             return None

@@ -26,7 +26,7 @@ from mmaprobe.queries.kernel.same import Compared, agreed
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
-from mmaprobe.queries.search.witness import confirmed, replay, shrink
+from mmaprobe.queries.search.witness import confirmed_witness, replay, shrink
 from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.tactics.confirm import confirm
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
@@ -102,11 +102,11 @@ class _Prover:
         self.samples = replay(self.problem, rows, traced=True)
         counts = self.samples.admitted != 0
         self.counting = counts if np.count_nonzero(counts) >= ENOUGH else np.full(len(rows), True)
-        found = np.flatnonzero(self.samples.differs)
-        if len(found):
-            witness = confirmed(self.problem, shrink(self.problem, tuple(map(int, rows[found[0]]))))
+        places = np.flatnonzero(self.samples.differs)
+        if len(places):
+            witness = confirmed_witness(self.problem, shrink(self.problem, tuple(map(int, rows[places[0]]))))
             self.proof.witness = witness
-        return len(found) > 0
+        return len(places) > 0
 
     def _differ_when_small(self) -> bool:
         """Whether a brief search finds a difference; asked once, when a lemma has failed."""
@@ -182,7 +182,7 @@ class _Prover:
         self, name: str, claim: FNode, cuts: Sequence[FNode], facts: Sequence[Theorem], limit: float | None,
         pair: tuple[FNode, FNode] | None = None,
     ) -> Theorem:  # fmt: skip
-        """The theorem of a claim, from facts, the definitions of its maxima, and the admitted inputs. Raises
+        """The theorem of a claim, from facts, its maxima's definitions and the admitted inputs. Raises
         UnprovedError."""
         known = [*self._definitions(claim, cuts), *facts, self.ledger.admitted]
         engines = self.options.engines(limit, f"lemma {name}: {counted(len(set(cuts)), 'cut-point')}")
@@ -205,16 +205,16 @@ class _Prover:
             seen = cut(term)
             return near.isdisjoint(seen.get_free_variables()), seen.node_id()
 
-        found: dict[FNode, Theorem] = {}
+        theorems: dict[FNode, Theorem] = {}
         waiting, seen = set(near), set[FNode]()
         while waiting:
             symbol = waiting.pop()
             seen.add(symbol)
             if symbol in self.maxima:
                 terms = sorted(map(self._now, self.maxima[symbol]), key=far)
-                found[symbol] = defined(self.compared, symbol, terms, self.alike)
+                theorems[symbol] = defined(self.compared, symbol, terms, self.alike)
                 waiting |= {free for term in terms for free in cut(term).get_free_variables()} - seen
-        return [found[symbol] for symbol in self.maxima if symbol in found]
+        return [theorems[symbol] for symbol in self.maxima if symbol in theorems]
 
     def _brief(self) -> float:
         limit = self.options.timeout
@@ -254,7 +254,7 @@ class _Prover:
         row = tuple(answer.values.get(name, 0) for name in self.problem.layout.names)
         if not replay(self.problem, [row]).differs[0]:
             raise SolverFaultError(f"{answer} gave an input on which the two do not differ: {row}")
-        self.proof.witness = confirmed(self.problem, shrink(self.problem, row))
+        self.proof.witness = confirmed_witness(self.problem, shrink(self.problem, row))
 
     def _agreed(self, compared: Compared, fact: Theorem) -> None:
         self.proof.theorem = agreed(compared, fact)
@@ -267,10 +267,10 @@ def _cuts(sides: tuple[FNode, FNode], shared: set[FNode], marked: Iterable[FNode
 
 
 def _subterms(root: FNode) -> set[FNode]:
-    found, stack = {root}, [root]
+    terms, stack = {root}, [root]
     while stack:
         for child in stack.pop().args():
-            if child not in found:
-                found.add(child)
+            if child not in terms:
+                terms.add(child)
                 stack.append(child)
-    return found
+    return terms

@@ -11,13 +11,13 @@ from dataclasses import fields
 
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, FusedSum, Node, Product, Repeat, Round, Running
-from mmaprobe.smtmodel.nodes.chains import OUTER, Chain, chain_of
+from mmaprobe.smtmodel.nodes.chains import OUTER, ProductChain, chain_of
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
 from mmaprobe.smtmodel.units.unit import Unit
 
 
-def truncating_steps(unit: Unit, about: str) -> Chain:
+def truncating_steps(unit: Unit, about: str) -> ProductChain:
     """The steps of a unit that adds each product once, and c, and only ever truncates: each step is one sum of exact
     products and the previous result, rounded to the format of d.
 

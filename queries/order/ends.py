@@ -9,7 +9,7 @@ from functools import partial
 
 from mmaprobe.documents.identify import Order
 from mmaprobe.documents.parts import ABSENT
-from mmaprobe.queries.order.beside import Power
+from mmaprobe.queries.order.mask_traces import Power
 from mmaprobe.queries.order.probe import Probe, idle, power_pattern
 from mmaprobe.queries.order.tree import Leaf, Node, compact, nodes_of, not_in_the_sum
 from mmaprobe.smtmodel.arithmetic.display import exact_value
@@ -102,10 +102,10 @@ def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple
         text = f"whether product {product} keeps 2^{-2 * bit} beside its negative without it at {partner}"
         asked.append((product, partner, text))
     forms = [(partial(_residue, probe, product, partner, bit), text) for product, partner, text in asked]
-    found: dict[bool, list[int]] = {True: [], False: []}
+    products: dict[bool, list[int]] = {True: [], False: []}
     for (product, _, _), d in zip(asked, probe.patterns(forms), strict=True):
-        found[exact_value(d, model.d) == Fraction(1, 1 << 2 * bit)].append(product)
-    return tuple(sorted(found[True])), tuple(sorted(found[False])), ""
+        products[exact_value(d, model.d) == Fraction(1, 1 << 2 * bit)].append(product)
+    return tuple(sorted(products[True])), tuple(sorted(products[False])), ""
 
 
 def _partners(root: Node | Leaf) -> Iterable[tuple[int, Leaf]]:

@@ -14,10 +14,10 @@ from mmaprobe.queries.order.tree import (
     Pair,
     hidden_leaves,
     in_order,
+    leaf_order,
     leaves_of,
     masked_leaves,
     nodes_of,
-    order,
     pair_of,
 )
 
@@ -42,8 +42,7 @@ def _readings(current: Node | Leaf) -> Iterator[_Reading]:
 
 
 class Builder:
-    """Builds the tree of a probe's device. `thorough`: every pair is asked; else the pairs that decide, and a
-    sample."""
+    """Builds the tree of a probe's device. `thorough`: every pair is asked; else deciding pairs and a sample."""
 
     def __init__(self, probe: Probe, thorough: bool = False) -> None:
         self.probe, self.thorough = probe, thorough
@@ -70,8 +69,7 @@ class Builder:
         return root
 
     def _ask_some(self, root: Node | Leaf) -> None:
-        """Ask pairs on which the tree does not rest yet; where units are counted in several groups, for one group
-        each."""
+        """Ask pairs on which the tree does not rest yet; if units are counted in groups, for one each."""
         pairs, groups = self._sample(), self.probe.groups
         if len(groups) > 1:
             chance = random.Random(1)
@@ -214,8 +212,7 @@ class Builder:
             raise MisfitError(f"a mask at {one} and {other} hides {found}, not {hidden}")
 
     def _split(self, group: list[Leaf], same: Callable[[int], bool]) -> list[list[Leaf]]:
-        """The branches of a group of leaves. `same`: whether a mask that hides this many has both leaves in one
-        branch."""
+        """The branches of a group. `same`: whether a mask that hides this many has both leaves in one branch."""
         rest = sorted_leaves(group)
         if len(rest) == 1:
             return [rest]
@@ -236,7 +233,7 @@ class Builder:
         asked += combinations(seeds, 2) if len(seeds) <= SEEDS else []
         self.probe.ask_pairs(asked)
         joined.take(pair for pair in asked if same(self.probe.lost(*pair)))
-        return sorted([*parts, *joined.parts()], key=lambda part: order(part[0]))
+        return sorted([*parts, *joined.parts()], key=lambda part: leaf_order(part[0]))
 
     def _is_common(self, leaves: list[Leaf], same: Callable[[int], bool]) -> bool:
         """Whether one of a few other leaves is in the branch of the first one."""
@@ -346,8 +343,7 @@ class Inside:
         return bool(self.probe.survivors(pair, list(others), unit, text))
 
     def _find_groups(self, products: tuple[int, ...], unit: int) -> None:
-        """Two of the first three products share a group if there are at most two groups: a mask there spares the
-        other."""
+        """Of three products two share a group if there are at most two groups: a mask there spares the other."""
         first, second, third = products[:3]
         self.parts[products] = (products,)
         for pair in ((first, second), (first, third), (second, third)):

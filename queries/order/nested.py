@@ -1,5 +1,4 @@
-"""What masks on one leaf and each of many others spare, with few questions where units are counted in several
-groups."""
+"""What masks on one leaf and many others spare, with few questions where units are counted in several groups."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ class Nested:
                 alike[own[pair]][count].append(pair)
         first = {number: [alike[number][count][0] for count in sorted(alike[number])] for number in alike}
         known = self._of_each_group(first)
-        found: dict[Pair, int] = {}
+        counts: dict[Pair, int] = {}
         rest: list[tuple[Pair, int, Pair]] = []
         for number, by_count in alike.items():
             others = [other for other in range(len(self.groups)) if other != number]
@@ -45,18 +44,17 @@ class Nested:
                 spared = {other: known.get((pairs[0], other)) for other in others}
                 if None in spared.values():
                     continue
-                found[pairs[0]] = count + sum(x for x in spared.values() if x is not None)
+                counts[pairs[0]] = count + sum(x for x in spared.values() if x is not None)
                 some = [other for other, x in spared.items() if x and x < len(self.groups[other])] or others
                 rest += [(pair, some[at % len(some)], pairs[0]) for at, pair in enumerate(pairs[1:])]
         answers = self._asked([(pair, other) for pair, other, _ in rest])
         for (pair, other, like), count in zip(rest, answers, strict=True):
             if count == known[like, other]:
-                found[pair] = found[like]
-        return found
+                counts[pair] = counts[like]
+        return counts
 
     def _of_each_group(self, first: dict[int, list[Pair]]) -> dict[tuple[Pair, int], int | None]:
-        """What masks spare in groups other than their own leaf's; `first`: the masks in order, by the group of that
-        leaf."""
+        """What masks spare in groups other than their leaf's; `first`: the masks in order, by that leaf's group."""
         known: dict[tuple[Pair, int], int | None] = {}
         spans = [(number, other, 0, len(first[number]) - 1)
                  for number in first for other in range(len(self.groups)) if other != number]  # fmt: skip

@@ -9,16 +9,16 @@ from fractions import Fraction
 from functools import partial
 
 from mmaprobe.queries.compare.steady import AskDevice, spread, stand_by
-from mmaprobe.queries.order.beside import VARIANTS, Beside, Power
+from mmaprobe.queries.order.mask_traces import VARIANTS, Power, TraceCounter
 from mmaprobe.queries.order.nested import Nested
-from mmaprobe.queries.order.tree import Leaf, Pair, order, pair_of
+from mmaprobe.queries.order.tree import Leaf, Pair, leaf_order, pair_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value, number_text, powers
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes.operand import FACTORS, FURTHER
+from mmaprobe.smtmodel.operand import FACTORS, FURTHER
 
 AskOne = Callable[[Vector], int]
 AskAll = Callable[[Sequence[Vector]], Sequence[int]]
@@ -43,8 +43,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Question:
-    """A vector that was asked, with the answer; it is formed when it is needed, as a long sum has many long
-    questions."""
+    """A vector that was asked, and the answer; formed when needed, as a long sum has many long questions."""
 
     text: str
     d: int
@@ -118,13 +117,13 @@ def shares(total: int, ranges: list[tuple[int, int]]) -> list[int]:
 def weights_of(alone: Mapping[Leaf, Fraction | None]) -> dict[Leaf, Power]:
     """The signed powers of two by which terms are multiplied, from the results where a single term is 1; empty where
     all are 1. A term whose result is no power of two has no weight."""
-    found: dict[Leaf, Power] = {}
+    weights: dict[Leaf, Power] = {}
     for leaf, value in alone.items():
         size = abs(value) if value else Fraction(1)
         shift = size.numerator.bit_length() - size.denominator.bit_length()
         if value and size == Fraction(2) ** shift:
-            found[leaf] = (1 if value > 0 else -1, shift)
-    return found if any(weight != (1, 0) for weight in found.values()) else {}
+            weights[leaf] = (1 if value > 0 else -1, shift)
+    return weights if any(weight != (1, 0) for weight in weights.values()) else {}
 
 
 class Probe:
@@ -150,7 +149,7 @@ class Probe:
         self._lost: dict[Pair, int] = {}
         self._met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)
         self._variant = VARIANTS[0]
-        self._beside: Beside | None = None
+        self._beside: TraceCounter | None = None
         self.missing, self.left_out = missing, tuple[int, ...]()
         self.weights: Mapping[Leaf, Power] = {}  # of terms that the device multiplies
         self._weighed = self._otherwise = False
@@ -511,8 +510,7 @@ class Probe:
         return bool(pairs)
 
     def counts(self, asked: Sequence[tuple[Pair, Sequence[Leaf]]]) -> list[int | None]:
-        """The number of units of a group that come back under a mask, for each question; None where no answer shows
-        it."""
+        """How many units of a group come back under a mask, for each question; None where no answer shows it."""
         values = self._masks([(pair, self._variant, self.span.unit, group) for pair, group in asked])
         pairs = zip(values, asked, strict=True)
         return [self._count(value, group, self._variant, 0) for value, (_, group) in pairs]
@@ -523,31 +521,30 @@ class Probe:
         self._met[pair[1]].append(pair[0])
 
     def measure(self, pairs: Sequence[Pair], raised: int) -> list[int]:
-        """The number of leaves that masks on pairs take out of the sum, with units 2^raised times as large; always
-        asked."""
-        found: list[int | None] = [None] * len(pairs)
+        """The numbers of leaves that masks on pairs hide, with units 2^raised times as large; always asked."""
+        counts: list[int | None] = [None] * len(pairs)
         seen: list[list[str]] = [[] for _ in pairs]
         count, unit = len(self.groups), self.span.unit + raised
         # with directed rounding and the wrong sign of the units an ulp of the mask is left: try other signs
         for number, signs in enumerate(dict.fromkeys((self._variant, *VARIANTS))):
             if number == 1 and not raised:
-                for place in [place for place, lost in enumerate(found) if lost is None]:
+                for place in [place for place, lost in enumerate(counts) if lost is None]:
                     spared = self._traces(0).as_before(pairs[place])
                     if spared is not None:
-                        found[place] = len(self.leaves) - spared
+                        counts[place] = len(self.leaves) - spared
                         self.traced.add(pairs[place])
-            rest = [place for place, lost in enumerate(found) if lost is None]
+            rest = [place for place, lost in enumerate(counts) if lost is None]
             values = self._masks([(pairs[place], signs, unit, group) for place in rest for group in self.groups])
             for position, place in enumerate(rest):
                 left = self._left(values[position * count : (position + 1) * count], signs, raised)
                 if left is not None:
-                    found[place], self._variant = len(self.leaves) - left, signs
+                    counts[place], self._variant = len(self.leaves) - left, signs
                 else:
                     value = values[position * count]
                     seen[place].append("nan or infinite" if value is None else powers(value))
         return [
             self._beside_a_trace(pair, raised, texts) if lost is None else lost
-            for pair, lost, texts in zip(pairs, found, seen, strict=True)
+            for pair, lost, texts in zip(pairs, counts, seen, strict=True)
         ]
 
     def _beside_a_trace(self, pair: Pair, raised: int, seen: Sequence[str]) -> int:
@@ -570,7 +567,7 @@ class Probe:
         self.traced.add(pair)
         return self._traces(raised).spared(pair)
 
-    def _traces(self, raised: int) -> Beside:
+    def _traces(self, raised: int) -> TraceCounter:
         least = self.span.unit + raised
         if self._beside is None or self._beside.least != least:
 
@@ -578,7 +575,7 @@ class Probe:
                 return self._masks([(pair, signs, unit, group)])[0]
 
             groups = self.groups if self._beside is None else self._beside.groups
-            self._beside = Beside(ask, groups, least, self.model.d.precision)
+            self._beside = TraceCounter(ask, groups, least, self.model.d.precision)
         return self._beside
 
     def _left(self, values: Sequence[Fraction | None], signs: Power, raised: int) -> int | None:
@@ -599,8 +596,7 @@ class Probe:
         return int(count) if count.denominator == 1 and 0 <= count <= len(group) else None
 
     def _masks(self, masks: Sequence[tuple[Pair, Power, int, Sequence[Leaf]]]) -> list[Fraction | None]:
-        """The sums of masks on pairs of leaves, for signs, an exponent of the units, and their group; new ones are
-        asked together."""
+        """The sums of masks on pairs, by signs, exponent and group of the units; new ones are asked together."""
         keys = [(pair, signs, unit, group[0], len(group)) for pair, signs, unit, group in masks]
         new = {key: mask for key, mask in zip(keys, masks, strict=True) if key not in self._given}
         values = self.values([self._mask(*mask) for mask in new.values()])
@@ -648,4 +644,4 @@ class _Filled:
 
 
 def sorted_leaves(leaves: list[Leaf]) -> list[Leaf]:
-    return sorted(leaves, key=order)
+    return sorted(leaves, key=leaf_order)

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from mmaprobe.documents.identify import OrderStep
 from mmaprobe.queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskDevice
-from mmaprobe.queries.order.beside import Power
 from mmaprobe.queries.order.ends import Ends, look
 from mmaprobe.queries.order.levels import Builder, Inside
+from mmaprobe.queries.order.mask_traces import Power
 from mmaprobe.queries.order.probe import AskAll, AskOne, NoTreeError, Probe, Question, Span, UnrevealedError
 from mmaprobe.queries.order.structure import bits_of_late_products, has_groups, starts_at_zero, structure_of, trees_of
-from mmaprobe.queries.order.text import Outline, Outliner, shared
+from mmaprobe.queries.order.text import Outline, Outliner, shared_text
 from mmaprobe.queries.order.tree import (
     KINDS,
     Leaf,
@@ -30,10 +30,10 @@ from mmaprobe.queries.order.tree import (
     compact,
     is_chain,
     is_pairwise,
+    leaf_order,
     leaves_of,
     masked_leaves,
     nodes_of,
-    order,
     pruned,
 )  # fmt: skip
 from mmaprobe.smtmodel.base.wording import counted
@@ -72,27 +72,27 @@ class Tree:
     @cached_property
     def _steps(self) -> list[tuple[Node | Leaf, ...]]:
         """The branches that each step of the chain adds to the running sum, the first step first; c is left out."""
-        found: list[tuple[Node | Leaf, ...]] = []
+        steps: list[tuple[Node | Leaf, ...]] = []
         node = self._chain
         while isinstance(node, Node):
             running = self._running(node)
-            found.append(tuple(child for child in node.children if child is not running and child != "c"))
+            steps.append(tuple(child for child in node.children if child is not running and child != "c"))
             node = running if running is not None else "c"
         if isinstance(node, int):
-            found.append((node,))
-        single = all(len(step) == 1 and isinstance(step[0], int) for step in found[:-1])
-        if len(found) > 1 and single and len(found[-1]) == 2:  # a chain of single products starts with two
-            return [(child,) for child in found[-1]] + found[-2::-1]
-        return found[::-1]
+            steps.append((node,))
+        single = all(len(step) == 1 and isinstance(step[0], int) for step in steps[:-1])
+        if len(steps) > 1 and single and len(steps[-1]) == 2:  # a chain of single products starts with two
+            return [(child,) for child in steps[-1]] + steps[-2::-1]
+        return steps[::-1]
 
     @cached_property
     def _with_c(self) -> set[int]:
         """The steps that have c below them, by identity."""
-        found: set[int] = set()
+        steps: set[int] = set()
         for node in nodes_of(self.root):
-            if any(child == "c" or id(child) in found for child in node.children):
-                found.add(id(node))
-        return found
+            if any(child == "c" or id(child) in steps for child in node.children):
+                steps.add(id(node))
+        return steps
 
     def _running(self, node: Node) -> Node | Leaf | None:
         """The child that holds the running sum: the one with c, else the only one that is a sum."""
@@ -115,11 +115,10 @@ class Tree:
         return next(child for child in self.root.children if child != "c")
 
     def blocks(self) -> tuple[Products, ...]:
-        """The products of each step of the chain, in the order of the steps; their order within a step is not
-        revealed."""
+        """The products of each step of the chain, in order; their order within a step is not revealed."""
         found = []
         for step in self._steps:
-            leaves = sorted(order(leaf) for child in step for leaf in leaves_of(child))
+            leaves = sorted(leaf_order(leaf) for child in step for leaf in leaves_of(child))
             found.append(tuple(k for first in leaves for k in range(first, first + self.width)))
         return tuple(found)
 
@@ -220,14 +219,14 @@ class Tree:
 
     def steps(self) -> list[OrderStep]:
         """Every step, in the order in which they are done: the products, c and earlier steps' numbers that it adds."""
-        found: list[OrderStep] = []
+        steps: list[OrderStep] = []
         numbers: dict[int, int] = {}
         for node in nodes_of(self.root):
-            numbers[id(node)] = len(found)
+            numbers[id(node)] = len(steps)
             sums = [numbers[id(child)] for child in node.children if isinstance(child, Node)]
             leaves = [child for child in node.children if not isinstance(child, Node)]
-            found.append(OrderStep(kind=node.kind, terms=leaves, steps=sums))
-        return found
+            steps.append(OrderStep(kind=node.kind, terms=leaves, steps=sums))
+        return steps
 
     def draw(self) -> list[str]:
         """The tree as lines of text, and the other findings."""
@@ -237,7 +236,7 @@ class Tree:
             lines.append("blocks: " + " then ".join(_listed(blocks)))
         lines.append(f"addend: {self.addend or 'fused or late: no answer shows it'}")
         if self.width > 1:
-            lines.append(shared(self.width))
+            lines.append(shared_text(self.width))
         if any(kind in "\n".join(lines) for kind in (KINDS["exact"],)):
             lines.append(f"without loss: within the {self.places} places that the formats allow to see")
         lines.append(counted(len(self.questions), "question"))

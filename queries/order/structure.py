@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mmaprobe.queries.order.tree import Kind, Leaf, Node, joined
+from mmaprobe.queries.order.tree import Kind, Leaf, Node, joined_branch
 from mmaprobe.smtmodel import nodes
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
@@ -15,7 +15,7 @@ Branch = Node | Leaf
 def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
     """The trees that a unit's answers may show when mask and unit are `bits` places apart: two where it depends on the
     operands whether a mask hides the units."""
-    for fused in dict.fromkeys(_hiding(list(walk(unit.result)), bits, leaves)):
+    for fused in dict.fromkeys(_hiding_sums(list(walk(unit.result)), bits, leaves)):
         tree = _Trees(fused).of(unit.result)
         assert tree is not None
         yield tree
@@ -23,15 +23,15 @@ def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
 
 def tree_of(unit: Unit) -> Branch:
     """The tree of the expression, whatever masks show: a truncated sum is one step with the unrounded sums in it."""
-    return _whole(unit, aligned_apart=False)
+    return _whole_tree(unit, aligned_apart=False)
 
 
 def steps_of(unit: Unit) -> Branch:
     """As `tree_of`, but a truncated sum within another is a step of its own, with its own alignment."""
-    return _whole(unit, aligned_apart=True)
+    return _whole_tree(unit, aligned_apart=True)
 
 
-def _whole(unit: Unit, aligned_apart: bool) -> Branch:
+def _whole_tree(unit: Unit, aligned_apart: bool) -> Branch:
     fused = frozenset(node for node in walk(unit.result) if isinstance(node, nodes.FusedSum))
     tree = _Trees(fused, aligned_apart).of(unit.result)
     assert tree is not None
@@ -42,11 +42,11 @@ def structure_of(unit: Unit, bits: int, leaves: int) -> object:
     """A key of the properties on which the trees of a unit depend."""
     every = list(walk(unit.result))
     numbers = {node: number for number, node in enumerate(every)}
-    found = [(node.kind, _steps(node), *[numbers[operand] for operand in node.operands]) for node in every]
-    return tuple(found), *(frozenset(numbers[node] for node in sums) for sums in _hiding(every, bits, leaves))
+    found = [(node.kind, _node_key(node), *[numbers[operand] for operand in node.operands]) for node in every]
+    return tuple(found), *(frozenset(numbers[node] for node in sums) for sums in _hiding_sums(every, bits, leaves))
 
 
-def _steps(node: nodes.Node) -> object:
+def _node_key(node: nodes.Node) -> object:
     """The properties of a node on which a tree depends."""
     match node:
         case nodes.Element():
@@ -58,7 +58,9 @@ def _steps(node: nodes.Node) -> object:
     return None
 
 
-def _hiding(every: Sequence[nodes.Node], bits: int, leaves: int) -> tuple[frozenset[nodes.Node], frozenset[nodes.Node]]:
+def _hiding_sums(
+    every: Sequence[nodes.Node], bits: int, leaves: int
+) -> tuple[frozenset[nodes.Node], frozenset[nodes.Node]]:
     """The sums in which a mask may hide units, and those in which it surely does. A sum of groups has one exponent
     whatever they hold, so that it depends on the operands what a mask hides there."""
     kept = {node: min(node.bits_of_terms) for node in every if isinstance(node, nodes.Sum) and node.bits_of_terms}
@@ -112,7 +114,7 @@ class _Trees:
                 return self._repeated(node)
             case nodes.Sum():
                 children = list(self._children(node, node))
-                return joined(self._kind(node), children) if children else None
+                return joined_branch(self._kind(node), children) if children else None
         return self.of(node.operands[0]) if node.operands else None
 
     def _kind(self, node: nodes.Node) -> Kind:

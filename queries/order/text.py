@@ -13,9 +13,9 @@ from mmaprobe.queries.order.tree import (
     Node,
     compact,
     is_pairwise,
+    leaf_order,
     leaves_of,
     nodes_of,
-    order,
 )
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.signature import Signature
@@ -26,7 +26,7 @@ AGAIN = 3  # repetitions of several steps that are drawn once
 PERIOD = 16  # the most steps that repeat together
 LISTED = 12  # the most ranges of terms in a line
 Parts = Mapping[tuple[int, ...], tuple[tuple[int, ...], ...]]
-Step = tuple[Node, tuple[Node | Leaf, ...]]  # a step of a chain, and the branches that it adds
+ChainStep = tuple[Node, tuple[Node | Leaf, ...]]  # a step of a chain, and the branches that it adds
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,16 @@ class Outline:
 
     def lines(self) -> list[str]:
         """The tree as lines, with its root on top."""
-        found = [self.text]
+        lines = [self.text]
         for number, part in enumerate(self.below):
             last = number == len(self.below) - 1
             first, *rest = part.lines()
-            found.append(("└─ " if last else "├─ ") + first)
-            found += [("   " if last else "│  ") + line for line in rest]
-        return found
+            lines.append(("└─ " if last else "├─ ") + first)
+            lines += [("   " if last else "│  ") + line for line in rest]
+        return lines
 
 
-def shared(width: int) -> str:
+def shared_text(width: int) -> str:
     """Words for the order among products that share a leaf, which was not asked."""
     return f"{width} products share scale factors: the order among them is not told"
 
@@ -76,7 +76,7 @@ class Outliner:
         return self._shapes[id(branch)][0] if isinstance(branch, Node) else -1 if branch == "c" else -2
 
     def first(self, branch: Node | Leaf) -> int:
-        return self._shapes[id(branch)][1] if isinstance(branch, Node) else FAR if branch == "c" else order(branch)
+        return self._shapes[id(branch)][1] if isinstance(branch, Node) else FAR if branch == "c" else leaf_order(branch)
 
     def _size(self, branch: Node | Leaf) -> int:
         return self._sizes[id(branch)] if isinstance(branch, Node) else 1
@@ -106,7 +106,7 @@ class Outliner:
             if "c" not in leaves[1:] and numbers == sorted(numbers):
                 return f"{'c, ' if start == 'c' else ''}{self._label(numbers)} (added one after another)"
         below = leaves_of(branch)
-        if len(below) > 2 and "c" not in below and list(below) == sorted(below, key=order) and is_pairwise(branch):
+        if len(below) > 2 and "c" not in below and list(below) == sorted(below, key=leaf_order) and is_pairwise(branch):
             return f"{self._label(below)} (added in pairs)"
         return None
 
@@ -190,12 +190,12 @@ class Outliner:
                 return Outline("one step after another", (*below, *self._added(steps[len(alike) :], depth)))
         return None
 
-    def _added(self, steps: Sequence[Step], depth: int) -> tuple[Outline, ...]:
+    def _added(self, steps: Sequence[ChainStep], depth: int) -> tuple[Outline, ...]:
         """The outlines of the branches that some steps add."""
         drawn = [self._step(Node(node.kind, added), depth + 2) for node, added in steps]
         return tuple(x.below[0] if len(x.below) == 1 else x for x in drawn)
 
-    def _displaced(self, one: Step, other: Step) -> set[int]:
+    def _displaced(self, one: ChainStep, other: ChainStep) -> set[int]:
         """The distances of the branches that two steps add; empty if they are not alike."""
         if not self._alike(one, other):
             return set()
@@ -212,26 +212,26 @@ class Outliner:
             yield self._label(numbers[:alike])
             numbers = numbers[alike:]
 
-    def _single(self, run: Sequence[Step]) -> bool:
+    def _single(self, run: Sequence[ChainStep]) -> bool:
         """Whether each step adds one product."""
         return all(len(added) == 1 and not isinstance(added[0], Node) for _, added in run)
 
-    def _leaves(self, run: Sequence[Step]) -> list[Leaf]:
+    def _leaves(self, run: Sequence[ChainStep]) -> list[Leaf]:
         return [term for _, added in run for term in added if not isinstance(term, Node)]
 
     def _evenly(self, leaves: Sequence[Leaf]) -> bool:
-        return len({order(later) - order(earlier) for earlier, later in pairwise(leaves)}) == 1
+        return len({leaf_order(later) - leaf_order(earlier) for earlier, later in pairwise(leaves)}) == 1
 
     def _sequence(self, leaves: Sequence[Leaf]) -> str:
         """Terms in the order in which they are added."""
-        if len(leaves) > 1 and order(leaves[0]) > order(leaves[-1]):
+        if len(leaves) > 1 and leaf_order(leaves[0]) > leaf_order(leaves[-1]):
             return f"{', '.join(self._label([leaf]) for leaf in leaves[:2])} .. {self._label(leaves[-1:])}"
         return self._label(leaves)
 
-    def steps(self, branch: Node) -> tuple[Node | Leaf, list[Step]]:
+    def steps(self, branch: Node) -> tuple[Node | Leaf, list[ChainStep]]:
         """The steps of a chain: the largest sum in each step is the running sum; a smaller one where the others are
         like the next step's."""
-        steps: list[Step] = []
+        steps: list[ChainStep] = []
         current: Node | Leaf = branch
         while isinstance(current, Node):
             given = sorted(current.children, key=partial(self._rank, steps[-1][1][0] if steps else None), reverse=True)
@@ -252,11 +252,11 @@ class Outliner:
         far = 0 if later is None or isinstance(later, Node) else abs(self.first(term) - self.first(later))
         return self._size(term), term == "c", far
 
-    def _alike(self, one: Step, other: Step) -> bool:
+    def _alike(self, one: ChainStep, other: ChainStep) -> bool:
         return one[0].kind == other[0].kind and list(map(self.shape, one[1])) == list(map(self.shape, other[1]))
 
-    def runs(self, steps: Sequence[Step]) -> list[list[Step]]:
-        runs: list[list[Step]] = []
+    def runs(self, steps: Sequence[ChainStep]) -> list[list[ChainStep]]:
+        runs: list[list[ChainStep]] = []
         for step in steps:
             run = runs[-1] if runs else []
             if run and self._alike(run[-1], step) and self._goes_on(run, step):
@@ -267,7 +267,7 @@ class Outliner:
                 runs.append([step])
         return runs
 
-    def _goes_on(self, run: Sequence[Step], step: Step) -> bool:
+    def _goes_on(self, run: Sequence[ChainStep], step: ChainStep) -> bool:
         own = self._displaced(run[-1], step)
         return len(own) == 1 and (len(run) < 2 or own == self._displaced(run[-2], run[-1]))
 

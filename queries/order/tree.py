@@ -35,13 +35,13 @@ class Node:
     children: tuple[Node | Leaf, ...]
 
 
-def order(leaf: Leaf) -> int:
+def leaf_order(leaf: Leaf) -> int:
     """A sort key of leaves: the addend first, then products by number."""
     return -1 if leaf == "c" else leaf
 
 
 def pair_of(one: Leaf, other: Leaf) -> Pair:
-    return (one, other) if order(one) < order(other) else (other, one)
+    return (one, other) if leaf_order(one) < leaf_order(other) else (other, one)
 
 
 def leaves_of(branch: Node | Leaf) -> tuple[Leaf, ...]:
@@ -57,7 +57,7 @@ def leaves_of(branch: Node | Leaf) -> tuple[Leaf, ...]:
     return tuple(found)
 
 
-def joined(kind: Kind, children: Iterable[Node | Leaf]) -> Node | Leaf:
+def joined_branch(kind: Kind, children: Iterable[Node | Leaf]) -> Node | Leaf:
     """A step of some children: binary if there are two; a single child is returned itself."""
     given = tuple(children)
     if len(given) == 1:
@@ -72,7 +72,7 @@ def chain_of(parts: Sequence[Node | Leaf]) -> Node | Leaf:
 
 def masked_leaves(branch: Node | Leaf) -> NDArray[np.int16]:
     """The number of leaves, both included, that a mask on each pair of leaves takes out of the sum: a symmetric table,
-    by leaves in their `order`, with zeros on its diagonal.
+    by leaves in their `leaf_order`, with zeros on its diagonal.
 
     A mask hides all leaves below the step where it cancels that are added to it; in that step a fused sum is truncated
     at the mask, so that all leaves are hidden, and an exact sum keeps its other children.
@@ -98,7 +98,7 @@ def masked_leaves(branch: Node | Leaf) -> NDArray[np.int16]:
                 waiting.append((child, start))
             start += size
     np.fill_diagonal(table, 0)
-    places = np.argsort([order(leaf) for leaf in leaves])
+    places = np.argsort([leaf_order(leaf) for leaf in leaves])
     return table[np.ix_(places, places)]
 
 
@@ -137,22 +137,22 @@ def hidden_leaves(branch: Node | Leaf, pairs: Sequence[Pair]) -> Iterator[frozen
 
 def _sizes(branch: Node | Leaf) -> dict[int, int]:
     """The number of leaves of every step, by the step's identity."""
-    found: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     for node in nodes_of(branch):
-        found[id(node)] = sum(found[id(child)] if isinstance(child, Node) else 1 for child in node.children)
-    return found
+        sizes[id(node)] = sum(sizes[id(child)] if isinstance(child, Node) else 1 for child in node.children)
+    return sizes
 
 
 def pruned(branch: Node | Leaf, kept: frozenset[Leaf]) -> Node | Leaf | None:
     """The tree with only some of its leaves; None without any."""
     if not isinstance(branch, Node):
         return branch if branch in kept else None
-    found: dict[int, Node | Leaf | None] = {}
+    branches: dict[int, Node | Leaf | None] = {}
     for node in nodes_of(branch):
-        given = [found[id(child)] if isinstance(child, Node) else child for child in node.children]
+        given = [branches[id(child)] if isinstance(child, Node) else child for child in node.children]
         children = [child for child in given if isinstance(child, Node) or (child is not None and child in kept)]
-        found[id(node)] = joined(node.kind, children) if children else None
-    return found[id(branch)]
+        branches[id(node)] = joined_branch(node.kind, children) if children else None
+    return branches[id(branch)]
 
 
 def one_after_another(root: Node | Leaf) -> list[Node | Leaf]:
@@ -166,21 +166,21 @@ def one_after_another(root: Node | Leaf) -> list[Node | Leaf]:
 
 
 def _chained(root: Node | Leaf, chosen: set[int], late: bool) -> Node | Leaf:
-    found: dict[int, Node | Leaf] = {}
+    chains: dict[int, Node | Leaf] = {}
     for node in nodes_of(root):
-        children = [found[id(child)] if isinstance(child, Node) else child for child in node.children]
+        children = [chains[id(child)] if isinstance(child, Node) else child for child in node.children]
         if id(node) not in chosen:
-            found[id(node)] = Node(node.kind, tuple(children))
+            chains[id(node)] = Node(node.kind, tuple(children))
             continue
         children.sort(key=lambda child: (child == "c") == late)
-        found[id(node)] = chain_of(children)
-    return found[id(root)] if isinstance(root, Node) else root
+        chains[id(node)] = chain_of(children)
+    return chains[id(root)] if isinstance(root, Node) else root
 
 
 def with_products(root: Node | Leaf, width: int) -> list[Node | Leaf]:
     """The trees of products for a tree whose leaves are blocks of `width` products, named by their first: every block
     is an exact sum; or, where a step aligns blocks, their products are terms of that step."""
-    apart = {leaf: joined("exact", range(leaf, leaf + width)) for leaf in leaves_of(root) if leaf != "c"}
+    apart = {leaf: joined_branch("exact", range(leaf, leaf + width)) for leaf in leaves_of(root) if leaf != "c"}
     found = [_of_blocks(root, {leaf: [block] for leaf, block in apart.items()})]
     if any(node.kind == "fused" and {*node.children} & {*apart} for node in nodes_of(root)):
         found.append(_of_blocks(root, {leaf: range(leaf, leaf + width) for leaf in apart}))
@@ -188,26 +188,26 @@ def with_products(root: Node | Leaf, width: int) -> list[Node | Leaf]:
 
 
 def _of_blocks(root: Node | Leaf, blocks: Mapping[Leaf, Sequence[Node | Leaf]]) -> Node | Leaf:
-    found: dict[int, Node | Leaf] = {}
+    trees: dict[int, Node | Leaf] = {}
     for node in nodes_of(root):
         children: list[Node | Leaf] = []
         for child in node.children:
-            children += [found[id(child)]] if isinstance(child, Node) else blocks.get(child, [child])
+            children += [trees[id(child)]] if isinstance(child, Node) else blocks.get(child, [child])
         more = node.kind == "binary" and len(children) > 2
-        found[id(node)] = Node("exact" if more else node.kind, tuple(children))
-    return found[id(root)] if isinstance(root, Node) else blocks[root][0]
+        trees[id(node)] = Node("exact" if more else node.kind, tuple(children))
+    return trees[id(root)] if isinstance(root, Node) else blocks[root][0]
 
 
 def in_order(branch: Node | Leaf) -> Node | Leaf:
     """The same tree with the children of each step ordered by their first leaves."""
     if not isinstance(branch, Node):
         return branch
-    found: dict[int, tuple[int, Node]] = {}
+    steps: dict[int, tuple[int, Node]] = {}
     for node in nodes_of(branch):
-        pairs = [found[id(child)] if isinstance(child, Node) else (order(child), child) for child in node.children]
+        pairs = [steps[id(child)] if isinstance(child, Node) else (leaf_order(child), child) for child in node.children]
         pairs.sort(key=lambda pair: pair[0])
-        found[id(node)] = pairs[0][0], Node(node.kind, tuple(child for _, child in pairs))
-    return found[id(branch)][1]
+        steps[id(node)] = pairs[0][0], Node(node.kind, tuple(child for _, child in pairs))
+    return steps[id(branch)][1]
 
 
 def nodes_of(branch: Node | Leaf) -> list[Node]:
@@ -274,7 +274,9 @@ def is_pairwise(branch: Node | Leaf) -> bool:
     halves = [leaves_of(child) for child in branch.children]
     if len(halves) != 2 or len(halves[0]) != len(halves[1]):
         return False
-    low, high = (sorted(order(leaf) for leaf in half) for half in sorted(halves, key=lambda h: min(map(order, h))))
+    low, high = (
+        sorted(leaf_order(leaf) for leaf in half) for half in sorted(halves, key=lambda h: min(map(leaf_order, h)))
+    )
     if low[-1] > high[0]:
         return False
     return len(low) == 1 or all(is_pairwise(child) for child in branch.children)

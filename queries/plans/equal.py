@@ -35,7 +35,7 @@ from mmaprobe.queries.order.probe import power_pattern
 from mmaprobe.queries.plans.why import lines_of
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
-from mmaprobe.queries.search.witness import Replay, Row, Witness, replaced, replay, shrink, shrink_rows
+from mmaprobe.queries.search.witness import ReplayedRows, Row, Witness, replay, row_with, shrink, shrink_rows
 from mmaprobe.queries.tactics.records import Proof, Verdict
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import FaultError, ParameterError
@@ -396,7 +396,7 @@ class _Prover:
             for one in sorted(marks):
                 rows += [_with(zeros, length, one, (0, 0, sign)) for sign in (minus, 0)]
                 rows += [_with(zeros, length, one, small)] if all(small) else []
-        rows = list(dict.fromkeys(replaced(row, dict.fromkeys(problem.layout.unread, 0)) for row in rows))
+        rows = list(dict.fromkeys(row_with(row, dict.fromkeys(problem.layout.unread, 0)) for row in rows))
         many = length > LONG
         differing = np.flatnonzero(np.diag(self._products(problem, rows)) if many else replay(problem, rows).differs)
         if not len(differing):
@@ -549,7 +549,7 @@ def _on_rows(problem: Problem) -> Row | None:
     """A shrunk row on which the plans differ, searched for with single inputs. A row whose results are not both zeros
     is preferred."""
 
-    def weighty(result: Replay) -> Patterns:
+    def weighty(result: ReplayedRows) -> Patterns:
         return np.asarray(_magnitudes(problem, result.left, result.right) != 0, dtype=np.uint64)
 
     rows = _rows(problem, SEED)

@@ -21,12 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.order.tree import Leaf, Node
-from mmaprobe.queries.plans.candidates import Candidates, Sample, named
-from mmaprobe.queries.plans.left_out import left_out
+from mmaprobe.queries.plans.candidates import Candidates
+from mmaprobe.queries.plans.forms import Form, forms_of, named, plain
+from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
+from mmaprobe.queries.plans.summed import Summed, summed
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import Signature
@@ -37,7 +40,6 @@ from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.joins import Promote
 from mmaprobe.smtmodel.plans.partitions import Runs
 from mmaprobe.smtmodel.plans.stages import Parted, parts_of
-from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
 LOOKED = 10  # rows, and columns, of a result that are recomputed: the first, the last and some between
 LEAST = 40  # elements recomputed of a shape, from as many matrix products as that takes
@@ -59,10 +61,13 @@ SIDES = ("rows", "columns", "length")
 TRIED = 8  # shapes with unexplained elements on which plans are compared
 LONGER = 7  # products more at which plans are compared as well
 NEAR_CUTS = 8  # steps by which the size of a cut is moved: guesses lie so far apart
+MANY = 4  # plans that give an element, from which they are compared on all of its shape
+MOSTLY = 0.8  # of what the best of them gives there, that others have to give
 APART = 6  # K at which plans are told apart that cut K into sums of equal size, of which each K shows a range
 FEW = 8  # unexplained elements that each further plan has to reproduce
 TREES = 24  # summation orders that are revealed, at most
-BRIEF = 128  # K up to which instructions of the table are tried, which are slow for a large K
+CHUNK = 12  # ways of cutting K that are tried of each unit in turn
+ROUNDS_OF_CUTS = 4  # in which they are
 QUESTIONS = 4  # matrix products asked for the order of one, about, for each of its K
 SHARE = 0.2  # of the time left for learning, that one order may be expected to take
 LONGEST = 2  # times as much ends its search
@@ -121,7 +126,7 @@ class Mapped:
     """The map of a library. `checked`: how many random shapes the last check had; `right`: those of which all elements
     are as the rules say; `open`: those with elements that no rule covers, or a rule without a plan; `orders`: the
     summation orders revealed, by shape and place; `asked`: how many matrix products the library computed; `left_out`:
-    products that are not in the sums of shapes with elements without a plan."""
+    which products are not in the sums of shapes with elements without a plan, or twice."""
 
     rules: list[Said] = field(default_factory=list)
     checked: int = 0
@@ -129,7 +134,7 @@ class Mapped:
     open: list[Shape] = field(default_factory=list)
     orders: dict[tuple[Shape, tuple[int, int]], Node | Leaf | None] = field(default_factory=dict)
     asked: int = 0
-    left_out: dict[Shape, tuple[int, ...]] = field(default_factory=dict)
+    left_out: dict[Shape, Summed] = field(default_factory=dict)
 
     @property
     def plans(self) -> list[Plan]:
@@ -194,20 +199,23 @@ class Mapper(Candidates):
         self.ordering = 0.0  # seconds that orders took
         self.quickest = math.inf  # seconds of one product of the shape that was asked for last
         self.found = Mapped()
-        self.known: list[Plan] = [plan for model in self.steps() for plan in self.plans(Chain(model), False)]
+        own = ((Chain(model), next(plain(asked, model.d))) for model in self.steps((asked.a, asked.b)))
+        self.known: list[Plan] = [plan for stage, form in own if (plan := form.plan(stage)) is not None]
         if not asked.addend:  # a sum that starts from its first product may differ in the sign of a zero
             self.known.append(named(replace(self.known[0], result=replaced(self.known[0].result, _from_itself))))
         self.looked: dict[Shape, Looked] = {}
         self.rules: list[Rule] = []
         self.of_unknown_units = False  # the last element without a plan; not twice in a row
         self.untried: set[tuple[Shape, tuple[int, int]]] = set()
+        self._near_forms: dict[Shape, list[Form]] = {}
 
     def run(self) -> Mapped:
         """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline."""
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
         top = self.looked[self.top]
         if self._affordable(top):
-            self._order(self.top, (0, 0))
+            if not self._of_units_likely(top):
+                self._order(self.top, (0, 0))
             if not np.array(top.fits)[:, 0].any():
                 self._new(top, 0)
         rules = self._explained()
@@ -221,10 +229,10 @@ class Mapper(Candidates):
         return self.found
 
     def look_for_missing(self) -> None:
-        """Look for products that are not in the sums of elements without a plan."""
+        """Look for products that are not in the sums of elements without a plan, or in them twice."""
         for shape, looked in self.looked.items():
             unexplained = not np.array(looked.fits).any(axis=0).all()
-            if unexplained and (products := left_out(self.asked, looked.sample)):
+            if unexplained and (products := summed(self.asked, looked.sample)):
                 self.found.left_out[shape] = products
 
     def _mended(self, rules: list[Rule]) -> list[Rule]:
@@ -274,11 +282,6 @@ class Mapper(Candidates):
         every: NDArray[np.bool_] = self.agreeing(found, looked.sample).all(axis=0).ravel()
         return every
 
-    def _gives(self, plan: Plan, sample: Sample) -> bool:
-        """Whether a plan reproduces a whole sample."""
-        self._in_time()
-        return self.same(plan, sample)
-
     def _table(self) -> tuple[Numbers, NDArray[np.bool_], list[tuple[Looked, int]]]:
         """For all n observed elements: their features (n x features), which plans reproduce them (n x plans), and where
         each is."""
@@ -321,15 +324,16 @@ class Mapper(Candidates):
         elements."""
         one = looked.alone(number)
         for group in self._groups(looked, number):
-            tried = (plan for plan in dict.fromkeys(self._while_learning(group)) if plan not in self.known)
-            fitting = [plan for plan in self._while_learning(tried) if self._gives(plan, one)]
+            plans = self._fitting_plans(dict.fromkeys(self._while_learning(group)), one, self._forms(looked))
+            fitting = [plan for plan in plans if plan not in self.known]
             if fitting:
                 break
         else:
-            tree = self.found.orders[looked.shape, self._place(looked, number)]
+            tree = self._order(looked.shape, self._place(looked, number))
             self.of_unknown_units = not self.of_unknown_units and tree is not None and self.of_units(tree)
             return
         self.of_unknown_units = False
+        fitting = self._best_of(fitting, looked)
         fitting.sort(
             key=lambda plan: max(_depth(products.stage) for products in plan.sums)
         )  # of equally good plans the simplest
@@ -353,29 +357,71 @@ class Mapper(Candidates):
             left &= ~gives.pop(best)
             self._know(best)
 
-    def _groups(self, looked: Looked, number: int) -> Iterator[Iterable[Plan]]:
-        """Groups of candidates for an element, the likeliest first. Where a matrix unit is known its other cuts are
-        tried before the order is asked for, which costs far more."""
-        length = looked.shape.length
-        known = dict.fromkeys((plan, model) for plan in self.known for model in plan.models if model.length > 1)
-        early = [item for item in known if self.narrow and length >= UNITS * item[1].length]
-        yield from (self.like(plan).cuts(model, length) for plan, model in early)
+    def _best_of(self, plans: list[Plan], looked: Looked) -> list[Plan]:
+        """Those of many plans that give most of the unexplained elements of the shape: one element may fit by chance,
+        above all in a narrow format."""
+        if len(plans) <= MANY:
+            return plans
+        open_ones = ~np.array(looked.fits).any(axis=0)
+        gives = [int((self._fitting(plan, looked) & open_ones).sum()) for plan in plans]
+        return [plan for plan, count in zip(plans, gives, strict=True) if count >= MOSTLY * max(gives)]
+
+    def _groups(self, looked: Looked, number: int) -> Iterator[Iterable[Stage | Plan]]:
+        """Groups of candidates for an element, the likeliest first. Where factors may go to a matrix unit, its chain
+        and its usual cuts are tried before the order is asked for, which costs far more."""
+        length, forms = looked.shape.length, self._forms(looked)
+        taken = dict.fromkeys(form.taken for form in forms)
+        known = dict.fromkeys(model for plan in self.known for model in plan.models if model.length > 1)
+        of_units = [model for own in taken for model in self.units(own) if model.length > 1]
+        early = [model for model in known if length >= UNITS * model.length]
+        yield from (self.stages(model, length) for model in early)
+        if self._of_units_likely(looked):
+            yield from self._of_units(of_units, length, 1)
         tree = self._order(looked.shape, self._place(looked, number))
         if tree is None:
-            yield self.loops(length)
+            yield from (self.stages(model, length) for own in taken for model in self.steps(own))
         else:
-            yield self.guesses(tree, self.known)
-            yield self.guesses(tree, self.known, wider=True)
-        if tree is None or self.of_units(tree):  # longer units are slow to evaluate
+            yield from ((stage for own in taken for stage in self.guesses(tree, own, self.known, wider=wider))
+                        for wider in (False, True))  # fmt: skip
+        if tree is None or self.of_units(tree) or len(taken) > 1:  # longer units are slow to evaluate
             yield self.shipped()
-            if length <= BRIEF:
-                yield self.chains(INSTRUCTIONS)
-                yield self.unusual(length)
-            yield from (self.like(plan).cuts(model, length) for plan, model in known if (plan, model) not in early)
+            yield from self._of_units(of_units, length, ROUNDS_OF_CUTS)
+            yield from (self.stages(model, length) for model in known if model not in early)
 
-    def _while_learning(self, plans: Iterable[Plan]) -> Iterator[Plan]:
-        """Some plans, as long as there is time to learn."""
-        return takewhile(lambda plan: not self._late(), plans)
+    def _of_units_likely(self, looked: Looked) -> bool:
+        """Whether the factors have a format of matrix units, as they are or as they seem to be converted."""
+        return self.narrow or self._forms(looked)[0].convert is not None
+
+    def _of_units(self, models: Sequence[Model], length: int, rounds: int) -> Iterator[Iterable[Stage]]:
+        """The chains of units, then some rounds of K cut around each in turn."""
+        yield [Chain(model) for model in models]
+        some = [self.stages(model, length) for model in models]
+        self.compiled.update(models if rounds else ())
+        for _ in range(rounds):
+            yield [stage for stages in some for stage in islice(stages, CHUNK)]
+
+    def _forms(self, looked: Looked) -> list[Form]:
+        """The forms that are near to the results of a shape: those whose products do not cancel."""
+        if looked.shape not in self._near_forms:
+            x = looked.sample
+            self._near_forms[looked.shape] = forms_of(self.asked, Sample(x.a[::2], x.b[::2], x.c[::2], x.d[::2]))
+        return self._near_forms[looked.shape]
+
+    def _fitting_plans(self, tried: Iterable[Stage | Plan], sample: Sample, forms: Sequence[Form]) -> Iterator[Plan]:
+        """Those of some plans, and of stages in some forms, that give a sample, while there is time to learn."""
+        for one in self._while_learning(tried):
+            self._in_time()
+            if isinstance(one, Plan):
+                if self.same(one, sample):
+                    yield one
+                continue
+            for form, results in self.in_forms(one, forms, sample):
+                if not self.differing(results, sample) and (plan := form.plan(one)) is not None:
+                    yield plan
+
+    def _while_learning(self, some: Iterable[Stage | Plan]) -> Iterator[Stage | Plan]:
+        """Some candidates, as long as there is time to learn."""
+        return takewhile(lambda one: not self._late(), some)
 
     def _going_on(self, plans: list[Plan], looked: Looked) -> list[Plan]:
         """Those of some plans that give most at the same shape with a few more products, as plans that differ in what

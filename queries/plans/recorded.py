@@ -1,4 +1,4 @@
-"""Recorded results of one matrix product, and the elements of them that plans are held against."""
+"""Results of matrix products, and the elements of recorded ones that plans are held against."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.plans.candidates import Sample
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
@@ -18,6 +17,17 @@ PART = 256  # of these, that are computed together
 SEED = 1  # of the rows and columns that are chosen
 
 Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Patterns of several matrix products of one shape: A (products x rows x K), B (products x K x columns), C and D
+    (products x rows x columns)."""
+
+    a: Matrix
+    b: Matrix
+    c: Matrix
+    d: Matrix
 
 
 @dataclass(frozen=True)
@@ -42,11 +52,11 @@ class Recorded:
     def length(self) -> int:
         return int(self.a.shape[1])
 
-    def shortened(self, count: int) -> Recorded:
-        """The same results, as of a product without the last `count` products of K."""
-        asked, left = self.asked, self.length - count
-        shorter = Signature(asked.a, asked.b, asked.c, asked.d, left, asked.addend)
-        return replace(self, asked=shorter, a=self.a[:, :left], b=self.b[:left])
+    def taking(self, order: Sequence[int]) -> Recorded:
+        """The same results, as of a product of these products in this order."""
+        asked, places = self.asked, list(order)
+        other = Signature(asked.a, asked.b, asked.c, asked.d, len(places), asked.addend)
+        return replace(self, asked=other, a=self.a[:, places], b=self.b[places])
 
     def with_zeros(self, products: Sequence[int]) -> Recorded:
         """The same results, with the factors of these products replaced by +0."""

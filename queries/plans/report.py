@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from mmaprobe.documents.devices import PlansFound
 from mmaprobe.documents.identify import IdentifyGemm, IdentifyProduct, LeftOut, OrderAt, Rule
+from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.prove import ProvePlans, WitnessVector
 from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, Node
@@ -66,8 +67,8 @@ def document_of_map(found: Mapped, name: str, seconds: float, error: object = No
         right=found.right,
         open=_sides_of(found.open),
         left_out=[
-            LeftOut(shape=shape, products=products)
-            for shape, products in zip(_sides_of(found.left_out), found.left_out.values(), strict=True)
+            LeftOut(shape=shape, products=what.left_out, twice=what.twice or ABSENT, instead=what.instead or ABSENT)
+            for shape, what in zip(_sides_of(found.left_out), found.left_out.values(), strict=True)
         ],
         orders=[
             OrderAt(shape=[shape.rows, shape.columns, shape.length], place=place, outline=outline_of(tree))
@@ -99,6 +100,8 @@ def document_of_product(found: Given, files: Iterable[object], length: int, seco
         best=None if found.best is None else found.best.plan.reference,
         best_agrees=found.most,
         left_out=found.left_out,
+        twice=found.products.twice or ABSENT,
+        instead=found.products.instead or ABSENT,
         seconds=round(seconds, 3),
     )
 
@@ -114,6 +117,8 @@ def plans_found(found: Given, first: Sequence[Plan] = ()) -> PlansFound:
         best=None if found.best is None else found.best.plan.reference,
         best_agrees=found.most,
         left_out=found.left_out,
+        twice=found.products.twice or ABSENT,
+        instead=found.products.instead or ABSENT,
     )
 
 

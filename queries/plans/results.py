@@ -8,36 +8,38 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import partial
+from itertools import chain, islice, zip_longest
 
 import numpy as np
 
-from mmaprobe.queries.plans.candidates import Candidates, Sample
-from mmaprobe.queries.plans.left_out import left_out
-from mmaprobe.queries.plans.recorded import SEED, Recorded
-from mmaprobe.queries.plans.scalars import scalars_of
+from mmaprobe.queries.plans.candidates import Candidates, likelihood, with_unit
+from mmaprobe.queries.plans.forms import forms_of, named
+from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
+from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
-from mmaprobe.smtmodel.nodes import Round
-from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.plans import Chain, Plan
-from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.units.unit_files import units
+from mmaprobe.smtmodel.nodes import Node
+from mmaprobe.smtmodel.nodes.rewriting import replaced
+from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 
 SECONDS = 120.0  # of trying plans, unless a command says otherwise
 FIRST = 16  # elements that every plan is tried on
-#: architectures whose libraries are the likeliest to cut K, in this order, before all others
-LIKELY = ("hopper", "ampere", "turing", "blackwell", "ada", "volta", "cdna3", "cdna2", "cdna1")
 COUNTING = 0.05  # of the time, that is kept for counting the elements that the best plans give
 RECOUNTED = 4  # plans that come near, of which all elements are counted if none gives all
+NEAREST = 64  # plans that come near, which are kept
+NARROW = 16  # bits of results that hide much
+BEST = 4  # times as many of the unit that has given most so far
+CHUNK = 12  # ways of cutting K that are tried of each unit in turn
 
 Report = Callable[[str], None]
 #: what is tried, in words
 TABLE = "shipped plans, and units that take K in tiles"
-SCALED = "factors alpha and beta"
 CUTS = "K cut in usual ways around each unit"
-LOOPS = "loops and lanes of one product at a time"
-INPUTS = "inputs rounded first, results truncated"
 UNEVEN = "K cut at one or two places"
 
 
@@ -54,14 +56,19 @@ class Fit:
 class Given:
     """What was found of one result. `plans`: those that give every element looked at, `looked` of them; `best`: if
     there are none, one that gives the most. `tried`: how many plans were; `untried`: what was not for lack of time, or
-    not wholly, in words. `left_out`: products that are not in the sum; the plans are of the others."""
+    not wholly, in words. `products`: those that are not in the sum, or twice; the plans are of what is in it."""
 
     plans: tuple[Plan, ...]
     looked: int
     best: Fit | None
     tried: int
     untried: tuple[str, ...] = ()
-    left_out: tuple[int, ...] = ()
+    products: Summed = WHOLE
+
+    @property
+    def left_out(self) -> tuple[int, ...]:
+        """The products that are not in the sum."""
+        return self.products.left_out
 
     def names(self, first: Sequence[Plan] = ()) -> list[str]:
         """The plans found, each once, by name; `first`: those that are named before the others."""
@@ -76,37 +83,33 @@ class Given:
 def plans_of_results(
     recorded: Recorded, first: Sequence[tuple[int, int]], report: Report, seconds: float
 ) -> tuple[Given, ...]:
-    """For each of the results: the plans that give it. What ships, every instruction of the table, and what libraries
-    usually do are tried for `seconds`, until each result has a plan. `first`: rows and columns of elements that tell
-    plans apart, as those in which two results differ do; more are chosen at random. `report` is called with the
+    """For each of the results: the plans that give it. What ships, every unit of the table, and what libraries usually
+    do around them are tried for `seconds`, until each result has a plan. `first`: rows and columns of elements that
+    tell plans apart, as those in which two results differ do; others are chosen. `report` is called with the
     progress."""
     until = time.monotonic() + seconds
-    missing = [left_out(recorded.asked, sample) for sample in recorded.block(*recorded.looked())]
+    products = [summed(recorded.asked, sample) for sample in recorded.block(*recorded.looked())]
     found: dict[int, Given] = {}
-    for number, products in enumerate(groups := list(dict.fromkeys(missing))):
-        sides = [side for side, own in enumerate(missing) if own == products]
+    for number, what in enumerate(groups := list(dict.fromkeys(products))):
+        sides = [side for side, own in enumerate(products) if own == what]
         end = time.monotonic() + (until - time.monotonic()) / (len(groups) - number)
         some = replace(recorded, d=tuple(recorded.d[side] for side in sides))
-        found |= dict(zip(sides, _given(some, products, first, report, end), strict=True))
+        found |= dict(zip(sides, _given(some, what, first, report, end), strict=True))
     return tuple(found[side] for side in range(len(recorded.d)))
 
 
 def _given(
-    recorded: Recorded, products: tuple[int, ...], first: Sequence[tuple[int, int]], report: Report, until: float
+    recorded: Recorded, products: Summed, first: Sequence[tuple[int, int]], report: Report, until: float
 ) -> list[Given]:
-    """What is found of results in which the same products are left out."""
-    if not products:
-        return _Trial(recorded, first, report, until).run()
-    last = products[0] == recorded.length - len(products)
-    ways = [*([recorded.shortened(len(products))] if last else []), recorded.with_zeros(products)]
-    found: list[Given] = []
+    """What is found of results that are sums of the same products."""
+    ways, found = list(products.of(recorded)), list[Given]()
     for number, others in enumerate(ways):
         end = time.monotonic() + (until - time.monotonic()) / (len(ways) - number)
         new = _Trial(others, first, report, end).run()
         found = [_better(*pair) for pair in zip(found or new, new, strict=True)]
         if all(one.plans for one in found):
             break
-    return [replace(one, left_out=products) for one in found]
+    return [replace(one, products=products) for one in found]
 
 
 def _better(one: Given, other: Given) -> Given:
@@ -123,36 +126,42 @@ class _Trial:
         self.candidates = Candidates(recorded.asked)
         self.sides = range(len(recorded.d))
         self.found: list[dict[Plan, Fit]] = [{} for _ in self.sides]
-        rows, columns = _with_others(first, recorded.d[0].shape)
+        rows, columns = _with_others(first, recorded)
         self._samples = recorded.elements(rows, columns)
         self._report, self._end = report, until
         self._until = until - COUNTING * (until - time.monotonic())
-        self._tried: set[Plan] = set()
-        self._surrounded: set[Plan] = set()
+        self._tried: set[object] = set()
         self._untried: list[str] = []
-        self._agree: dict[object, tuple[int, ...] | None] = {}  # of the first elements, by `_arithmetic`
-        self._near: list[dict[object, Fit]] = [{} for _ in self.sides]  # plans that give all or most of these
-        self._first: dict[bytes, tuple[Plan, int]] = {}  # the first chain with each result, and its first elements
+        self._near: list[list[Fit]] = [[] for _ in self.sides]  # plans that give some of the first
         self._parts = recorded.parts()
+        every = (forms_of(self.asked, sample) for sample in recorded.block(*recorded.looked()))
+        self.forms = [form for form in dict.fromkeys(chain.from_iterable(zip_longest(*every))) if form is not None]
+        self._units: list[Model] = []
+        self._gives: dict[Model, int] = {}  # of the first elements
+        self._first: dict[object, Model] = {}  # the first unit with the sums of its chain
+        self._number = 0  # of plans tried
 
     def run(self) -> list[Given]:
-        candidates, length = self.candidates, self.asked.length
-        self.look(TABLE, candidates.table())
-        self.look_beside()
-        for side in self.sides:
-            if not self.found[side] and (scalars := self._scalars(side)):
-                self.look(SCALED, self.scaled(scalars))
-        steps: list[tuple[str, Callable[[], Iterator[Plan]]]] = [
-            (LOOPS, lambda: candidates.loops(length)),
-            (INPUTS, lambda: candidates.unusual(length)),
-        ]
-        steps.insert(0 if candidates.narrow else 2, (CUTS, self.cut))
-        steps.append((UNEVEN, self.uneven))
-        for name, plans in steps:
+        self.look(TABLE, self.table())
+        if not self.wanting and self.ambiguous:
+            self.look(CUTS, self.usual())
+        for what, stages in ((CUTS, self.candidates.stages), (UNEVEN, self.candidates.uneven)):
             if self.wanting:
-                self.look(name, plans())
-                self.look_beside()
+                self.look(what, self.around(stages))
         return [self.given(side) for side in self.sides]
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether chains of units with several arithmetics give a result, as one in a narrow format does not show the
+        order of its sum: what else gives it is then of interest as well."""
+        units = ({model.unit.result for plan in found for model in plan.models} for found in self.found)
+        return self.asked.d.width <= NARROW and any(len(some) > 1 for some in units)
+
+    def usual(self) -> Iterator[Stage]:
+        """The likeliest ways of cutting K around each unit."""
+        self.candidates.compiled.update(self._units)
+        for model in sorted(self._units, key=lambda model: -self._gives.get(model, 0)):
+            yield from islice(self.candidates.stages(model, self.asked.length), CHUNK)
 
     @property
     def wanting(self) -> bool:
@@ -163,52 +172,63 @@ class _Trial:
         found = self.found[side]
         best = None if found else self._best(side)
         looked = max((fit.looked for fit in found.values()), default=0 if best is None else best.looked)
-        plans = tuple(sorted((plan for plan, fit in found.items() if fit.looked == looked), key=_outline))
+        named = dict.fromkeys(
+            chain.from_iterable(map(self.names, (x for x, fit in found.items() if fit.looked == looked)))
+        )
+        plans = tuple(sorted(named, key=_outline))
         untried = () if found else tuple(dict.fromkeys(self._untried))
-        return Given(plans, looked, best, len(self._tried), untried)
+        return Given(plans, looked, best, self._number, untried)
 
-    def look(self, what: str, plans: Iterable[Plan]) -> None:
-        """Try plans until the time ends. `what` they are, in words."""
-        for plan in chain([None], plans):
+    def look(self, what: str, tried: Iterable[Stage | Plan]) -> None:
+        """Try stages in every form, and whole plans, until the time ends. `what` they are, in words."""
+        for one in chain([None], tried):
             if time.monotonic() > self._until:
                 self._untried.append(what)
                 break
-            if plan is None:  # the time is looked at before the first plan is made
-                continue
-            if plan not in self._tried:
-                self._tried.add(plan)
-                self._report(f"trying {plan.reference}")
-                self._hold(plan)
-
-    def look_beside(self) -> None:
-        """Cut K in the usual ways around the instruction of a result that is known: the other is likely of the same."""
-        new = [plan for side in self.found for plan in [*side][:1] if plan not in self._surrounded]
-        if new and self.wanting:
-            self._surrounded.update(new)
-            self.look(CUTS, chain.from_iterable(map(self.around, new)))
+            if isinstance(one, Plan):
+                self._hold(one)
+            elif one is not None:  # the time is looked at before the first is made
+                self._hold_in_forms(one)
 
     def _hold(self, plan: Plan) -> None:
         """Hold a plan against the first elements, and where it gives these against the others."""
-        key = _arithmetic(plan)
-        if key not in self._agree:
-            self._agree[key] = self._of_first(plan)
-        if (agree := self._agree[key]) is None:
-            return
-        for side, count in zip(self.sides, agree, strict=True):
-            near, size = self._near[side], self._samples[side].d.size
-            if key not in near:
-                near[key] = Fit(plan, count, size) if count < size else self._counted(plan, side)
-            if count == size and near[key].agree == near[key].looked:
-                self.found[side][plan] = near[key]
+        if plan not in self._tried:
+            self._tried.add(plan)
+            self._report(f"trying {plan.reference}")
+            results = self.candidates.results(plan, self._samples[0])
+            self._number += 1
+            if results is not None:
+                self._enter(results, lambda: plan)
 
-    def _of_first(self, plan: Plan) -> tuple[int, ...] | None:
-        """How many of the first elements of each result a plan gives; None if it has none for such inputs."""
-        if (results := self.candidates.results(plan, self._samples[0])) is None:
-            return None
-        agree = tuple(self._same(results, sample) for sample in self._samples)
-        if is_chain(plan):
-            self._first.setdefault(results.tobytes(), (plan, max(agree)))
-        return agree
+    def _hold_in_forms(self, stage: Stage) -> None:
+        """Hold the plans in which a stage forms the sum against the first elements."""
+        if stage in self._tried:
+            return
+        self._tried.add(stage)
+        self._report(f"trying {stage.models[0].reference}")
+        alone = stage.models[0] if stage == Chain(stage.models[0]) else None
+        for form, results in self.candidates.in_forms(stage, self.forms, self._samples[0]):
+            self._number += 1
+            count, model = self._enter(results, partial(form.plan, stage)), stage.models[0]
+            self._gives[model] = max(count, self._gives.get(model, 0))
+            if alone is not None:
+                self._first.setdefault((form, results.tobytes()), alone)
+
+    def _enter(self, results: Matrix, plan: Callable[[], Plan | None]) -> int:
+        """Enter what a plan gives of the first elements; where these are all, what it gives of the others. How many of
+        the first it gives of one result at most."""
+        agree = [self._same(results, sample) for sample in self._samples]
+        for side, count in enumerate(agree):
+            near, whole = self._near[side], count == self._samples[side].d.size
+            kept = count > (near[-1].agree if len(near) == NEAREST else 0)
+            if not (whole or kept) or (made := plan()) is None:
+                continue
+            fit = self._counted(made, side) if whole else Fit(made, count, self._samples[side].d.size)
+            if whole and fit.agree == fit.looked:
+                self.found[side][made] = fit
+            else:
+                self._near[side] = sorted([*near, fit], key=lambda one: -one.agree / one.looked)[:NEAREST]
+        return max(agree)
 
     def _same(self, results: Matrix, sample: Sample) -> int:
         return int(self.candidates.agreeing(results, sample).sum())
@@ -227,83 +247,84 @@ class _Trial:
 
     def _best(self, side: int) -> Fit | None:
         """Of the plans that come nearest the one that gives the most elements."""
-        near = sorted(self._near[side].values(), key=lambda fit: -fit.agree / fit.looked)
-        counted = [self._counted(fit.plan, side, whole=True) for fit in near[:RECOUNTED]]
+        counted = [self._counted(fit.plan, side, whole=True) for fit in self._near[side][:RECOUNTED]]
         return max(counted, key=lambda fit: (fit.looked, fit.agree), default=None)
 
-    # -- what is tried beside the table
+    def names(self, plan: Plan) -> Iterator[Plan]:
+        """A plan, and the same with its unit under other names."""
+        yield plan
+        if len(plan.models) == 1:
+            others = (with_unit_in(plan, plan.models[0], other) for other in self.candidates.aliases(plan.models[0]))
+            yield from (other for other in others if other is not None)
 
-    def around(self, plan: Plan) -> Iterator[Plan]:
-        """K cut in the usual ways for a plan's instruction."""
-        self.candidates.compiled.update(plan.models)
-        yield from self.candidates.like(plan).cuts(plan.models[0], self.asked.length)
+    # -- what is tried
 
-    def cut(self) -> Iterator[Plan]:
-        """K cut in the usual ways for each unit that gives other results."""
-        for plan in self.chains():
-            yield from self.around(plan)
+    def table(self) -> Iterator[Stage | Plan]:
+        """The shipped plans, and the chain of each unit for factors as some form gives them."""
+        yield from self.candidates.shipped()
+        for taken in dict.fromkeys(form.taken for form in self.forms):
+            for model in dict.fromkeys((*self.candidates.units(taken), *self.candidates.steps(taken))):
+                self._units.append(model)
+                yield Chain(model)
 
-    def uneven(self) -> Iterator[Plan]:
-        """K cut at one or two places, for the unit of a known result first."""
-        known = [plan for side in self.found for plan in [*side][:1]]
-        for plan in (*known, *self.chains()):
-            yield from self.candidates.like(plan).uneven(plan.models[0], self.asked.length)
+    def around(self, stages: Callable[[Model, int], Iterator[Stage]]) -> Iterator[Stage]:
+        """K cut in usual ways around the units in turn, while a result has no plan: around that of a result that is
+        known first, since the other is likely of the same."""
+        known = [model for side in self.found for plan in [*side][:1] for model in plan.models[:1]]
+        firsts = {*self._first.values()}
+        others = sorted(self._units, key=lambda model: (model not in firsts, -self._gives.get(model, 0)))
+        waiting = {model: stages(model, self.asked.length) for model in dict.fromkeys((*known, *others))}
+        self.candidates.compiled.update(waiting)
+        while waiting and self.wanting:
+            ranked = sorted(waiting, key=lambda model: (model not in known, -self._gives.get(model, 0)))
+            for number, model in enumerate(ranked):
+                some = list(islice(waiting[model], CHUNK if number else CHUNK * BEST))
+                if not some:
+                    del waiting[model]
+                for stage in some:
+                    yield stage
+                    if not self.wanting:
+                        yield from self.beside(model, stage)
+                        return
 
-    def chains(self) -> Iterator[Plan]:
-        """The first chain with each result, while a result has no plan: those that give most of the first elements, and
-        the likeliest, first."""
-        for plan, _ in sorted(self._first.values(), key=lambda item: (-item[1], _unlikely(item[0]))):
-            if self.wanting:
-                yield plan
-
-    def scaled(self, scalars: tuple[float, float]) -> Iterator[Plan]:
-        """Products times alpha and addends times beta: chains of units, then K cut in the usual ways around each."""
-        scaled = Candidates(self.asked, None, None, scalars)
-        yield from scaled.chains([*units(), *INSTRUCTIONS])
-        for plan in self.chains():
-            yield from scaled.cuts(plan.models[0], self.asked.length)
-
-    def _scalars(self, side: int) -> tuple[float, float] | None:
-        """Alpha and beta, as the numbers of a result show them."""
-        sample = self._parts[0][side]
-        return scalars_of(self.asked, sample, sample.d)
+    def beside(self, model: Model, stage: Stage) -> Iterator[Stage]:
+        """What is nearest to a plan that was found: the same stage of the other units, and the other ways of this
+        one."""
+        for other in self._units:
+            if (other.a, other.b) == (model.a, model.b):
+                with suppress(ParameterError):
+                    yield with_unit(stage, model, other)
+        yield from self.candidates.stages(model, self.asked.length)
 
 
-def _with_others(first: Sequence[tuple[int, int]], shape: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """The rows and columns of some elements, and of others at random, FIRST if there are as many."""
-    size = shape[0] * shape[1]
-    chance = np.random.default_rng(SEED)
-    others = [divmod(int(place), shape[1]) for place in chance.choice(size, min(size, FIRST), replace=False)]
-    chosen = [*first, *(place for place in others if place not in first)][: max(FIRST, len(first))]
+def _with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[list[int], list[int]]:
+    """The rows and columns of some elements, and of others, FIRST if there are as many: half of them at random, half
+    with the smallest results, in which narrow formats hide least."""
+    height, width = recorded.d[0].shape
+    chance, count = np.random.default_rng(SEED), min(height * width, FIRST)
+    size = np.abs(to_numbers(np.ascontiguousarray(recorded.d[0]), recorded.asked.d).astype(np.float64)).ravel()
+    size[~(size > 0)] = np.inf
+    small = np.argpartition(size, count // 2)[: count // 2]
+    others = np.append(small, chance.choice(height * width, count, replace=False))
+    chosen = list(dict.fromkeys((*first, *(divmod(int(place), width) for place in others))))[: max(count, len(first))]
     return [row for row, _ in chosen], [column for _, column in chosen]
 
 
-def _outline(plan: Plan) -> tuple[int, str]:
-    """The text of a plan without the names of its instructions, the shortest first."""
+def _outline(plan: Plan) -> tuple[int, int, str]:
+    """The place of a plan among those that give the same: that with the shortest text, without the names of units, then
+    that with the likeliest unit."""
     text = plan.reference
     for model in plan.models:
         text = text.replace(model.reference, model.c.name)
-    return len(text), text
+    return len(text), min(map(likelihood, plan.models)), plan.reference
 
 
-def _arithmetic(plan: Plan) -> object:
-    """A key that is equal for plans that differ in the names of their instructions alone."""
-    rounded = tuple(node.rounding for node in walk(plan.result) if isinstance(node, Round))
-    return (
-        _outline(plan),
-        rounded,
-        plan.convert_a,
-        plan.convert_b,
-        tuple((model.unit.result, model.d) for model in plan.models),
-    )
+def with_unit_in(plan: Plan, model: Model, other: Model) -> Plan | None:
+    """The same plan with another unit in the place of one; None if it does not fit."""
 
+    def changed(node: Node) -> Node | None:
+        return Products(with_unit(node.stage, model, other), node.start) if isinstance(node, Products) else None
 
-def _unlikely(plan: Plan) -> int:
-    """The place of a plan's unit among those that are tried one after another."""
-    architecture = plan.models[0].reference.partition("/")[0]
-    return LIKELY.index(architecture) if architecture in LIKELY else len(LIKELY)
-
-
-def is_chain(plan: Plan) -> bool:
-    """Whether a plan only takes K in tiles of instructions, without a tail."""
-    return all(isinstance(products.stage, Chain) and products.stage.tail is None for products in plan.sums)
+    with suppress(ParameterError):
+        return named(replace(plan, result=replaced(plan.result, changed)))
+    return None

@@ -52,8 +52,8 @@ def bound_of(unit: Unit, settle: Settle) -> Theorem:
 
 
 def parts_of(unit: Unit) -> frozenset[Node]:
-    """The parts into which inputs are split: roundings of an input, and of the rest that other parts leave; empty where
-    no rest is used."""
+    """The parts into which inputs are split: roundings of an input, and of the rest of others; empty if no rest is
+    used."""
 
     def inputs(node: Node) -> set[Node]:
         return {one for one in walk(node) if isinstance(one, Element)}

@@ -21,7 +21,7 @@ from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.wording import form_text, raised, up_float
 from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of
 from mmaprobe.queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
-from mmaprobe.queries.properties.wraps import wrapped
+from mmaprobe.queries.properties.wraps import wrapped_input
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import layout_of
@@ -75,13 +75,13 @@ def find_bound(model: Model, inputs: Inputs, length: int | None, settle: Settle)
     try:
         if length is None:
             result.theorem = bound_of(model.unit, settle)
-            result.shown = shown(result.theorem)
+            result.shown = shown_bound(result.theorem)
         else:
             result.chain = chain_of(model.unit, settle)
             result.any = closed(result.chain)
             result.theorem = result.shown = carried(result.chain, count)
     except RuleError as error:
-        result.reason, result.near = str(error), wrapped(model, count)
+        result.reason, result.near = str(error), wrapped_input(model, count)
         result.seconds = time.monotonic() - start
         return result
     assert result.theorem is not None
@@ -96,7 +96,7 @@ def find_bound(model: Model, inputs: Inputs, length: int | None, settle: Settle)
     return result
 
 
-def shown(theorem: Theorem) -> Theorem:
+def shown_bound(theorem: Theorem) -> Theorem:
     """The bound of a theorem in a form that is not too long to be read."""
     error = error_of(theorem)
     return theorem if len(form_text(error)) <= SHOWN else weakened(theorem, error.merged())

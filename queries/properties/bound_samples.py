@@ -289,8 +289,7 @@ def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow
 
 
 def _elements(model: Model, operand: str) -> int:
-    """The number of elements of an operand that each instruction of a chain takes; for c 0, as it is the result
-    before."""
+    """The number of elements of an operand that each instruction of a chain takes; 0 for c, the result before."""
     return 0 if operand == "c" else model.unit.count(operand)
 
 
@@ -309,8 +308,7 @@ def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fract
 
 
 def in_magnitudes(unit: Unit) -> Unit:
-    """The unit with positive constants: for nonnegative operands its exact result is the sum of the magnitudes of all
-    terms."""
+    """The unit with positive constants: its exact result for magnitudes is the sum of all terms' magnitudes."""
 
     def positive(node: Node) -> Node | None:
         return replace(node, pattern=node.pattern & ~node.format.sign_bit) if isinstance(node, Literal) else None

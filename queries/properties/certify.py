@@ -12,7 +12,7 @@ from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.questions import property_texts, question_texts, witness_texts
 from mmaprobe.queries.equality.certify import wholes_of
 from mmaprobe.queries.kernel.together import HasProperty
-from mmaprobe.queries.properties.proving import established
+from mmaprobe.queries.properties.proving import established_theorem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
 
@@ -23,7 +23,7 @@ def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, option
     if wanted == "equal":
         (proof,) = proofs
         return [(directory, certify_sides(proof, directory, options))]
-    theorem = established(wanted, proofs)
+    theorem = established_theorem(wanted, proofs)
     goal = theorem.goal
     assert isinstance(goal, HasProperty)
     lengths = [proof.problem.left.length for proof in proofs]

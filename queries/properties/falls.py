@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.statements import Monotonic
-from mmaprobe.queries.search.samples import pattern_of, sample_rows, signed
-from mmaprobe.queries.search.witness import Row, Witness, confirmed, replay, shrink
+from mmaprobe.queries.search.samples import pattern_of, sample_rows, with_signs
+from mmaprobe.queries.search.witness import Row, Witness, confirmed_witness, replay, shrink
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Sum
@@ -44,7 +44,7 @@ def find_fall(problem: Monotonic) -> Witness | None:
             rows = [tuple(map(int, row)) for row in table]
             found = np.flatnonzero(replay(problem, rows).differs)
             if len(found):
-                return confirmed(problem, _smallest(problem, [rows[int(i)] for i in found[:3]]))
+                return confirmed_witness(problem, _smallest(problem, [rows[int(i)] for i in found[:3]]))
     return None
 
 
@@ -120,7 +120,7 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
             left = np.clip(exponent // 2, model.a.emin, model.a.emax)
             fraction = ((1 << min(wanted, width)) - 1 << max(width - wanted, 0)) & ((1 << model.a.fraction) - 1)
             fields = ((left + model.a.bias) << model.a.fraction) + fraction
-            columns[other] = signed(model.a, none, np.minimum(fields, model.a.largest_field).astype(np.uint64))
+            columns[other] = with_signs(model.a, none, np.minimum(fields, model.a.largest_field).astype(np.uint64))
             columns[count + other] = _power(model.b, exponent - left)
     distance = _kept(model) + rng.integers(-3, 4, ROWS)
     risen = [
@@ -161,7 +161,7 @@ def _neighbours(fmt: Format, rng: np.random.Generator) -> tuple[tuple[Table, Tab
     exponent = np.clip(exponent, lowest, highest)
     power = ((exponent + fmt.bias) << fmt.fraction).astype(np.uint64)
     sign = rng.integers(0, 2, ROWS)
-    small, large = signed(fmt, sign, power - np.uint64(1)), signed(fmt, sign, power)
+    small, large = with_signs(fmt, sign, power - np.uint64(1)), with_signs(fmt, sign, power)
     return (np.where(sign == 0, small, large), np.where(sign == 0, large, small)), exponent, sign
 
 
@@ -182,8 +182,8 @@ def _close_products(problem: Monotonic, rng: np.random.Generator) -> tuple[list[
     after = np.where(sign == 0, large[chosen], small[chosen])
     none = np.zeros(ROWS, dtype=np.int64)
     factors = [
-        signed(a, sign, left[before].astype(np.uint64)), signed(b, none, right[before].astype(np.uint64)),
-        signed(a, sign, left[after].astype(np.uint64)), signed(b, none, right[after].astype(np.uint64)),
+        with_signs(a, sign, left[before].astype(np.uint64)), with_signs(b, none, right[before].astype(np.uint64)),
+        with_signs(a, sign, left[after].astype(np.uint64)), with_signs(b, none, right[after].astype(np.uint64)),
     ]  # fmt: skip
     # where the smaller magnitude has the larger exponent, the other terms gain instead
     turned = (nominal[before] > nominal[after]) ^ (sign == 1)

@@ -76,12 +76,12 @@ def _differ_on_samples(problem: Problem) -> bool:
 def _kept(unit: Unit) -> frozenset[Hashable]:
     """The parameters of an expression that no rewriting rule changes: two expressions that differ in them have no
     common normal form."""
-    found, scope, every = set[Hashable](), Scope.of(unit), list(walk(unit.result))
+    kept, scope, every = set[Hashable](), Scope.of(unit), list(walk(unit.result))
     gone = {part.term for part in every if isinstance(part, Round)
             and (rounded_twice(scope, part) or rounded_in_vain(scope, part))}  # fmt: skip
     for part in every:
         if isinstance(part, FusedSum) and lossless_sum(scope, replace(part, carry_bits=None)) is None:
-            found.add((part.fraction_bits, part.rounding, part.sticky))
+            kept.add((part.fraction_bits, part.rounding, part.sticky))
         elif isinstance(part, Round) and not isinstance(part.term, Product) and part not in gone:
-            found.add((part.rounding.format, part.rounding.subnormals))
-    return frozenset(found)
+            kept.add((part.rounding.format, part.rounding.subnormals))
+    return frozenset(kept)

@@ -41,11 +41,11 @@ def verdict_on(wanted: str, proofs: Sequence[Proof]) -> Verdict:
     """The verdict on a property. Raises FaultError if it is "equal" and no theorem says so."""
     verdict = verdict_of(proofs)
     if verdict == "equal":
-        established(wanted, proofs)
+        established_theorem(wanted, proofs)
     return verdict
 
 
-def established(wanted: str, proofs: Sequence[Proof]) -> Theorem:
+def established_theorem(wanted: str, proofs: Sequence[Proof]) -> Theorem:
     """The theorem that the verdict "equal" rests on: that two models agree, or that one model has the property. Raises
     FaultError if the proofs do not give it."""
     first, known = proofs[0].problem, [proof.theorem for proof in proofs if proof.theorem is not None]

@@ -29,14 +29,14 @@ def symmetry_of(unit: Unit, settle: Settled) -> Theorem:
             try:
                 known[node] = turned(unit, node, premises, [])
             except RuleError:
-                lemmas = [found for lemma in lemmas_of(node) if (found := settle(lemma)) is not None]
+                lemmas = [theorem for lemma in lemmas_of(node) if (theorem := settle(lemma)) is not None]
                 known[node] = turned(unit, node, premises, lemmas)
         return known[node]
 
-    found = of(unit.result)
-    if not found.goal.turns or found.goal.assuming:  # type: ignore[attr-defined]
+    theorem = of(unit.result)
+    if not theorem.goal.turns or theorem.goal.assuming:  # type: ignore[attr-defined]
         raise RuleError("the result stays the same")
-    return found
+    return theorem
 
 
 def by_nodes(problem: Negated, options: Options, confirm: bool) -> Proof | None:

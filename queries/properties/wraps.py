@@ -34,7 +34,7 @@ LOOKED_AT = 64  # the most inputs on which a sum wraps that are evaluated furthe
 STEPS = 8  # instructions of a chain until its result no longer changes
 
 
-def wrapped(model: Model, count: int) -> Near | None:
+def wrapped_input(model: Model, count: int) -> Near | None:
     """A finite input on which nothing overflows, a sum wraps, and |d - exact| is larger than the sum of the magnitudes
     of all terms, the `bound` of the result; among those looked at, the one with the largest ratio. For a chain of
     `count` instructions the input has a row for each: all products after the first row are zeros. None if no input

@@ -10,8 +10,8 @@ from mmaprobe.documents.distinguish import PairOfHypotheses, QueryAsked, Questio
 from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.kernel.problem import AgainstAll, Problem
-from mmaprobe.queries.search.distinguish import Options, Outcome, Verdict, build_query, distinguish
-from mmaprobe.queries.search.witness import Witness, confirmed
+from mmaprobe.queries.search.distinguish import Options, PairOutcome, Verdict, build_query, distinguish
+from mmaprobe.queries.search.witness import Witness, confirmed_witness
 from mmaprobe.smtmodel.base.escapes import file_part
 from mmaprobe.smtmodel.base.files import write_whole
 from mmaprobe.smtmodel.base.progress import Pieces
@@ -30,7 +30,7 @@ class PairAnswer:
 
     left: str
     right: str
-    outcome: Outcome
+    outcome: PairOutcome
     reused: bool = False
 
     @property
@@ -143,13 +143,13 @@ def answer(question: Question, options: Options, compare: Compare | None = None,
     return answered
 
 
-def _reused(problem: Problem, answered: Answered) -> Outcome | None:
+def _reused(problem: Problem, answered: Answered) -> PairOutcome | None:
     for vector in answered.vectors:
         if len(vector.operands.a) != problem.length:
             continue
-        witness = confirmed(problem, vector.operands.every)
+        witness = confirmed_witness(problem, vector.operands.every)
         if witness is not None:
-            return Outcome(problem, [witness])
+            return PairOutcome(problem, [witness])
     return None
 
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 
 from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.search.admitted import admitted_rows
+from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import Row, replay
 from mmaprobe.smtmodel.base.errors import FaultError
@@ -31,11 +31,11 @@ def check_problems(problems: Sequence[Problem]) -> None:
     """Raises FaultError if the sides of a problem, all of which were proved equal, differ on an admitted input."""
     for problem in problems:
         rows = _rows(problem, max(LEAST, ROWS // len(problems)))
-        found = replay(problem, rows)
-        for hit in np.flatnonzero(found.differs)[:1]:
-            pair = zip(problem.sides, (problem.left.d, problem.right.d), (found.left, found.right), strict=True)
+        replayed = replay(problem, rows)
+        for hit in np.flatnonzero(replayed.differs)[:1]:
+            pair = zip(problem.sides, (problem.left.d, problem.right.d), (replayed.left, replayed.right), strict=True)
             results = " but ".join(f"{side} = {to_hex(int(patterns[hit]), fmt)}" for side, fmt, patterns in pair)
-            contradicted(_statement(problem), row_text(problem.layout, rows[hit]), results)
+            raise_contradiction(_statement(problem), row_text(problem.layout, rows[hit]), results)
 
 
 def _statement(problem: Problem) -> str:
@@ -49,7 +49,7 @@ def row_text(layout: Layout, row: Sequence[int]) -> str:
     return " ".join(f"{name}={to_hex(pattern, fmt)}" for name, pattern, fmt in columns if pattern) or "zeros alone"
 
 
-def contradicted(claimed: str, given: str, found: str) -> NoReturn:
+def raise_contradiction(claimed: str, given: str, found: str) -> NoReturn:
     raise FaultError(f"{claimed!r} was proved, but an evaluation contradicts it: {given} gives {found}")
 
 

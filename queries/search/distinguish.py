@@ -23,7 +23,7 @@ from mmaprobe.queries.kernel.same import agrees, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.search.exercises import EXERCISES, exercises
 from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
-from mmaprobe.queries.search.witness import Replay, Row, Witness, confirmed, costs_of, replay, shrink
+from mmaprobe.queries.search.witness import ReplayedRows, Row, Witness, confirmed_witness, costs_of, replay, shrink
 from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer
 from mmaprobe.queries.solvers.engines import AUTO
@@ -71,8 +71,7 @@ class Options:
         return self.pool.clock()
 
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
-        """The answers of the engines asked, in the order of `portfolio.solve`. Raises OutOfTimeError at the
-        deadline."""
+        """The engines' answers, in the order of `portfolio.solve`. Raises OutOfTimeError at the deadline."""
         return self.engines(seconds, name, solver).answers(query)
 
     def engines(
@@ -84,7 +83,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Step:
+class AskedQuery:
     """One query: the free products, whether only nonnegative inputs count, and the answers of the engines."""
 
     free: tuple[int, ...]
@@ -98,13 +97,13 @@ class Step:
 
 
 @dataclass
-class Outcome:
+class PairOutcome:
     """The result for one pair. `witnesses` differ in what they exercise; `theorem`: that there is none; `complete`:
     there are no further kinds of witnesses; `simulated`: the first witness was found by simulation."""
 
     problem: Problem
     witnesses: list[Witness] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[AskedQuery] = field(default_factory=list)
     complete: bool = True
     simulated: bool = False
     theorem: Theorem | None = None
@@ -126,18 +125,18 @@ Signature = tuple[bool, ...]
 Size = tuple[tuple[int, ...], bool]  # the products left free, and whether only nonnegative inputs count
 
 
-class Search:
+class WitnessSearch:
     """The search for witnesses of one problem."""
 
     def __init__(self, problem: Problem, options: Options, small: bool = False) -> None:
         self.problem, self.options, self.small = problem, options, small
         self.deadline = None if options.timeout is None else options.clock() + options.timeout
-        self.outcome = Outcome(problem)
+        self.outcome = PairOutcome(problem)
         self.seen: list[Signature] = []
         self.refuted: set[Size] = set()
         self.whole: Size | None = None if small else (free_sets(problem)[-1], False)
 
-    def run(self) -> Outcome:
+    def run(self) -> PairOutcome:
         """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
         outcome, late = self.outcome, False
         if self.options.simulate and (simulated := self._simulate()) is not None:
@@ -157,18 +156,18 @@ class Search:
         """Ask until there are enough witnesses, or no more. Raises OutOfTimeError, SolverFaultError."""
         outcome, attempts, start = self.outcome, self._attempts(), 0
         while len(outcome.witnesses) < self.options.count:
-            found = None
+            witness = None
             for position in range(start, len(attempts)):
                 size, limit = attempts[position]
                 if size in self.refuted:
                     continue
-                found = self._ask(size, limit)
-                if found is not None:
+                witness = self._ask(size, limit)
+                if witness is not None:
                     start = position
                     break
-            if found is None:
+            if witness is None:
                 return
-            outcome.witnesses.append(found)
+            outcome.witnesses.append(witness)
 
     def _remaining(self) -> float | None:
         return None if self.deadline is None else max(0.0, self.deadline - self.options.clock())
@@ -205,7 +204,7 @@ class Search:
         else:
             engines.answers(build_query(problem, free, self.seen, deadline=self.options.deadline))
         (said,) = engines.said
-        self.outcome.steps.append(Step(free, one_sign, said.answers, said.query))
+        self.outcome.steps.append(AskedQuery(free, one_sign, said.answers, said.query))
         answer = said.answer
         if answer.status == "unsat":
             self.refuted.add(size)
@@ -220,11 +219,11 @@ class Search:
         tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in {m.d for m in models})]
         tables.append(subnormal_rows(layout, SAMPLES))
         rows = np.concatenate(tables)
-        found = np.flatnonzero(replay(self.problem, rows).differs)
-        if not len(found):
+        places = np.flatnonzero(replay(self.problem, rows).differs)
+        if not len(places):
             return None
-        costs = costs_of(rows[found[:EASIEST]], layout)
-        return self._kept(tuple(map(int, rows[found[costs.index(min(costs))]])))
+        costs = costs_of(rows[places[:EASIEST]], layout)
+        return self._kept(tuple(map(int, rows[places[costs.index(min(costs))]])))
 
     def _replayed(self, row: Row, answer: Answer) -> Witness:
         if not replay(self.problem, [row]).differs[0]:
@@ -237,15 +236,15 @@ class Search:
         """The smallest witness of the same kind as a row on which the models differ."""
         keep = None
         if self.seen:
-            first = confirmed(self.problem, row)
+            first = confirmed_witness(self.problem, row)
             assert first is not None
             keep = partial(self._same_kind, _signature(first))
-        small = confirmed(self.problem, shrink(self.problem, row, keep, traced=keep is not None))
+        small = confirmed_witness(self.problem, shrink(self.problem, row, keep, traced=keep is not None))
         assert small is not None
         self.seen.append(_signature(small))
         return small
 
-    def _same_kind(self, signature: Signature, result: Replay) -> Patterns:
+    def _same_kind(self, signature: Signature, result: ReplayedRows) -> Patterns:
         flags = _flags(self.problem, result.evaluations)
         same = all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
         return to_integers(same, len(result.left))
@@ -307,10 +306,10 @@ def _signature(witness: Witness) -> Signature:
     return tuple(name in names for names in witness.exercises for name in EXERCISES)
 
 
-def distinguish(problem: Problem, options: Options | None = None, small: bool = False) -> Outcome:
+def distinguish(problem: Problem, options: Options | None = None, small: bool = False) -> PairOutcome:
     """Inputs on which two models differ, or the verdict that there are none.
 
     `small`: only questions that are answered soon are asked, so that the verdict is never "equal". Raises
     SolverFaultError.
     """
-    return Search(problem, options or Options(), small).run()
+    return WitnessSearch(problem, options or Options(), small).run()

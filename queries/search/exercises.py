@@ -21,31 +21,31 @@ EXERCISES = {
 def exercises(model: Model, evaluation: Evaluation) -> dict[str, Bit]:
     """The flags of one evaluation, for the stages that the model has."""
     trace, carrier = evaluation.trace, evaluation.d.carrier
-    found: dict[str, list[Bit]] = {name: [] for name in EXERCISES}
+    reached: dict[str, list[Bit]] = {name: [] for name in EXERCISES}
     aligned: list[Bits] = []  # the terms of the sum under way
     maximum: Signal | None = None
     for signal in trace:
         name = signal.name
         if name.stage is Stage.ALIGNED:
-            found["truncated"].append(_cut(trace[name._replace(stage=Stage.TERM)], signal))
+            reached["truncated"].append(_cut(trace[name._replace(stage=Stage.TERM)], signal))
             aligned.append(signal.bits)
         elif name.stage is Stage.MAXIMUM:
             maximum = signal
         elif name.part is Part.MAGNITUDE and maximum is not None:
             places = _places(maximum, signal)
             maximum = None
-            found["carry"].append(_reaches(signal.bits, places + 1))
+            reached["carry"].append(_reaches(signal.bits, places + 1))
             if aligned:
-                found["cancellation"].append(_cancels(signal.bits, aligned, places))
+                reached["cancellation"].append(_cancels(signal.bits, aligned, places))
             aligned = []
         elif name.part is Part.NEGATIVE:
-            found["negative"].append(signal.flag)
+            reached["negative"].append(signal.flag)
         elif name.stage is Stage.SPECIAL:
-            found["special"].append(signal.flag)
+            reached["special"].append(signal.flag)
     fields = evaluation.d.extract(model.d.field_width - 1, model.d.padding)
     exponent = fields.extract(fields.width - 1, model.d.fraction)
-    found["subnormal"].append(~exponent.any() & fields.any())
-    return {name: any_of(flags) if flags else constant(carrier, 0, 1).any() for name, flags in found.items()}
+    reached["subnormal"].append(~exponent.any() & fields.any())
+    return {name: any_of(flags) if flags else constant(carrier, 0, 1).any() for name, flags in reached.items()}
 
 
 def _places(maximum: Signal, total: Signal) -> int:

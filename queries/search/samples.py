@@ -31,26 +31,26 @@ FAR = 40  # the most places below the largest term that matter to a unit
 
 def sample_rows(layout: Layout, count: int, seed: int = 1) -> Table:
     """Patterns of shape (count, columns of the layout): the shaped rows first, then the random ones."""
-    return _kept(_mixed, layout, count, seed)
+    return _cached_rows(_mixed_rows, layout, count, seed)
 
 
-def _kept(form: Callable[..., Table], layout: Layout, count: int, *rest: Any) -> Table:
+def _cached_rows(form: Callable[..., Table], layout: Layout, count: int, *rest: Any) -> Table:
     """The rows of a function, cached if they are few."""
-    made = _made if count * len(layout.names) <= KEPT else _made.__wrapped__
+    made = _made_rows if count * len(layout.names) <= KEPT else _made_rows.__wrapped__
     return made(form, layout, count, *rest).copy()
 
 
 @lru_cache(48)  # many questions have inputs of one layout
-def _made(form: Callable[..., Table], *given: Any) -> Table:
+def _made_rows(form: Callable[..., Table], *given: Any) -> Table:
     return form(*given)
 
 
-def _mixed(layout: Layout, count: int, seed: int) -> Table:
+def _mixed_rows(layout: Layout, count: int, seed: int) -> Table:
     rng = np.random.default_rng(seed)
     shaped = int(count * SHAPED)
     base = layout.columns
     plain = replace(layout, formats=layout.formats[:base], names=layout.names[:base])
-    table = np.concatenate([_Shaped(plain, shaped, rng).rows(), _random(plain, count - shaped, rng)])
+    table = np.concatenate([_Shaped(plain, shaped, rng).rows(), _random_rows(plain, count - shaped, rng)])
     return with_raised(layout, table, rng)
 
 
@@ -58,10 +58,10 @@ def tie_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table
     """Rows with a product of few bits about the last places of a small result, or near one, and one or two powers of
     two below it at any distance: where the product is half way between two results they decide, unless they are
     lost."""
-    return _kept(_ties, layout, count, result, seed)
+    return _cached_rows(_tie_rows, layout, count, result, seed)
 
 
-def _ties(layout: Layout, count: int, result: Format, seed: int) -> Table:
+def _tie_rows(layout: Layout, count: int, result: Format, seed: int) -> Table:
     rng = np.random.default_rng(seed)
     base = layout.columns
     columns = [np.zeros(count, dtype=np.uint64) for _ in range(base)]
@@ -94,10 +94,10 @@ def subnormal_rows(layout: Layout, count: int, seed: int = 1) -> Table:
     """Rows with the product of a subnormal factor and a large one, and one or two products at any distance below it:
     the bits that a unit truncates there show with which exponent the first product counts. Empty for factors of more
     than 8 bits."""
-    return _kept(_subnormal, layout, count, seed)
+    return _cached_rows(_subnormal_rows, layout, count, seed)
 
 
-def _subnormal(layout: Layout, count: int, seed: int) -> Table:
+def _subnormal_rows(layout: Layout, count: int, seed: int) -> Table:
     n, base = layout.length, layout.columns
     formats = layout.formats[0], layout.formats[n]
     sides = [side for side, fmt in enumerate(formats) if fmt.width <= NARROW and fmt.subnormals and fmt.fraction > 1]
@@ -112,7 +112,7 @@ def _subnormal(layout: Layout, count: int, seed: int) -> Table:
         tiny = rng.integers(1, 1 << max(fmt.fraction - 1, 1), count, dtype=np.uint64)
         exponent = fmt.emax - rng.integers(0, 4, count)
         large = pattern_of(fmt, signs[side, 0], exponent + fmt.bias, _bits(rng, count, fmt.fraction))
-        table[rows, side * n + places[:, 0]] = np.where(small == side, signed(fmt, signs[side, 0], tiny), large)
+        table[rows, side * n + places[:, 0]] = np.where(small == side, with_signs(fmt, signs[side, 0], tiny), large)
         top += np.where(small == side, fmt.emin, exponent)
     for k in range(1, places.shape[1]):
         exponent = top - rng.integers(1, FAR, count)
@@ -130,11 +130,11 @@ def _subnormal(layout: Layout, count: int, seed: int) -> Table:
 def with_raised(layout: Layout, table: Table, rng: np.random.Generator) -> Table:
     """The rows with the layout's columns for a second evaluation added, and +0 in columns that nothing reads."""
     table[:, layout.unread] = 0
-    raised = [_raised(layout, table, index, rng) for index in range(table.shape[1], len(layout.names))]
+    raised = [_raised_operand(layout, table, index, rng) for index in range(table.shape[1], len(layout.names))]
     return np.concatenate([table, *raised], axis=1)
 
 
-def _raised(layout: Layout, table: Table, index: int, rng: np.random.Generator) -> Table:
+def _raised_operand(layout: Layout, table: Table, index: int, rng: np.random.Generator) -> Table:
     """The replacements of one operand: mostly its neighbour up or down, else the operand of any other row."""
     source, fmt = layout.names.index(layout.names[index].removesuffix(RAISED)), layout.formats[index]
     pattern = table[:, source]
@@ -145,7 +145,7 @@ def _raised(layout: Layout, table: Table, index: int, rng: np.random.Generator) 
     return np.where(chance < 0.9, nearby, rng.permutation(pattern))[:, None]
 
 
-def _random(layout: Layout, count: int, rng: np.random.Generator) -> Table:
+def _random_rows(layout: Layout, count: int, rng: np.random.Generator) -> Table:
     """Independent patterns: random bits, or an exponent near one, some zeros, infinities and largest numbers."""
     columns = []
     for fmt in layout.formats:
@@ -176,10 +176,10 @@ def pattern_of(fmt: Format, sign: Lanes, exponent: Lanes, fraction: Table) -> Ta
     if fmt.subnormals:
         places = np.clip(1 - exponent, 0, fmt.fraction + 1).astype(np.uint64)
         fields = np.where(places > 0, (kept | np.uint64(1 << fmt.fraction)) >> places, fields)
-    return signed(fmt, sign, fields)
+    return with_signs(fmt, sign, fields)
 
 
-def signed(fmt: Format, sign: Lanes, fields: Table) -> Table:
+def with_signs(fmt: Format, sign: Lanes, fields: Table) -> Table:
     """Patterns by sign, and the exponent and fraction fields as one integer."""
     top = sign.astype(np.uint64) << np.uint64(fmt.field_width) if fmt.signed else np.uint64(0)
     return fields << np.uint64(fmt.padding) | top

@@ -58,8 +58,7 @@ def evaluate_claim(claim: Claim, table: Patterns) -> ClaimBatch:
 
 
 def build_query(claim: Claim, what: Literal["deciding", "admitted"], free: int | None = None) -> Query:
-    """Is there an admitted input that decides the claim, or an admitted one at all? All products but the first `free`
-    ones are zero."""
+    """Is there an admitted input (that decides the claim)? All products but the first `free` ones are zero."""
     scene, symbols = symbolic_scene(claim.assertion, free)
     asked = [conditions(claim.assertion, scene).met]
     if what != "admitted":

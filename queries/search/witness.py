@@ -24,14 +24,14 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 
 Row = tuple[int, ...]  # patterns in the order of Operands.every
-Keep = Callable[["Replay"], Patterns]
+Keep = Callable[["ReplayedRows"], Patterns]
 
 _CARRIER = ARRAYS  # records the calls, as the same models are replayed many times
 MANY = 32  # products above which whole runs are dropped first
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayedRows:
     """Both models on a batch of inputs, by the array carrier."""
 
     left: Patterns
@@ -51,7 +51,9 @@ class Witness:
     exercises: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()))
 
 
-def replay(problem: Problem, rows: Sequence[Row] | Patterns, traced: bool = False, folded: bool = False) -> Replay:
+def replay(
+    problem: Problem, rows: Sequence[Row] | Patterns, traced: bool = False, folded: bool = False
+) -> ReplayedRows:
     """Evaluate both models on every row; `traced`: with all signals; `folded`: an operand that is +0 in every row is a
     constant, as in small questions (for searches whose result is replayed without it). The operands of a single row are
     constants, as in `evaluate_batch`."""
@@ -69,19 +71,19 @@ def replay(problem: Problem, rows: Sequence[Row] | Patterns, traced: bool = Fals
         admitted = problem.admits(operands)
         differs = problem.differ(first.d, second.d) & admitted
         results = [to_integers(value, len(table)) for value in (first.d, second.d, admitted, differs)]
-    return Replay(results[0], results[1], results[2], results[3], (first, second))
+    return ReplayedRows(results[0], results[1], results[2], results[3], (first, second))
 
 
-def confirmed(problem: Problem, row: Row) -> Witness | None:
+def confirmed_witness(problem: Problem, row: Row) -> Witness | None:
     """The witness of a row; None if the models agree on it, or if it does not count."""
     result = replay(problem, [row], traced=True)
     if not result.differs[0]:
         return None
-    (found,) = exercised(problem, result)
+    (found,) = exercised_features(problem, result)
     return Witness(problem.layout.split(row), int(result.left[0]), int(result.right[0]), found)
 
 
-def exercised(problem: Problem, result: Replay) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+def exercised_features(problem: Problem, result: ReplayedRows) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """For each input of a replay with signals, the features that it exercises in either model."""
     count, found = len(result.left), list[list[tuple[str, ...]]]()
     with np.errstate(over="ignore"):
@@ -115,7 +117,7 @@ def shrink(problem: Problem, row: Row, keep: Keep | None = None, traced: bool = 
 def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], seconds: float | None = None) -> Row:
     """The smallest row reached within a number of seconds; after each step `good` must give 1 for the row."""
     end = None if seconds is None else time.monotonic() + seconds
-    row = _fewer(layout, row, good, end)
+    row = _without_runs(layout, row, good, end)
     seen = {row}
     while end is None or time.monotonic() < end:
         others = [other for other in dict.fromkeys(_smaller(row, layout)) if other not in seen]
@@ -132,23 +134,23 @@ def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns],
     return row
 
 
-def _fewer(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], end: float | None) -> Row:
+def _without_runs(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], end: float | None) -> Row:
     """The row with whole runs of products set to zero, the longest first; single products would take long."""
-    used = _used(row, layout)
+    used = _nonzero_products(row, layout)
     run = len(used) // 2 if len(used) > MANY else 0
     while run and used and (end is None or time.monotonic() < end):
         parts = [used[start : start + run] for start in range(0, len(used), run)]
-        tried = [replaced(row, {i: 0 for k in part for i in (k, layout.length + k)}) for part in parts]
+        tried = [row_with(row, {i: 0 for k in part for i in (k, layout.length + k)}) for part in parts]
         kept = np.flatnonzero(good(tried))
         if len(kept):
             row = tried[kept[-1]]
-            used = _used(row, layout)
+            used = _nonzero_products(row, layout)
         if not len(kept) or run > len(used):
             run //= 2
     return row
 
 
-def _used(row: Row, layout: Layout) -> list[int]:
+def _nonzero_products(row: Row, layout: Layout) -> list[int]:
     """The places of the products that are not zero."""
     return [k for k in range(layout.length) if row[k] and row[layout.length + k]]
 
@@ -201,11 +203,11 @@ def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
     """Inputs that may be easier to read than a row."""
     count, formats = layout.length, layout.formats
     for k in range(count):
-        yield replaced(row, {k: 0, count + k: 0})
-    yield replaced(row, {2 * count: 0})
+        yield row_with(row, {k: 0, count + k: 0})
+    yield row_with(row, {2 * count: 0})
     for index, fmt in enumerate(formats):
         for pattern in _simpler(row[index], fmt):
-            yield replaced(row, {index: pattern})
+            yield row_with(row, {index: pattern})
     for k in range(count):
         yield from _balanced(row, k, count + k, formats)
         yield from _copied(row, k, layout)
@@ -215,15 +217,15 @@ def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
 def _copied(row: Row, k: int, layout: Layout) -> Iterator[Row]:
     """Rows in which one product, or one factor, replaces every other nonzero one."""
     count = layout.length
-    used = [i for i in _used(row, layout) if i != k]
+    used = [i for i in _nonzero_products(row, layout) if i != k]
     if not (row[k] and row[count + k]):
         return
-    yield replaced(row, dict.fromkeys(used, row[k]) | {count + i: row[count + k] for i in used})
+    yield row_with(row, dict.fromkeys(used, row[k]) | {count + i: row[count + k] for i in used})
     for i in used:
-        yield replaced(row, {i: row[k], count + i: row[count + k]})
+        yield row_with(row, {i: row[k], count + i: row[count + k]})
 
 
-def replaced(row: Row, changes: dict[int, int]) -> Row:
+def row_with(row: Row, changes: dict[int, int]) -> Row:
     changed = list(row)
     for index, pattern in changes.items():
         changed[index] = pattern
@@ -256,11 +258,11 @@ def _balanced(row: Row, left: int, right: int, formats: Sequence[Format]) -> Ite
     for step in {formats[left].one_exponent - e, g - formats[right].one_exponent, 1, -1}:
         x, y = e + step, g - step
         if 0 < x < 1 << formats[left].exponent and 0 < y < 1 << formats[right].exponent:
-            yield replaced(row, {left: _pattern(s, x, f, formats[left]), right: _pattern(t, y, h, formats[right])})
+            yield row_with(row, {left: _pattern(s, x, f, formats[left]), right: _pattern(t, y, h, formats[right])})
     if s and t:
-        yield replaced(row, {left: _pattern(0, e, f, formats[left]), right: _pattern(0, g, h, formats[right])})
+        yield row_with(row, {left: _pattern(0, e, f, formats[left]), right: _pattern(0, g, h, formats[right])})
     if s != t and s:
-        yield replaced(row, {left: _pattern(t, e, f, formats[left]), right: _pattern(s, g, h, formats[right])})
+        yield row_with(row, {left: _pattern(t, e, f, formats[left]), right: _pattern(s, g, h, formats[right])})
 
 
 def _rescaled(row: Row, layout: Layout) -> Iterator[Row]:
@@ -278,4 +280,4 @@ def _rescaled(row: Row, layout: Layout) -> Iterator[Row]:
                 break
             changed.append((index, _pattern(sign, exponent + step, fraction, formats[index])))
         else:
-            yield replaced(row, dict(changed))
+            yield row_with(row, dict(changed))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer, _tell, is_told
 from mmaprobe.queries.solvers.engines import AUTO
 from mmaprobe.queries.solvers.pool import Pool
-from mmaprobe.queries.solvers.portfolio import kept, solve
+from mmaprobe.queries.solvers.portfolio import solve, stored_answers
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.base.errors import FaultError, OutOfTimeError
@@ -102,17 +102,19 @@ class Engines:
         known = self.heard.find(query.text, self.solver)
         if known is None and not self.asks:
             known = Answer("unknown", "nobody", "", 0.0)
-        found = self._ask(query) if known is None else [known]
-        for answer in found:
+        answers = self._ask(query) if known is None else [known]
+        for answer in answers:
             if answer.status != "unknown" and not is_told(answer, query.text):
                 raise SolverFaultError(f"{answer}: no engine gave this answer to this question")
-        self.heard._keep(query.text, found[0])
-        self.said.append(Said(query, tuple(found)))
-        return found
+        self.heard._keep(query.text, answers[0])
+        self.said.append(Said(query, tuple(answers)))
+        return answers
 
     def _ask(self, query: Query) -> list[Answer]:
         if self.stored:
-            found = [] if self.store is None else kept(query, self.solver, self.seconds, self.memory, self.store)
+            found = (
+                [] if self.store is None else stored_answers(query, self.solver, self.seconds, self.memory, self.store)
+            )
             return found or [Answer("unknown", "nobody", "", 0.0)]
         seconds = self.seconds
         if self.until is not None:

@@ -29,7 +29,7 @@ from mmaprobe.queries.solvers.store import program
 from mmaprobe.queries.solvers.worker import version_of
 from mmaprobe.smtmodel.base import interrupts
 from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError
-from mmaprobe.smtmodel.base.wording import install
+from mmaprobe.smtmodel.base.wording import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +68,7 @@ class Cluster(Pool):
         self.lost, self._closing = threading.Event(), threading.Event()
         self.tasks: set[_Task] = set()
         self._losing = threading.Lock()
-        self._client = _connected(address)
+        self._client = _connect(address)
         try:
             threads = self._threads()
             super().__init__(self._with_a_core(threads))
@@ -131,8 +131,7 @@ class Cluster(Pool):
 
     @contextmanager
     def _own_time(self) -> Iterator[list[float]]:
-        """A block that appends seconds to a list: the thread's clock then advances by the largest of them, whatever the
-        time spent."""
+        """A block that appends seconds to a list: the thread's clock then advances by their maximum alone."""
         began, spent = time.monotonic(), list[float]()
         try:
             yield spent
@@ -165,8 +164,7 @@ class Cluster(Pool):
         return threads
 
     def _with_a_core(self, threads: Mapping[str, int]) -> int:
-        """The number of the workers' threads that have a core of their own: solvers that share a core are no
-        quicker."""
+        """The number of workers' threads with a core of their own: solvers that share one are no quicker."""
         from distributed.comm import get_address_host
 
         count: Counter[str] = Counter()
@@ -212,12 +210,11 @@ class _Task:
         self.future.add_done_callback(lambda future: self.finished.set())
 
     def result(self) -> tuple[float, Any]:
-        """The seconds that the work took, and its result. Raises WorkerError, _GoneError, and the errors of the
-        work."""
+        """The work's seconds and result. Raises WorkerError, _GoneError, and the errors of the work."""
         self.cluster.tasks.discard(self)
         while not self.cluster.lost.is_set():
             if self.future.status == "error":
-                raise _named(self.future.exception())
+                raise _project_error(self.future.exception())
             try:
                 found: tuple[float, Any] = self.future.result(timeout=WATCH)
                 return found
@@ -262,12 +259,14 @@ class _Racer(_Task):
         return [_tell(self.text, answer) for answer in answers]
 
 
-def _connected(address: str) -> Client:
+def _connect(address: str) -> Client:
     try:
         from distributed import Client
         from distributed.comm import get_address_host_port
     except ImportError:
-        raise ClusterError(f"--cluster needs dask.distributed, which is not installed: {install('cluster')}") from None
+        raise ClusterError(
+            f"--cluster needs dask.distributed, which is not installed: {install_command('cluster')}"
+        ) from None
 
     class Connected(Client):  # type: ignore[misc]
         """A client whose `__del__` closes only an open connection: without a scheduler it would wait, and complain."""
@@ -279,7 +278,7 @@ def _connected(address: str) -> Client:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # failures are reported by this module, on one line
     try:
         get_address_host_port(address)  # raises for a malformed address, before a client is made
-        return _within(
+        return _call_within(
             CONNECT + SILENT, lambda: Connected(address, timeout=CONNECT, set_as_default=False, name="mmaprobe")
         )
     except (OSError, TimeoutError, ValueError, TypeError) as error:
@@ -287,7 +286,7 @@ def _connected(address: str) -> Client:
         raise ClusterError(f"no dask scheduler at {address!r} ({why}): start one with `dask scheduler`") from None
 
 
-def _within(seconds: float, call: Callable[[], Result]) -> Result:
+def _call_within(seconds: float, call: Callable[[], Result]) -> Result:
     """The result of a call within `seconds`; the thread of a call that does not end is abandoned. Raises TimeoutError
     and the call's errors. dask's own limit covers only the time until it is connected."""
     came: Future[Result] = Future()
@@ -305,7 +304,7 @@ def _within(seconds: float, call: Callable[[], Result]) -> Result:
     return came.result()
 
 
-def _named(error: BaseException | None) -> BaseException:
+def _project_error(error: BaseException | None) -> BaseException:
     """The error of a task; where the cluster is at fault, as one of this project's."""
     from distributed import KilledWorker
 

@@ -29,8 +29,7 @@ def engines_of(choice: str) -> tuple[str, ...]:
 def race(
     engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: Keep = lambda answer: answer
 ) -> list[Answer]:
-    """The answers of engines that run on this machine, the decisive one first; each is passed through `keep` at
-    once."""
+    """The answers of engines that run on this machine, the decisive one first; `keep` gets each at once."""
     deadline = None if timeout is None else time.monotonic() + timeout
     answers, never = first_of(engines, lambda engine: SolverProcess(engine, text, memory), deadline, keep)
     return [*answers, *(Answer("unknown", engine, version_of(engine), 0.0, why=Reason.NOT_ASKED) for engine in never)]

@@ -26,7 +26,7 @@ def solve(
     in `pool`, by default on this machine.
     """
     engines = engines_of(solver)
-    known = [] if store is None or fresh else kept(query, solver, timeout, memory, store)
+    known = [] if store is None or fresh else stored_answers(query, solver, timeout, memory, store)
     if known and known[0].status != "unknown":
         return known[:1]
     silent = {answer.engine for answer in known}
@@ -43,7 +43,7 @@ def solve(
     return [*known, *new]
 
 
-def kept(query: Query, solver: str, timeout: float | None, memory: int, store: Store) -> list[Answer]:
+def stored_answers(query: Query, solver: str, timeout: float | None, memory: int, store: Store) -> list[Answer]:
     """The stored answers: "sat" if there is one, as it is replayed while "unsat" is believed; else "unsat"."""
     found = [store.find(query.text, engine, timeout, memory) for engine in engines_of(solver)]
     order = ("sat", "unsat", "unknown")

@@ -84,8 +84,7 @@ def answer_key(text: str, engine: str, engine_version: str) -> str:
 
 
 def result_key(kind: str, /, **facts: Any) -> str:
-    """The key of a whole result: the question (anything that JSON can say), and everything on which its result
-    depends."""
+    """The key of a whole result: the question (anything that JSON can say), and all on which it depends."""
     engines = {engine: _installed(engine) for engine in ENGINE_NAMES}
     return _sha(_json([SCHEMA, _program(), engines, kind, facts]))
 
@@ -166,8 +165,7 @@ class _SenselessError(ValueError):
 
 
 def _entry(key: str, row: tuple[Any, ...] | None) -> _Entry | None:
-    """The entry of a row found by _SELECT; None for no row, and for a row whose checksum is wrong. Raises
-    _SenselessError."""
+    """The entry of a row of _SELECT; None for no row, and for a wrong checksum. Raises _SenselessError."""
     if row is None:
         return None
     *columns, checksum = row
@@ -175,21 +173,21 @@ def _entry(key: str, row: tuple[Any, ...] | None) -> _Entry | None:
         return None
     engine, engine_version, status, seconds, values, why, detail, timeout, memory, *_ = columns
     try:
-        found, reason = parse_json(values), None if why is None else Reason[why]
+        inputs, reason = parse_json(values), None if why is None else Reason[why]
         sensible = (
             status in get_args(Status)
             and all(isinstance(text, str) for text in (engine, engine_version, detail))
             and isinstance(seconds, float)
             and isinstance(timeout, float | None)
             and isinstance(memory, int)
-            and isinstance(found, dict)
-            and all(type(value) is int for value in found.values())
+            and isinstance(inputs, dict)
+            and all(type(value) is int for value in inputs.values())
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _SenselessError(str(error)) from None
     if not sensible:
         raise _SenselessError("a column has no value of its kind")
-    answer = Answer(status, engine, engine_version, seconds, found, reason, detail, stored=True)
+    answer = Answer(status, engine, engine_version, seconds, inputs, reason, detail, stored=True)
     return _Entry(answer, timeout, memory)
 
 
@@ -274,11 +272,11 @@ class Store:
 
     def find_result(self, key: str) -> dict[str, Any] | None:
         """A whole result by its `result_key`."""
-        found = self._read("SELECT document, recorded, checksum FROM results WHERE key = ?", key)
-        if found is None or found[2] != _checksum(key, *found[:2]):
+        row = self._read("SELECT document, recorded, checksum FROM results WHERE key = ?", key)
+        if row is None or row[2] != _checksum(key, *row[:2]):
             return None
         try:
-            document = parse_json(found[0])
+            document = parse_json(row[0])
             if not isinstance(document, dict) or document.get("verdict") not in VERDICTS:
                 raise ValueError("no document with a verdict")
         except (TypeError, ValueError) as error:
@@ -400,20 +398,20 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = FULL")  # a power cut loses nothing either
     connection.execute("BEGIN IMMEDIATE")  # also shows whether the file can be written
     try:
-        found = connection.execute("PRAGMA user_version").fetchone()[0]
-        if found in EARLIER:  # tables of an earlier schema: their answers are asked again
+        schema = connection.execute("PRAGMA user_version").fetchone()[0]
+        if schema in EARLIER:  # tables of an earlier schema: their answers are asked again
             for table in ("answers", "queries", "results"):
                 connection.execute(f"DROP TABLE {table}")
-        if found == 0 or found in EARLIER:
+        if schema == 0 or schema in EARLIER:
             # in the rollback journal's mode, so that the file has its application id before there is a write-ahead log
             for statement in _TABLES:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA}")
-        elif found != SCHEMA:
-            which = "a newer" if found > SCHEMA else "another"
+        elif schema != SCHEMA:
+            which = "a newer" if schema > SCHEMA else "another"
             raise StoreError(
-                path, f"is of {which} version (schema {found}, this one is {SCHEMA}); update mmaprobe, or {_OTHER}"
+                path, f"is of {which} version (schema {schema}, this one is {SCHEMA}); update mmaprobe, or {_OTHER}"
             )
         connection.execute("SELECT count(*) FROM (SELECT 1 FROM answers LIMIT 1)")
         connection.execute("COMMIT")

@@ -33,13 +33,13 @@ def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:
             left = deadline - options.clock()
             if text in said or left <= 0:
                 continue
-            answer = _second(lemma, options, left / 4 if round_ == 0 else left, round_)
+            answer = _second_answer(lemma, options, left / 4 if round_ == 0 else left, round_)
             if answer is not None:
                 said[text] = answer
     return [replace(lemma, confirmed=said.get(lemma.query.text)) for lemma in lemmas]
 
 
-def _second(lemma: Lemma, options: Options, seconds: float, round_: int) -> Answer | None:
+def _second_answer(lemma: Lemma, options: Options, seconds: float, round_: int) -> Answer | None:
     others = [engine for engine in CONFIRMERS if engine != lemma.answer.engine]
     engine = others[min(round_, len(others) - 1)]
     answer = options.ask(lemma.query, seconds, f"{lemma.name}: cross-checked by {engine}", engine)[0]

@@ -99,32 +99,32 @@ class Normaliser:
         if not signs and not is_blind(node.body):
             signs = True
         ends = is_blind(node.body) and plus_for_zeros(node.body)
-        start, found = self._alike(scope, node.start, Wanted(True, signs and not ends)), None
+        start, theorem = self._alike(scope, node.start, Wanted(True, signs and not ends)), None
         if start is not None:
             with suppress(RuleError):
-                found = congruent(scope, node, (start, None))
-        current = node if found is None else _other(found)
+                theorem = congruent(scope, node, (start, None))
+        current = node if theorem is None else _other(theorem)
         assert isinstance(current, Repeat)
         held = kind_of(scope, current)
         inner = None if held is None else scope.within(node.level, held)
         body = None if inner is None else self._alike(inner, current.body, Wanted(True, signs))
         if body is not None:
             with suppress(RuleError):
-                found = _joined(found, looped(scope, current, body))
-        return found
+                theorem = _joined(theorem, looped(scope, current, body))
+        return theorem
 
     def _rewritten(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
         """Rewrites the operands, then the node by one rule, then the operands again, and so on until no rule
         applies."""
-        found: Theorem | None = None
+        theorem: Theorem | None = None
         while True:
-            inside = self._inside(scope, node if found is None else _other(found), wanted)
+            inside = self._inside(scope, node if theorem is None else _other(theorem), wanted)
             if inside is not None:
-                found = _joined(found, inside)
-            step = self._step(scope, node if found is None else _other(found), wanted)
+                theorem = _joined(theorem, inside)
+            step = self._step(scope, node if theorem is None else _other(theorem), wanted)
             if step is None:
-                return found
-            found = _joined(found, step)
+                return theorem
+            theorem = _joined(theorem, step)
 
     def _step(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
         for name, rewrite in REWRITES.items():

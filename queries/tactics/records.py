@@ -36,8 +36,7 @@ class Lemma:
 @dataclass
 class Proof:
     """The outcome: the lemmas in order, the theorem, or a replayed witness if the two sides differ. `why`: the ground
-    of a proof without lemmas. `compared`: the problem as terms, without cuts or merged terms, to which the lemmas
-    refer."""
+    of a proof without lemmas. `compared`: the problem as terms before cuts and merging."""
 
     problem: Problem
     lemmas: list[Lemma] = field(default_factory=list)

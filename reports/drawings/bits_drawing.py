@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from mmaprobe.reports import words
 from mmaprobe.reports.drawings.grid import BAR, CARRY, CUT, FILL, GAP, Grid, grid_of
-from mmaprobe.reports.drawings.sheet import CELL, LETTER, LINE, MARGIN, TALL, Group, Line, Sheet, Text
+from mmaprobe.reports.drawings.sheet import CELL, LETTER, LINE, MARGIN, TALL, Line, ShapeGroup, Sheet, Text
 from mmaprobe.smtmodel.arithmetic.display import powers
 from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
 from mmaprobe.smtmodel.nodes.trace import Name, Stage
@@ -202,7 +202,7 @@ class BitsDrawing:
         sheet.line(self.gutter.cells, sheet.y + 16, self._end, sheet.y + 16)
         sheet.y += 18
 
-    def _verticals(self, layer: Group, top: float, bottom: float) -> None:
+    def _verticals(self, layer: ShapeGroup, top: float, bottom: float) -> None:
         """The alignment line left of the maximum exponent, and the line below which bits are truncated."""
         places = dict(self.places)
         for place, css in ((self.grid.maximum, "mp-align"), (self.grid.unit, "mp-unit")):

@@ -130,9 +130,9 @@ class _Evaluation:
         rows, folded = fold(nonzero, self.marked)
         table = [("k", "a", "b", "product", "exponent, significand")]
         for row in rows:
-            a, b = [words.input_text(one) for one in words.factors(explanation, row)] or ("", "")
+            a, b = [words.input_text(one) for one in words.factor_inputs(explanation, row)] or ("", "")
             table.append((row.name, a, b, *words.term_text(row)))
-        alone = words.alone(explanation)
+        alone = words.whole_sum_operands(explanation)
         table += [(name, words.input_text(given), "", "", words.alone_text(explanation, name)) for name, given in alone]
         signals = [(), *(row.signals for row in rows), *map(words.alone_signals, dict(alone))]
         self._table(table, signals)
@@ -145,10 +145,10 @@ class _Evaluation:
             drawn = {row.name for row in rows}
             rest = [row for row in nonzero if row.name not in drawn]
             total = powers(sum((row.value for row in rest), Fraction(0)))
-            texts.append(f"{len(rest)} more products, together {total}: {words.places([r.name for r in rest])}")
+            texts.append(f"{len(rest)} more products, together {total}: {words.places_text([r.name for r in rest])}")
         if zeros := words.zero_products_text(explanation):
             texts.append(zeros)
-        if scales := words.shared(explanation):
+        if scales := words.shared_operands(explanation):
             texts.append("; ".join(f"{name} {words.input_text(given)}" for name, given in scales[:MOST_ROWS]))
             if len(scales) > MOST_ROWS:
                 texts[-1] += f"; and {len(scales) - MOST_ROWS} more scale factors"

@@ -12,7 +12,7 @@ from typing import Any
 from mmaprobe.reports.drawings.sheet import MILLIMETRES, Box, Drawing, Line, Text, shapes_of
 from mmaprobe.reports.drawings.styles import Look, look_of
 from mmaprobe.smtmodel.base.errors import IncompleteError
-from mmaprobe.smtmodel.base.wording import install
+from mmaprobe.smtmodel.base.wording import install_command
 
 INCH = 25.4
 FONT = "DejaVu Sans Mono"
@@ -30,7 +30,7 @@ def pdf_of(drawing: Drawing, *, millimetres: float | None = None) -> bytes:
         from matplotlib.backends.backend_pdf import FigureCanvasPdf
         from matplotlib.figure import Figure
     except ImportError:
-        raise IncompleteError(f"a PDF needs matplotlib ({install('plots')})") from None
+        raise IncompleteError(f"a PDF needs matplotlib ({install_command('plots')})") from None
     width, height = drawing.size
     scale = (millimetres / width if millimetres else MILLIMETRES) / INCH  # inches per pixel
     with matplotlib.rc_context({"pdf.fonttype": 42, "hatch.linewidth": 1.1 * scale * 72}):

@@ -71,7 +71,7 @@ class Line:
 
 
 @dataclass
-class Group:
+class ShapeGroup:
     """Shapes that a screen reader reads as `label`; without a label, a group that is filled after later shapes were
     added."""
 
@@ -79,13 +79,13 @@ class Group:
     shapes: list[Shape] = field(default_factory=list)
 
 
-Shape = Text | Box | Line | Group
+Shape = Text | Box | Line | ShapeGroup
 
 
-def shapes_of(group: Group) -> Iterator[Text | Box | Line]:
+def shapes_of(group: ShapeGroup) -> Iterator[Text | Box | Line]:
     """Every shape in the order in which they are painted."""
     for shape in group.shapes:
-        if isinstance(shape, Group):
+        if isinstance(shape, ShapeGroup):
             yield from shapes_of(shape)
         else:
             yield shape
@@ -96,7 +96,7 @@ class Sheet:
 
     def __init__(self, width: float, mark: str = MARK) -> None:
         self.width, self.y, self._mark = width, MARGIN, mark
-        self.root = Group()
+        self.root = ShapeGroup()
         self._open = [self.root]
 
     @property
@@ -112,16 +112,16 @@ class Sheet:
         """Add a shape to the innermost open group."""
         self._open[-1].shapes.append(shape)
 
-    def layer(self) -> Group:
+    def layer(self) -> ShapeGroup:
         """An empty group, painted below all later shapes, to be filled once their positions are known."""
-        group = Group()
+        group = ShapeGroup()
         self.add(group)
         return group
 
     @contextmanager
     def group(self, label: str) -> Iterator[None]:
         """A group that a screen reader reads as `label`, without what is in it."""
-        group = Group(label)
+        group = ShapeGroup(label)
         self.add(group)
         self._open.append(group)
         yield

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from mmaprobe.reports.drawings.sheet import Box, Drawing, Group, Line, Shape, Text
+from mmaprobe.reports.drawings.sheet import Box, Drawing, Line, Shape, ShapeGroup, Text
 from mmaprobe.reports.drawings.styles import look_of, style_sheet
 
 SVG = "http://www.w3.org/2000/svg"
@@ -49,7 +49,7 @@ def svg_of(drawing: Drawing, *, styled: bool = True, millimetres: float | None =
 
 def _element(parent: ET.Element, shape: Shape, prefix: str) -> None:
     match shape:
-        case Group():
+        case ShapeGroup():
             attributes = {"role": "img", "aria-label": shape.label} if shape.label else {}
             group = ET.SubElement(parent, "g", attributes)
             for one in shape.shapes:

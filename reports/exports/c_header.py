@@ -10,7 +10,7 @@ from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.escapes import c_comment, text_bytes
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import padded
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 
 LINE = 116  # characters of a line of numbers
 
@@ -48,7 +48,7 @@ def _result_note(model: Model) -> str:
 
 
 def _table(name: str, width: int, table: Sequence[Sequence[int]], count: int, note: str) -> list[str]:
-    """A static array of one number for each vector, or of `count`."""
+    """A static array with one number, or `count` numbers, for each vector."""
     size = next(size for size in (8, 16, 32, 64) if size >= width)
     digits = (width + 3) // 4
     shape = "[MMAPROBE_VECTORS]" + (f"[{count}]" if count else "")

@@ -29,9 +29,9 @@ from mmaprobe.runner.gpu.nvrtc import Compiled, compiler_for
 from mmaprobe.runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, NotModelledError, UnknownNameError
-from mmaprobe.smtmodel.base.wording import install
+from mmaprobe.smtmodel.base.wording import install_command
 from mmaprobe.smtmodel.evaluate.batch import Patterns
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.tables.absent import not_modelled
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -95,8 +95,8 @@ def _check_known(name: str) -> None:
     looked for. Raises UnknownNameError."""
     wanted = name.strip().lower()
     known = [row.reference for row in INSTRUCTIONS.values() if row.arch in CAPABILITIES]
-    named = any(_named(reference, wanted) for reference in known)
-    if not named and not any(_absent(arch, wanted) for arch in CAPABILITIES):
+    named = any(_has_name(reference, wanted) for reference in known)
+    if not named and not any(_why_absent(arch, wanted) for arch in CAPABILITIES):
         own = [reference.partition("/")[2] for reference in known] if wanted.count("/") < 2 else known
         raise UnknownNameError("instruction", wanted, own, hint=" (`mmaprobe list models` shows all)")
 
@@ -111,31 +111,31 @@ def find_instruction(name: str, capability: tuple[int, int], gpu: str) -> Instru
         raise DeviceUnavailableError(f"{this} is of no architecture in the table of instructions, which are of {known}")
     own = {row.reference: row for row in INSTRUCTIONS.values() if row.arch == arch}
     wanted = name.strip().lower()
-    matching = [row for reference, row in own.items() if _named(reference, wanted)]
+    matching = [row for reference, row in own.items() if _has_name(reference, wanted)]
     if len(matching) == 1:
         return matching[0]
-    others = sorted({row.arch for row in INSTRUCTIONS.values() if _named(row.reference, wanted)} & {*CAPABILITIES})
+    others = sorted({row.arch for row in INSTRUCTIONS.values() if _has_name(row.reference, wanted)} & {*CAPABILITIES})
     if others:
         raise InputError(f"{name} is an instruction of {', '.join(others)}; {this} is {arch}")
-    if reason := _absent(arch, wanted):
+    if reason := _why_absent(arch, wanted):
         raise NotModelledError(f"{arch}: {name}: {reason}")
     runs = [reference.partition("/")[2] for reference, row in own.items() if runnable(row)]
     raise UnknownNameError(f"instruction of {this}", wanted, runs, hint=" (`mmaprobe list models` shows all)")
 
 
-def _absent(arch: str, wanted: str) -> str | None:
+def _why_absent(arch: str, wanted: str) -> str | None:
     """Why an architecture's instruction is not in the table; None where no reason is known."""
     return not_modelled(f"{arch}/{wanted}" if wanted.count("/") == 1 else f"{arch}/mma/{wanted}")
 
 
-def _named(reference: str, wanted: str) -> bool:
+def _has_name(reference: str, wanted: str) -> bool:
     return reference == wanted or reference.endswith(f"/{wanted}")
 
 
 def launcher_here() -> Launcher:
     """The launcher of this machine's GPU, by CuPy. Raises DeviceUnavailableError, which says what is missing."""
     needs = (
-        f"{install('cuda12')} (or cuda13, after the CUDA version that nvidia-smi shows); "
+        f"{install_command('cuda12')} (or cuda13, after the CUDA version that nvidia-smi shows); "
         "an NVIDIA GPU and its driver are needed as well"
     )
     try:
@@ -148,7 +148,7 @@ def launcher_here() -> Launcher:
 
 
 @cache
-def _compiled(kernel: Kernel, capability: tuple[int, int], cuda: int) -> tuple[Compiled, dict[str, int] | None]:
+def _compiled_kernel(kernel: Kernel, capability: tuple[int, int], cuda: int) -> tuple[Compiled, dict[str, int] | None]:
     """A kernel compiled for a GPU and its driver's version of CUDA, and its counts of machine instructions, where a
     disassembler is found. Raises CompilerError."""
     compiled = compiler_for(capability, cuda).compile(source([kernel]), target(capability))
@@ -176,7 +176,7 @@ class CudaDevice(BatchDevice):
         if position.row >= rows or position.column >= columns:
             raise InputError(f"{name}: {row.name} has rows 0 to {rows - 1} and columns 0 to {columns - 1}")
         self._launcher, self._size = launcher, LARGEST
-        compiled, executed = _compiled(self.kernel, launcher.capability, launcher.cuda[0])
+        compiled, executed = _compiled_kernel(self.kernel, launcher.capability, launcher.cuda[0])
         launcher.load(compiled.cubin, self.kernel.name)
         self.description: dict[str, Any] = {
             "name": launcher.gpu,

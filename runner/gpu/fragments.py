@@ -77,9 +77,9 @@ def multiplicand_a(m: int, k: int, width: int, threads: int = 32) -> Fragment:
     """A of `mma` of M x K elements, M of 8 or 16, and of `wgmma`, M of 64: quads of threads share a row."""
     if (m, k, width) == (8, 4, 16):  # four threads of the low, four of the high half of the warp: a quad pair
         return Fragment(4, 16, "(lane & 3) + 4 * (lane >> 4)", "i")
-    each = _each(width)
+    each = _log_per_register(width)
     half = m * 4 // threads  # registers one below the other
-    row = f"{_quad(threads)} + 8 * ((i >> {each}) & {half - 1})"
+    row = f"{_quad_row(threads)} + 8 * ((i >> {each}) & {half - 1})"
     column = f"((lane & 3) << {each}) + (i & {(1 << each) - 1}) + {4 << each} * (i >> {each + half - 1})"
     return Fragment(m * k // threads, width, row, column, threads)
 
@@ -88,14 +88,14 @@ def multiplicand_b(k: int, n: int, width: int) -> Fragment:
     """B of `mma` of K x 8 elements: quads of threads share a column."""
     if (k, n, width) == (4, 8, 16):
         return Fragment(4, 16, "i", "(lane & 3) + 4 * (lane >> 4)")
-    each = _each(width)
+    each = _log_per_register(width)
     row = f"((lane & 3) << {each}) + (i & {(1 << each) - 1}) + {4 << each} * (i >> {each})"
     return Fragment(k * n // 32, width, row, "lane >> 2")
 
 
 def accumulator(m: int, n: int, width: int, threads: int = 32) -> Fragment:
     """C and D of `mma`, of M x 8 elements, and of `wgmma`, of 64 x N."""
-    row = f"{_quad(threads)} + 8 * ((i >> 1) & 1)"
+    row = f"{_quad_row(threads)} + 8 * ((i >> 1) & 1)"
     return Fragment(m * n // threads, width, row, "2 * (lane & 3) + (i & 1) + 8 * (i >> 2)", threads)
 
 
@@ -118,11 +118,11 @@ def scales_b(count: int) -> Fragment:
     return Fragment(count, 8, "i", "lane >> 2")
 
 
-def _quad(threads: int) -> str:
+def _quad_row(threads: int) -> str:
     """The C text of the first row of a quad of threads: each of the four warps of `wgmma` has 16 rows."""
     return "(lane >> 2)" if threads == 32 else "16 * (lane >> 5) + ((lane & 31) >> 2)"
 
 
-def _each(width: int) -> int:
+def _log_per_register(width: int) -> int:
     """log2 of the number of elements in a register."""
     return (max(32, width) // width).bit_length() - 1

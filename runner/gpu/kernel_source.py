@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from mmaprobe.runner.gpu.fragments import Fragment
 from mmaprobe.runner.gpu.kernels import Kernel, Operand
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 
 THREADS = 128  # of a block
 
@@ -198,7 +198,7 @@ def _mma(kernel: Kernel) -> list[str]:
 
 
 def _bound(operand: Operand, number: int, prefix: str = "") -> tuple[list[str], str]:
-    """The operands of an asm statement that are the registers of a matrix, and their vector in its text."""
+    """The registers of a matrix as operands of an asm statement, and their vector in its text."""
     place = operand.place
     assert isinstance(place, Fragment)
     constraint = prefix + ("l" if place.word == 64 else "r")

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from mmaprobe.smtmodel.base.errors import MmaprobeError
-from mmaprobe.smtmodel.base.wording import install
+from mmaprobe.smtmodel.base.wording import install_command
 
 MAJORS = (13, 12)  # versions of CUDA, the preferred first
 _FOLDERS = {13: "nvidia/cu13/lib", 12: "nvidia/cuda_nvrtc/lib"}  # the libraries of the wheels, below site-packages
@@ -109,15 +109,15 @@ def library(major: int) -> Nvrtc | None:
 def compiler_for(capability: tuple[int, int], newest: int = MAJORS[0]) -> Nvrtc:
     """The newest installed NVRTC, up to a version of CUDA, that knows a compute capability. Raises CompilerError."""
     wanted = 10 * capability[0] + capability[1]
-    found = [nvrtc for major in MAJORS if major <= newest and (nvrtc := library(major))]
-    for nvrtc in found:
+    libraries = [nvrtc for major in MAJORS if major <= newest and (nvrtc := library(major))]
+    for nvrtc in libraries:
         if wanted in nvrtc.capabilities:
             return nvrtc
-    if not found:
+    if not libraries:
         raise CompilerError(
             f"no NVRTC of CUDA {newest if newest in MAJORS else MAJORS[-1]} was found: "
-            f"{install('cuda12' if newest < 13 else 'cuda13')}, or set CUDA_PATH to a CUDA toolkit"
+            f"{install_command('cuda12' if newest < 13 else 'cuda13')}, or set CUDA_PATH to a CUDA toolkit"
         )
-    versions = " and ".join(".".join(map(str, nvrtc.version)) for nvrtc in found)
+    versions = " and ".join(".".join(map(str, nvrtc.version)) for nvrtc in libraries)
     hint = "; CUDA 13 dropped Volta: pip install nvidia-cuda-nvrtc-cu12" if wanted < 75 else ""
     raise CompilerError(f"NVRTC {versions} does not compile for sm_{wanted}{hint}")

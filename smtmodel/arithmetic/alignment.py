@@ -22,7 +22,7 @@ def distance(term: Term, maximum: Exponent) -> Bits:
     return maximum.bits - term.exponent.rebased(maximum.low, maximum.bits.width)
 
 
-def within(term: Term, maximum: Exponent, reach: int) -> Bit:
+def is_within(term: Term, maximum: Exponent, reach: int) -> Bit:
     """Whether the exponent of a term lies at most `reach` places below a maximum."""
     width = maximum.bits.width
     if reach < 0 or reach >= 1 << width:
@@ -88,7 +88,7 @@ def place_all(terms: Sequence[Term]) -> tuple[list[Bits], int]:
     return placed, low
 
 
-def below(magnitude: Bits, unit: Exponent, power: int) -> Bit:
+def is_below(magnitude: Bits, unit: Exponent, power: int) -> Bit:
     """Whether magnitude * 2^unit, not zero, is below 2^power."""
     term = Term(truth(magnitude.carrier, False), magnitude, unit, 0)
     return magnitude.any() & ~reaches(term, power)

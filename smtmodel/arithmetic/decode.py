@@ -31,7 +31,9 @@ class Exponent:
         low, high = self.low + other.low, self.high + other.high
         width = max(1, (high - low).bit_length())
         bits, spare = fit(self.bits, width) + fit(other.bits, width), self.spare + other.spare
-        return Exponent(_if(self, _if(other, bits)), low, high, spare, self.floats or other.floats)
+        return Exponent(
+            _unless_below_all(self, _unless_below_all(other, bits)), low, high, spare, self.floats or other.floats
+        )
 
     def offset(self, amount: int) -> Exponent:
         """The sum of the exponent and a static number."""
@@ -39,10 +41,10 @@ class Exponent:
 
     def rebased(self, low: int, width: int) -> Bits:
         """The vector of the same value for offset `low`, which is at most its own offset."""
-        return _if(self, fit(self.bits, width) + constant(self.bits.carrier, self.low - low, width))
+        return _unless_below_all(self, fit(self.bits, width) + constant(self.bits.carrier, self.low - low, width))
 
 
-def _if(exponent: Exponent, bits: Bits) -> Bits:
+def _unless_below_all(exponent: Exponent, bits: Bits) -> Bits:
     """A vector, or 0 where an exponent is the one below all others."""
     return select(exponent.bits.any(), bits, constant(bits.carrier, 0, bits.width)) if exponent.floats else bits
 
@@ -102,7 +104,7 @@ class Unpacked:
         return Unpacked(self.term, self.is_zero.folded(), self.is_infinite.folded(), self.is_nan.folded())
 
 
-def row(item: Unpacked, index: int) -> Unpacked:
+def unpacked_row(item: Unpacked, index: int) -> Unpacked:
     """The number of one index among several that were decoded at once."""
     term, at = item.term, item.term.exponent
     exponent = Exponent(at.bits.row(index), at.low, at.high, at.spare)

@@ -142,8 +142,7 @@ class Format:
 
     @cached_property
     def infinity_field(self) -> int:
-        """The fields of infinity; in a format without one, those of an overflow's result: NaN, or the largest
-        number."""
+        """The fields of infinity; in a format without one, those that replace it: NaN, or the largest number."""
         return self.largest_field + (self.has_infinity or self.specials == "all_ones")
 
     @cached_property
@@ -228,14 +227,14 @@ def own_format(
     bias = (1 << (exponent - 1)) - 1 if bias is None else bias
     if abs(bias) > 1 << 15:
         raise ParameterError(name, f"the bias {bias} is impossible; it takes a whole number of at most 32768")
-    found = Format(name, exponent, fraction, bias, specials, signed)
-    if found.width > WIDEST:
-        raise ParameterError(name, f"{found.width} bits are too many; a pattern has at most {WIDEST}")
-    if found.largest_field < 1 << fraction:
+    fmt = Format(name, exponent, fraction, bias, specials, signed)
+    if fmt.width > WIDEST:
+        raise ParameterError(name, f"{fmt.width} bits are too many; a pattern has at most {WIDEST}")
+    if fmt.largest_field < 1 << fraction:
         raise ParameterError(name, "no pattern is left for a normal number")
     if not signed and specials == "negative_zero":
         raise ParameterError(name, "an unsigned format has no -0 whose pattern could be its NaN")
-    return found
+    return fmt
 
 
 def is_spelling(name: str) -> bool:
@@ -258,12 +257,12 @@ def format_named(name: str, own: Iterable[str] = ()) -> Format:
 def _spelled(name: str) -> Format:
     if match := _FIELDS.fullmatch(name):
         sign, exponent, fraction, bias, specials = match.groups()
-        found = own_format(name, int(exponent), int(fraction), int(bias) if bias else None, specials, not sign)  # type: ignore[arg-type]
+        fmt = own_format(name, int(exponent), int(fraction), int(bias) if bias else None, specials, not sign)  # type: ignore[arg-type]
     else:
         match = _P3109.fullmatch(name)
         assert match is not None
-        found = _p3109(name, int(match[1]), int(match[2]), match[3] != "u", match[4] != "f")
-    return next((row for row in _ROWS if replace(found, name=row.name) == row), replace(found, name=_spelling(found)))
+        fmt = _p3109(name, int(match[1]), int(match[2]), match[3] != "u", match[4] != "f")
+    return next((row for row in _ROWS if replace(fmt, name=row.name) == row), replace(fmt, name=_spelling(fmt)))
 
 
 def _p3109(name: str, bits: int, precision: int, signed: bool, extended: bool) -> Format:

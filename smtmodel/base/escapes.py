@@ -26,8 +26,7 @@ def printable(text: str) -> str:
 
 
 def file_part(text: str) -> str:
-    """Text as part of a file name: letters, digits and a few signs stay, so that different texts give different
-    names."""
+    """Text as part of a file name: letters, digits and a few signs stay; other texts give other names."""
     return quote(text, safe=" @=,+:", errors="backslashreplace")
 
 

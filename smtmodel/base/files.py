@@ -13,7 +13,7 @@ from typing import IO
 
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, OutputError
 from mmaprobe.smtmodel.base.escapes import text_bytes
-from mmaprobe.smtmodel.base.interrupts import undone
+from mmaprobe.smtmodel.base.interrupts import undone_if_ended
 
 #: how text is read, so that bytes that are not UTF-8 are an error of their line, and not of the whole file
 NOT_UTF8 = "surrogateescape"
@@ -21,7 +21,7 @@ _BYTE = re.compile("[\udc80-\udcff]")
 ANOTHER = "another run writes here: wait for its end, or choose another file"
 
 
-class Inputs:
+class InputFiles:
     """The files that a command has read, none of which its outputs may replace; empty outside of commands."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Inputs:
             raise InputError("would overwrite an input", str(path))
 
 
-INPUTS = Inputs()
+INPUTS = InputFiles()
 
 
 def is_file(name: str) -> bool:
@@ -127,8 +127,8 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 
     Raises InputError where there can be no such file, OutputError where it cannot be written to its end (a full disk).
     """
-    if _special(path):
-        with _written(path), _opened(path, "wb") as stream:
+    if _is_special_file(path):
+        with _written(path), _open_file(path, "wb") as stream:
             yield stream
         return
     INPUTS.check(path)
@@ -137,7 +137,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         raise InputError("cannot be written: Permission denied", str(path))
     _check_unclaimed(target, path)
     beside = target.with_name(f".{target.name[:100]}.{os.urandom(6).hex()}.new")
-    with undone(lambda: beside.unlink(missing_ok=True)), _opened(beside, "xb", path) as stream:
+    with undone_if_ended(lambda: beside.unlink(missing_ok=True)), _open_file(beside, "xb", path) as stream:
         try:
             with _written(path):
                 with suppress(FileNotFoundError):
@@ -162,7 +162,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def append_whole(path: Path, content: str, after: int | None = None) -> None:
     """Add text to the end of a file, all of it or nothing. `after`: the file's size in bytes, as last seen by
     `size_of`. Raises what `whole_file` does, and InputError where another process has written the file since."""
-    with _opened(path, "ab") as stream, _written(path):
+    with _open_file(path, "ab") as stream, _written(path):
         _lock(stream, path)
         if after is not None and size_of(path) != after:
             raise InputError(ANOTHER, str(path))
@@ -180,13 +180,12 @@ def append_whole(path: Path, content: str, after: int | None = None) -> None:
 
 def size_of(path: Path) -> int | None:
     """The bytes of a regular file; None for any other."""
-    return path.stat().st_size if path.is_file() and not _special(path) else None
+    return path.stat().st_size if path.is_file() and not _is_special_file(path) else None
 
 
-def claimed(path: Path) -> IO[bytes]:
+def open_claimed(path: Path) -> IO[bytes]:
     """An unbuffered stream to append to a regular file, made if there is none. Until it is closed the file is claimed:
-    for another process this function and `whole_file` raise InputError. Raises InputError where it cannot be opened,
-    too."""
+    for another process this function and `whole_file` raise InputError. So does one that cannot be opened."""
     while True:
         try:
             stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
@@ -227,7 +226,7 @@ def _lock(stream: IO[bytes], path: Path) -> None:
         pass
 
 
-def _special(path: Path) -> bool:
+def _is_special_file(path: Path) -> bool:
     """Whether a path is not a regular file, or names a stream that is already open, such as /dev/stdout."""
     parent = real_path(path.parent)
     if parent == "/dev" or parent.startswith("/proc/"):
@@ -235,7 +234,7 @@ def _special(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
 
-def _opened(path: Path, mode: str, named: Path | None = None) -> IO[bytes]:
+def _open_file(path: Path, mode: str, named: Path | None = None) -> IO[bytes]:
     try:
         return path.open(mode)
     except OSError as error:

@@ -25,10 +25,10 @@ def closed_folder(folder: Path) -> bool:
     Raises OSError, also for a folder of another user."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    found = folder.stat()
-    opened = found.st_uid == os.geteuid() and bool(found.st_mode & OTHERS_WRITE)
+    status = folder.stat()
+    opened = status.st_uid == os.geteuid() and bool(status.st_mode & OTHERS_WRITE)
     if opened:
-        folder.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
+        folder.chmod(stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)
     check_own(folder)
     return opened
 

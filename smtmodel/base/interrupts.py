@@ -131,9 +131,8 @@ def begun() -> float:
 
 
 @contextmanager
-def undone(undo: Callable[[], object]) -> Iterator[None]:
-    """A block: if another thread ends the process within it, `undo` is called first, to remove what the block has
-    made."""
+def undone_if_ended(undo: Callable[[], object]) -> Iterator[None]:
+    """A block: if another thread ends the process within it, `undo` is called first, to remove its traces."""
     _undo.append(undo)
     try:
         yield
@@ -142,7 +141,7 @@ def undone(undo: Callable[[], object]) -> Iterator[None]:
 
 
 def undo_all() -> None:
-    """Call the `undo` of every block under way (`undone`), as the process is about to be ended."""
+    """Call the `undo` of every block under way (`undone_if_ended`), as the process is about to be ended."""
     for undo in reversed(_undo):
         with suppress(Exception):
             undo()

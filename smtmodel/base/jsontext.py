@@ -38,9 +38,8 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError(plain_reason(error)) from None
 
 
-def shown(value: Any) -> str:
-    """A value of a JSON text as messages quote it: null and true as JSON writes them, everything else as Python
-    does."""
+def quoted_value(value: Any) -> str:
+    """A value of a JSON text as messages quote it: null and true as in JSON, everything else as in Python."""
     return repr(value) if isinstance(value, str) else json.dumps(value)
 
 

@@ -48,7 +48,7 @@ class Wait(str):
         return made
 
 
-class Within(str):
+class NestedText(str):
     """A text about one piece of larger work."""
 
     outer: Share
@@ -62,7 +62,7 @@ class Within(str):
     @property
     def levels(self) -> list[str]:
         """The largest work first."""
-        rest = self.inner.levels if isinstance(self.inner, Within) else [self.inner] * bool(self.inner)
+        rest = self.inner.levels if isinstance(self.inner, NestedText) else [self.inner] * bool(self.inner)
         return [self.outer, *rest]
 
 
@@ -77,7 +77,7 @@ class Pieces:
     def __call__(self, text: str) -> None:
         """Take a text that the piece being worked on shows."""
         self.inner = text
-        self.show(Within(Count(self.done, self.total, self.what), text) if self.total > 1 else text)
+        self.show(NestedText(Count(self.done, self.total, self.what), text) if self.total > 1 else text)
 
     def next(self) -> None:
         """Count one more piece as finished."""
@@ -129,7 +129,7 @@ class TimeLeft:
         """Take the next progress text."""
         now, before = self.clock(), self.levels
         self.levels = []
-        for depth, part in enumerate(text.levels if isinstance(text, Within) else [text]):
+        for depth, part in enumerate(text.levels if isinstance(text, NestedText) else [text]):
             old = before[depth] if depth < len(before) else None
             if old is not None and _same(old.text, part):
                 since = old.since if part == old.text else now

@@ -21,7 +21,7 @@ def some_of(names: Sequence[str]) -> str:
     return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
 
 
-def ranges(numbers: Sequence[int]) -> str:
+def ranges_text(numbers: Sequence[int]) -> str:
     """Numbers as ranges: 0, 1, 2, 5 as "0-2, 5"."""
     parts: list[list[int]] = []
     for number in numbers:
@@ -40,12 +40,12 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """The command that installs an optional extra of pyproject.toml."""
     return f"pip install '.[{extra}]' in a clone of mmaprobe"
 
 
-def spaced(name: str) -> str:
+def as_words(name: str) -> str:
     """A name of a value, such as toward_zero, as words."""
     return name.replace("_", " ")
 
@@ -57,11 +57,10 @@ def shortened(text: str) -> str:
 
 
 def abridged(message: str) -> str:
-    """A message in which long words, such as names of files, are cut in their middles; so is a message that is too
-    long."""
-    message = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda found: _cut(found[0], LONGEST_WORD), message)
-    return message if len(message) <= LONGEST_TEXT else _cut(message, LONGEST_TEXT)
+    """A message with the middles of long words, such as names of files, cut out; so is its own if it is too long."""
+    message = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda found: _middle_cut(found[0], LONGEST_WORD), message)
+    return message if len(message) <= LONGEST_TEXT else _middle_cut(message, LONGEST_TEXT)
 
 
-def _cut(text: str, most: int) -> str:
+def _middle_cut(text: str, most: int) -> str:
     return f"{text[: most - 2 * TAIL]}...({len(text):,} characters)...{text[-TAIL:]}"

@@ -190,8 +190,7 @@ def validate(file: YamlFile, schema: type[Model]) -> Model:
 
 
 def _in_data(path: Key, data: Any) -> Key:
-    """The beginning of an error's path that is in the data: pydantic adds names of types where a value may have
-    several."""
+    """The beginning of an error's path that is in the data: pydantic adds names of possible types."""
     for depth, part in enumerate(path):
         try:
             data = data[part]

@@ -44,8 +44,7 @@ class Carrier(ABC):
         """`shift` by a static amount, 0 < amount < width."""
 
     def shift_right_jam(self, value: Node, amount: Node, width: int) -> Node | None:
-        """The shift right that sets the lowest bit where a set bit is lost; None where the algebra is to form it of two
-        shifts."""
+        """The shift right that sets the lowest bit where a set bit is lost; None: the algebra uses two shifts."""
         return None
 
     def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:
@@ -65,8 +64,7 @@ class Carrier(ABC):
         raise NotImplementedError
 
     def widened(self, value: Node) -> Node:
-        """A pattern of binary32 as the same number of binary64; a NaN has any pattern. Only where the carrier
-        `fuses`."""
+        """A pattern of binary32 as one of binary64; a NaN has any pattern. Only where the carrier `fuses`."""
         raise NotImplementedError
 
     @abstractmethod

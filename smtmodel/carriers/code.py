@@ -113,7 +113,7 @@ static inline uint64_t widened(uint32_t x) {
 
 
 @dataclass(frozen=True)
-class Name:
+class CodeValue:
     """A value of the generated code. `text`: a variable or a literal; `place`: the operands on which it depends, hence
     the loop in which it is computed; `kind`: its C type; `most` and `least`: bounds of it as an unsigned number."""
 
@@ -128,7 +128,7 @@ class SignedSum(NamedTuple):
     """A sum of signed terms in two's complement of a whole lane, its largest possible magnitude, and the number of bits
     in which its value is kept, enough to hold it."""
 
-    whole: Name
+    whole: CodeValue
     most: int
     width: int
 
@@ -137,36 +137,36 @@ class SignedSum(NamedTuple):
 class CodeWords(Carrier):
     """Vectors of at most 64 bits. Collects statements; equal ones are written once. Tables are keyed by variable."""
 
-    statements: list[tuple[Name, str]] = field(default_factory=list)
-    known: dict[str, Name] = field(default_factory=dict)
+    statements: list[tuple[CodeValue, str]] = field(default_factory=list)
+    known: dict[str, CodeValue] = field(default_factory=dict)
     #: the operation and operands that made a value; only of sums, products and shifts that lose nothing
-    made: dict[str, tuple[str, Name, Name]] = field(default_factory=dict)
+    made: dict[str, tuple[str, CodeValue, CodeValue]] = field(default_factory=dict)
     #: the operands of a difference, and the number of bits in which it is kept
-    differences: dict[str, tuple[Name, Name, int]] = field(default_factory=dict)
+    differences: dict[str, tuple[CodeValue, CodeValue, int]] = field(default_factory=dict)
     #: the values of which one is the largest
-    largest: dict[str, Sequence[Name]] = field(default_factory=dict)
+    largest: dict[str, Sequence[CodeValue]] = field(default_factory=dict)
     sums: dict[str, SignedSum] = field(default_factory=dict)
     #: the operand of a count of leading zeros, and its width
-    zeros_of: dict[str, tuple[Name, int]] = field(default_factory=dict)
+    zeros_of: dict[str, tuple[CodeValue, int]] = field(default_factory=dict)
     flushing: bool = FLUSHES  # whether the processor's additions and products can flush tiny results
     flushes: bool | None = None  # whether they do in this code, once known
 
-    def _emit(self, text: str, kind: str, most: int, *operands: Name) -> Name:
+    def _emit(self, text: str, kind: str, most: int, *operands: CodeValue) -> CodeValue:
         place = 0
         for operand in operands:
             place |= operand.place
         key = f"{kind}:{text}"
         if key not in self.known:
-            name = Name(f"v{len(self.statements)}", place, kind, most)
+            name = CodeValue(f"v{len(self.statements)}", place, kind, most)
             self.statements.append((name, text))
             self.known[key] = name
         return self.known[key]
 
-    def _mask(self, text: str, *operands: Name) -> Name:
+    def _mask(self, text: str, *operands: CodeValue) -> CodeValue:
         """A variable for a truth."""
         return self._emit(text, "uint32_t", ALL, *operands)
 
-    def _trim(self, text: str, width: int, most: int, *operands: Name) -> Name:
+    def _trim(self, text: str, width: int, most: int, *operands: CodeValue) -> CodeValue:
         """A variable for a text that is at most `most`, cut to `width` bits."""
         kind, largest = word_type(width), (1 << width) - 1
         if most <= largest:
@@ -175,27 +175,27 @@ class CodeWords(Carrier):
             return self._emit(f"({kind})({text})", kind, largest, *operands)
         return self._emit(f"({kind})({text}) & {_literal(largest, kind)}", kind, largest, *operands)
 
-    def _widen(self, value: Name, kind: str) -> Name:
+    def _widen(self, value: CodeValue, kind: str) -> CodeValue:
         if value.kind == kind:
             return value
         found = self._emit(f"({kind}){value.text}", kind, value.most, value)
         self.made[found.text] = ("widen", value, value)
         return found
 
-    def _wide_mask(self, condition: Name, kind: str) -> Name:
+    def _wide_mask(self, condition: CodeValue, kind: str) -> CodeValue:
         """A truth as a mask of another type: sign-extended."""
         if kind == "uint32_t":
             return condition
         return self._emit(f"({kind})({_SIGNED[kind]})(int32_t){condition.text}", kind, (1 << LIMB) - 1, condition)
 
-    def constant(self, value: int, width: int) -> Name:
+    def constant(self, value: int, width: int) -> CodeValue:
         kind = word_type(width)
-        return Name(_literal(value, kind), 0, kind, value, value)
+        return CodeValue(_literal(value, kind), 0, kind, value, value)
 
-    def truth(self, value: bool) -> Name:
-        return Name("0xffffffffu" if value else "0u", 0, "uint32_t", ALL if value else 0)
+    def truth(self, value: bool) -> CodeValue:
+        return CodeValue("0xffffffffu" if value else "0u", 0, "uint32_t", ALL if value else 0)
 
-    def binary(self, operation: str, left: Name, right: Name, width: int) -> Name:
+    def binary(self, operation: str, left: CodeValue, right: CodeValue, width: int) -> CodeValue:
         symbol = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}[operation]
         text = f"{left.text} {symbol} {right.text}"
         if operation in ("or", "xor"):
@@ -215,14 +215,14 @@ class CodeWords(Carrier):
             self.differences[found.text] = (left, right, width)
         return found
 
-    def _kept(self, operation: str, left: Name, right: Name, width: int) -> Name:
+    def _kept(self, operation: str, left: CodeValue, right: CodeValue, width: int) -> CodeValue:
         """A sum or product that fits its width."""
         symbol, most = ("+", left.most + right.most) if operation == "add" else ("*", left.most * right.most)
         found = self._trim(f"{left.text} {symbol} {right.text}", width, most, left, right)
         self.made[found.text] = (operation, left, right)
         return found
 
-    def _hoisted(self, operation: str, value: Name) -> tuple[Name, Name] | None:
+    def _hoisted(self, operation: str, value: CodeValue) -> tuple[CodeValue, CodeValue] | None:
         """The row operand and the column operand of an operation that made a value of the inner loop: work on one of
         them is done once for each row or column."""
         made, left, right = self.made.get(value.text, ("", value, value))
@@ -230,18 +230,18 @@ class CodeWords(Carrier):
             return None
         return (left, right) if left.place == ROW else (right, left)
 
-    def invert(self, value: Name, width: int) -> Name:
+    def invert(self, value: CodeValue, width: int) -> CodeValue:
         return self._emit(
             f"{value.text} ^ {_literal((1 << width) - 1, value.kind)}", value.kind, (1 << width) - 1, value
         )
 
-    def negate(self, value: Name, width: int) -> Name:
+    def negate(self, value: CodeValue, width: int) -> CodeValue:
         found = self._trim(f"0 - {value.text}", width, UNKNOWN, value)
         if value.text in self.sums and self.sums[value.text].width == width:
             self.made[found.text] = ("negate", value, value)
         return found
 
-    def shift(self, operation: str, value: Name, amount: Name, width: int) -> Name:
+    def shift(self, operation: str, value: CodeValue, amount: CodeValue, width: int) -> CodeValue:
         kind, bits = word_type(width), _bits(width)
         if operation == "ashr":
             value = self.sext(value, width, bits)
@@ -271,18 +271,18 @@ class CodeWords(Carrier):
             kept = self._emit(f"{kept.text} & {within.text}", kind, largest, kept, within)
         return self._trim(kept.text, width, largest, kept) if largest >= 1 << width else kept
 
-    def _operands(self, operation: str, value: Name) -> tuple[Name, ...]:
+    def _operands(self, operation: str, value: CodeValue) -> tuple[CodeValue, ...]:
         """The operands of an operation, if it made a value."""
         made, *operands = self.made.get(value.text, ("", value))
         return tuple(operands) if made == operation else ()
 
-    def _shifts_out_zeros(self, value: Name, amount: Name, width: int) -> bool:
+    def _shifts_out_zeros(self, value: CodeValue, amount: CodeValue, width: int) -> bool:
         """Whether an amount is at most the number of leading zeros of a value; of zero any amount shifts out zeros."""
         (amount, *_) = self._operands("widen", amount) or (amount,)
         counts = [one.text for one in (amount, *self._operands("min", amount)) if one.text in self.zeros_of]
         return any(of == value and bits <= width for of, bits in map(self.zeros_of.__getitem__, counts))
 
-    def _capped(self, amount: Name, last: int, kind: str) -> Name:
+    def _capped(self, amount: CodeValue, last: int, kind: str) -> CodeValue:
         """The smaller of an amount and `last`. A difference may be negative in its lane: if the bits in which it is
         kept are then at least `last`, so is the whole lane, and needs no mask."""
         if amount.most <= last:
@@ -293,7 +293,7 @@ class CodeWords(Carrier):
                 amount = self._emit(f"{left.text} - {right.text}", kind, UNKNOWN, left, right)
         return self._emit(f"{amount.text} < {last} ? {amount.text} : {last}", kind, last, amount)
 
-    def shift_right_jam(self, value: Name, amount: Name, width: int) -> Name | None:
+    def shift_right_jam(self, value: CodeValue, amount: CodeValue, width: int) -> CodeValue | None:
         """If the top bit of the lane is free, shifting by the lane's width less one loses every bit of the vector."""
         kind, bits = word_type(width), _bits(width)
         if value.most >= 1 << (bits - 1):
@@ -308,15 +308,17 @@ class CodeWords(Carrier):
         """Flushing is a mode of the whole code: the first call decides it."""
         return (self.flushing or not flush) and self.flushes in (None, flush)
 
-    def multiply_and_add(self, left: Name, right: Name, addend: Name, width: int, flush: bool) -> Name:
+    def multiply_and_add(
+        self, left: CodeValue, right: CodeValue, addend: CodeValue, width: int, flush: bool
+    ) -> CodeValue:
         self.flushes = flush
         text = f"fma{width}({left.text}, {right.text}, {addend.text})"
         return self._emit(text, word_type(width), (1 << width) - 1, left, right, addend)
 
-    def widened(self, value: Name) -> Name:
+    def widened(self, value: CodeValue) -> CodeValue:
         return self._emit(f"widened({value.text})", "uint64_t", (1 << LIMB) - 1, value)
 
-    def shift_constant(self, operation: str, value: Name, amount: int, width: int) -> Name:
+    def shift_constant(self, operation: str, value: CodeValue, amount: int, width: int) -> CodeValue:
         if operation == "shl":
             if value.most << amount < 1 << width and (parts := self._hoisted("mul", value)):
                 outer, rest = parts
@@ -326,14 +328,14 @@ class CodeWords(Carrier):
             return self._emit(f"{value.text} >> {amount}", word_type(width), value.most >> amount, value)
         return self.shift(operation, value, self.constant(amount, width), width)
 
-    def extract(self, value: Name, high: int, low: int, width: int) -> Name:
+    def extract(self, value: CodeValue, high: int, low: int, width: int) -> CodeValue:
         to, most = high - low + 1, value.most >> low
         if not low and most < 1 << to and word_type(to) == value.kind:
             return value
         text = f"{value.text} >> {low}" if low else value.text
         return self._trim(text, to, most, value)
 
-    def concat(self, high: Name, low: Name, high_width: int, low_width: int) -> Name:
+    def concat(self, high: CodeValue, low: CodeValue, high_width: int, low_width: int) -> CodeValue:
         kind = word_type(high_width + low_width)
         above, below = self._widen(high, kind), self._widen(low, kind)
         most = (high.most << low_width) + low.most
@@ -343,10 +345,10 @@ class CodeWords(Carrier):
             return below
         return self._emit(f"({above.text} << {low_width}) | {below.text}", kind, most, above, below)
 
-    def zext(self, value: Name, width: int, to: int) -> Name:
+    def zext(self, value: CodeValue, width: int, to: int) -> CodeValue:
         return self._widen(value, word_type(to))
 
-    def sext(self, value: Name, width: int, to: int) -> Name:
+    def sext(self, value: CodeValue, width: int, to: int) -> CodeValue:
         kind = word_type(to)
         wide, sign = self._widen(value, kind), 1 << (width - 1)
         if value.most < sign:
@@ -354,7 +356,7 @@ class CodeWords(Carrier):
         bit = _literal(sign, kind)
         return self._trim(f"({wide.text} ^ {bit}) - {bit}", to, UNKNOWN, wide)
 
-    def compare(self, operation: str, left: Name, right: Name, width: int) -> Name:
+    def compare(self, operation: str, left: CodeValue, right: CodeValue, width: int) -> CodeValue:
         if operation in ("slt", "sle"):
             flip = self.constant(1 << (width - 1), width)
             left, right = (self.binary("xor", side, flip, width) for side in (left, right))
@@ -365,17 +367,17 @@ class CodeWords(Carrier):
         self.made[found.text] = (operation, left, right)
         return found
 
-    def select(self, condition: Name, then: Name, otherwise: Name, width: int) -> Name:
+    def select(self, condition: CodeValue, then: CodeValue, otherwise: CodeValue, width: int) -> CodeValue:
         kind = word_type(width)
         if not condition.most:
             return otherwise
         if self.made.get(condition.text) == ("ult", then, otherwise):
             most = min(then.most, otherwise.most)
-            found = self._emit(
+            value = self._emit(
                 f"{then.text} < {otherwise.text} ? {then.text} : {otherwise.text}", kind, most, then, otherwise
             )
-            self.made[found.text] = ("min", then, otherwise)
-            return found
+            self.made[value.text] = ("min", then, otherwise)
+            return value
         mask = self._wide_mask(condition, kind)
         made = self.made.get(condition.text), self.made.get(then.text)
         if made == (("sign", otherwise, otherwise), ("negate", otherwise, otherwise)):  # the magnitude of a sum
@@ -389,29 +391,29 @@ class CodeWords(Carrier):
             text = f"{then.text} & {mask.text}"
         return self._emit(text, kind, most, mask, then, otherwise)
 
-    def logic(self, operation: str, left: Name, right: Name) -> Name:
+    def logic(self, operation: str, left: CodeValue, right: CodeValue) -> CodeValue:
         symbol = {"and": "&", "or": "|", "xor": "^"}[operation]
         found = self._mask(f"{left.text} {symbol} {right.text}", left, right)
         if operation == "xor":
             self.made[found.text] = (operation, left, right)
         return found
 
-    def logic_not(self, value: Name) -> Name:
+    def logic_not(self, value: CodeValue) -> CodeValue:
         return self._mask(f"~{value.text}", value)
 
-    def test_bit(self, value: Name, index: int, width: int) -> Name:
+    def test_bit(self, value: CodeValue, index: int, width: int) -> CodeValue:
         if value.most < 1 << index:
             return self.truth(False)
         if index == width - 1 and value.text in self.sums:
             whole = self.sums[value.text].whole
-            found = self._mask(f"-(uint32_t)({whole.text} >> {_bits(width) - 1})", whole)
-            self.made[found.text] = ("sign", value, value)
-            return found
+            mask = self._mask(f"-(uint32_t)({whole.text} >> {_bits(width) - 1})", whole)
+            self.made[mask.text] = ("sign", value, value)
+            return mask
         if index == width - 1:  # the highest: nothing above it is to be masked
             return self._mask(f"-(uint32_t)({value.text} >> {index})", value)
         return self._mask(f"-(uint32_t)(({value.text} >> {index}) & 1)", value)
 
-    def leading_zeros(self, value: Name, width: int, result_width: int) -> Name:
+    def leading_zeros(self, value: CodeValue, width: int, result_width: int) -> CodeValue:
         """A one put right below the vector, in its lane, gives the count for zero as well."""
         kind, bits = word_type(width), _bits(width)
         text = f"zeros{bits}"
@@ -428,7 +430,7 @@ class CodeWords(Carrier):
         self.zeros_of[found.text] = value, width
         return self._widen(found, word_type(result_width))
 
-    def max_of(self, values: Sequence[Name], width: int) -> Name:
+    def max_of(self, values: Sequence[CodeValue], width: int) -> CodeValue:
         largest = values[0]
         for value in values[1:]:
             text = f"{largest.text} > {value.text} ? {largest.text} : {value.text}"
@@ -436,10 +438,10 @@ class CodeWords(Carrier):
         self.largest[largest.text] = values
         return largest
 
-    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Name:
+    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> CodeValue:
         """Runs of terms that together fit 32 bits and a sign are summed in such lanes."""
         kind = word_type(width)
-        parts, run, room = list[Name](), list[tuple[Name, Name]](), 0
+        parts, run, room = list[CodeValue](), list[tuple[CodeValue, CodeValue]](), 0
         terms = [(sign.node, magnitude.node) for sign, magnitude in zip(signs, magnitudes, strict=True)]
         for mask, magnitude in terms:
             if magnitude.most < 1 << 31:
@@ -457,29 +459,29 @@ class CodeWords(Carrier):
         for part in parts[1:]:
             other = self._extended(part, kind)
             total = self._emit(f"{total.text} + {other.text}", kind, UNKNOWN, total, other)
-        found = self._trim(total.text, width, UNKNOWN, total)
+        value = self._trim(total.text, width, UNKNOWN, total)
         most = sum(magnitude.most for _, magnitude in terms)
         if most < 1 << (width - 1):
-            self.sums[found.text] = SignedSum(total, most, width)
-        return found
+            self.sums[value.text] = SignedSum(total, most, width)
+        return value
 
-    def _narrow(self, value: Name) -> Name:
+    def _narrow(self, value: CodeValue) -> CodeValue:
         return (
             value if value.kind == "uint32_t" else self._emit(f"(uint32_t){value.text}", "uint32_t", value.most, value)
         )
 
-    def _extended(self, value: Name, kind: str) -> Name:
+    def _extended(self, value: CodeValue, kind: str) -> CodeValue:
         """A number in two's complement, extended from one lane type to another."""
         if value.kind == kind:
             return value
         return self._emit(f"({kind})({_SIGNED[kind]})({_SIGNED[value.kind]}){value.text}", kind, UNKNOWN, value)
 
-    def _signed(self, magnitude: Name, sign: Name, kind: str) -> Name:
+    def _signed(self, magnitude: CodeValue, sign: CodeValue, kind: str) -> CodeValue:
         """A signed magnitude in two's complement of a lane."""
         mask, wide = self._wide_mask(sign, kind), self._widen(magnitude, kind)
         return self._emit(f"({wide.text} ^ {mask.text}) - {mask.text}", kind, UNKNOWN, wide, mask)
 
-    def _signed_product(self, magnitude: Name, sign: Name, kind: str) -> Name | None:
+    def _signed_product(self, magnitude: CodeValue, sign: CodeValue, kind: str) -> CodeValue | None:
         """`_signed` for the product of a row and a column value, perhaps shifted right: the sign is applied before the
         product. A negative one is shifted as its ones' complement, whose bits are the inverted bits of the
         magnitude."""
@@ -489,15 +491,15 @@ class CodeWords(Carrier):
         if kind != "uint32_t" or not factors or not masks:
             return None
         left, right = (self._signed(x, mask, kind) for x, mask in zip(factors, masks, strict=True))
-        found = self._emit(f"{left.text} * {right.text}", kind, UNKNOWN, left, right)
+        value = self._emit(f"{left.text} * {right.text}", kind, UNKNOWN, left, right)
         if not moved:
-            return found
-        negative = self._emit(f"(uint32_t)((int32_t){found.text} >> 31)", kind, ALL, found)
-        turned = self._emit(f"{found.text} + {negative.text}", kind, UNKNOWN, found, negative)
+            return value
+        negative = self._emit(f"(uint32_t)((int32_t){value.text} >> 31)", kind, ALL, value)
+        turned = self._emit(f"{value.text} + {negative.text}", kind, UNKNOWN, value, negative)
         text = f"(uint32_t)((int32_t){turned.text} >> {places.text}) - {negative.text}"
         return self._emit(text, kind, UNKNOWN, turned, places, negative)
 
-    def _signed_sum(self, terms: Sequence[tuple[Name, Name]], kind: str) -> Name:
+    def _signed_sum(self, terms: Sequence[tuple[CodeValue, CodeValue]], kind: str) -> CodeValue:
         """The sum of terms (magnitude, sign) in two's complement of a lane."""
         total = None
         for sign, magnitude in terms:
@@ -512,15 +514,14 @@ class CodeWords(Carrier):
 
 
 class CodeCarrier(WideCarrier):
-    """Vectors of any width. `words` holds the statements; `flushing`: whether the processor's additions can flush tiny
-    results."""
+    """Vectors of any width. `words` holds the statements; `flushing`: whether additions can flush tiny results."""
 
     def __init__(self, flushing: bool = FLUSHES) -> None:
         self.words: CodeWords = CodeWords(flushing=flushing)
 
     def input(self, text: str, width: int, place: int) -> Bits:
         """An operand that the surrounding loops hold in the C variable `text`."""
-        return Bits(self, width, Name(text, place, word_type(width), (1 << width) - 1))
+        return Bits(self, width, CodeValue(text, place, word_type(width), (1 << width) - 1))
 
     @property
     def environment(self) -> str:

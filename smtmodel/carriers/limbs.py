@@ -81,11 +81,11 @@ class WideCarrier(Carrier):
 
     def _cut(self, limbs: Sequence[Bits], width: int) -> Wide:
         """The vector of the low `width` bits of limbs, each of LIMB bits but perhaps the last; zeros fill it up."""
-        nought, found = constant(self, 0, LIMB), []
+        nought, cut = constant(self, 0, LIMB), []
         for place, size in enumerate(_widths(width)):
             limb = limbs[place] if place < len(limbs) else nought
-            found.append(limb.zext(size) if limb.width < size else limb.truncate(size))
-        return tuple(found)
+            cut.append(limb.zext(size) if limb.width < size else limb.truncate(size))
+        return tuple(cut)
 
     def _full(self, limbs: Wide) -> list[Bits]:
         """The limbs, the last one filled up with zeros so that each has LIMB bits."""
@@ -112,7 +112,7 @@ class WideCarrier(Carrier):
         return tuple(x | y if operation == "or" else x ^ y for x, y in pairs)
 
     def _add(self, left: Wide, right: Wide, carries: bool) -> Wide:
-        carry, found = truth(self, carries), []
+        carry, limbs = truth(self, carries), []
         for x, y in zip(left, right, strict=True):
             partial = x + y
             total = partial + carry.bits(x.width)
@@ -120,8 +120,8 @@ class WideCarrier(Carrier):
             carry = idle if carry.value is False else total.ult(partial)
             if 0 not in (x.value, y.value):
                 carry = carry | partial.ult(x)
-            found.append(total)
-        return tuple(found)
+            limbs.append(total)
+        return tuple(limbs)
 
     def _multiply(self, left: Wide, right: Wide, width: int) -> Wide:
         """Schoolbook on digits of half a limb."""
@@ -171,17 +171,17 @@ class WideCarrier(Carrier):
         # from here on both directions move towards higher indices
         within = places & constant(self, LIMB - 1, LIMB)
         rest = within ^ constant(self, LIMB - 1, LIMB)
-        found = []
+        moved = []
         for limb, neighbour in zip(limbs, [fill, *limbs], strict=False):
             if left:
-                found.append(limb.shl(within) | neighbour.lshr(rest).lshr(1))
+                moved.append(limb.shl(within) | neighbour.lshr(rest).lshr(1))
             else:
-                found.append(limb.lshr(within) | neighbour.shl(rest).shl(1))
+                moved.append(limb.lshr(within) | neighbour.shl(rest).shl(1))
         for step in range(len(limbs).bit_length()):
-            before = [fill] * (1 << step) + found
+            before = [fill] * (1 << step) + moved
             moves = places.bit(LIMB.bit_length() - 1 + step)
-            found = [select(moves, there, here) for there, here in zip(before, found, strict=False)]
-        return self._cut(found if left else found[::-1], width)
+            moved = [select(moves, there, here) for there, here in zip(before, moved, strict=False)]
+        return self._cut(moved if left else moved[::-1], width)
 
     @of_limbs
     def shift(self, operation: str, value: Node, amount: Node, width: int) -> Node:
@@ -246,12 +246,12 @@ class WideCarrier(Carrier):
     def leading_zeros(self, value: Node, width: int, result_width: int) -> Node:
         if width <= LIMB:
             return self.words.leading_zeros(value, width, result_width)
-        found, low = constant(self, width, result_width), 0
+        count, low = constant(self, width, result_width), 0
         for limb in value:
             above = constant(self, width - low - limb.width, result_width)
-            found = select(limb.any(), limb.leading_zeros().zext(result_width) + above, found)
+            count = select(limb.any(), limb.leading_zeros().zext(result_width) + above, count)
             low += limb.width
-        return found.node
+        return count.node
 
     @of_limbs
     def max_of(self, values: Sequence[Node], width: int) -> Node:

@@ -25,30 +25,30 @@ _BITS = {"I": 32, "L": 64, "i": 32, "l": 64}
 
 def _statements() -> dict[tuple[str, str], tuple[str, str]]:
     """(type of the result, C expression of x, y and z) by (name of the call, types of its operands)."""
-    found: dict[tuple[str, str], tuple[str, str]] = {}
+    table: dict[tuple[str, str], tuple[str, str]] = {}
     bitwise = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
     for kind in "IL":
         for name, sign in {"add": "+", "subtract": "-", "multiply": "*", **bitwise}.items():
-            found[name, 2 * kind] = kind, f"x {sign} y"
+            table[name, 2 * kind] = kind, f"x {sign} y"
         for name, sign in (("minimum", "<"), ("maximum", ">")):
-            found[name, 2 * kind] = kind, f"x {sign} y ? x : y"
+            table[name, 2 * kind] = kind, f"x {sign} y ? x : y"
         for name, sign in (("left_shift", "<<"), ("right_shift", ">>")):
-            found[name, 2 * kind] = kind, f"y < {_BITS[kind]} ? x {sign} y : 0"
+            table[name, 2 * kind] = kind, f"y < {_BITS[kind]} ? x {sign} y : 0"
         for name, sign in (("equal", "=="), ("not_equal", "!="), ("less", "<"), ("less_equal", "<=")):
-            found[name, 2 * kind] = "?", f"x {sign} y"
+            table[name, 2 * kind] = "?", f"x {sign} y"
     for kind in "il":  # the carrier shifts by fewer places than a lane has
-        found["right_shift", 2 * kind] = kind, f"x >> (y & {_BITS[kind] - 1})"
+        table["right_shift", 2 * kind] = kind, f"x >> (y & {_BITS[kind] - 1})"
     for name, sign in bitwise.items():
-        found[name, "??"] = "?", f"x {sign} y"
-    found["invert", "?"] = "?", "x ^ 1"
+        table[name, "??"] = "?", f"x {sign} y"
+    table["invert", "?"] = "?", "x ^ 1"
     for kind in "?IL":
-        found["where", "?" + 2 * kind] = kind, "x ? y : z"
+        table["where", "?" + 2 * kind] = kind, "x ? y : z"
     for kind, other in ("?I", "?L", "IL", "LI", "Id", "Ld", "Ii", "Ll"):
-        found[f"astype {other}", kind] = other, f"({_C[other]})x"
+        table[f"astype {other}", kind] = other, f"({_C[other]})x"
     for kind, other in ("Ii", "iI", "Ll", "lL"):
-        found[f"view {other}", kind] = other, f"({_C[other]})x"
-    found["view L", "d"] = "L", "x"  # the bits
-    return found
+        table[f"view {other}", kind] = other, f"({_C[other]})x"
+    table["view L", "d"] = "L", "x"  # the bits
+    return table
 
 
 STATEMENTS = _statements()
@@ -158,8 +158,7 @@ _SPACE = _Space()
 
 class Machine:
     """Calls in the interpreter's code. `inputs` and `outputs`: their types; `calls`: name with the types of the
-    operands, places of the operands, place of the result; places are numbered inputs first, then constants, then
-    results."""
+    operands, places of the operands, place of the result; places: inputs, then constants, then results."""
 
     def __init__(
         self,
@@ -187,8 +186,7 @@ class Machine:
         self._run = _function()
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs for arrays of one length. Raises ValueError or TypeError for arrays of several lengths or other
-        types."""
+        """The outputs for arrays of one length. Raises ValueError or TypeError for other lengths or types."""
         lanes = len(inputs[0])
         for number, rows in self._inputs:
             into = _SPACE.rows_of(number, len(rows) * lanes)
@@ -223,10 +221,10 @@ def machine(
 
 def _rows(kinds: Sequence[np.dtype[Any]]) -> tuple[list[int], list[tuple[int, list[int]]]]:
     """For each array its row among the arrays of its type, and the indices of the arrays of each type in KINDS."""
-    found: dict[int, list[int]] = {}
+    places: dict[int, list[int]] = {}
     rows = []
     for place, kind in enumerate(kinds):
-        of_kind = found.setdefault(KINDS.index(kind), [])
+        of_kind = places.setdefault(KINDS.index(kind), [])
         rows.append(len(of_kind))
         of_kind.append(place)
-    return rows, list(found.items())
+    return rows, list(places.items())

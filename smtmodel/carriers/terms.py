@@ -73,12 +73,12 @@ def _united(node: _Term) -> frozenset[FNode]:
     """The symbols of the operands of a term, or the term itself; a shared set where one operand has all of them."""
     if node.is_symbol():
         return frozenset((node,))
-    found = frozenset[FNode]()
+    symbols = frozenset[FNode]()
     for arg in node.args():
         own: frozenset[FNode] = arg._symbols
-        if not own <= found:
-            found = own if found <= own else found | own
-    return found
+        if not own <= symbols:
+            symbols = own if symbols <= own else symbols | own
+    return symbols
 
 
 class _Terms(FormulaManager):  # type: ignore[misc]
@@ -89,15 +89,15 @@ class _Terms(FormulaManager):  # type: ignore[misc]
     deadline: float | None = None
 
     def create_node(self, node_type: int, args: tuple[FNode, ...], payload: object = None) -> FNode:
-        found = self.formulae.get((node_type, args, payload))  # equal to the key, and quicker to make
-        if found is None:
+        term = self.formulae.get((node_type, args, payload))  # equal to the key, and quicker to make
+        if term is None:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 raise OutOfTimeError("the time ran out while terms were built")
             check_clock()
             content = FNodeContent(node_type, args, payload)
-            found = self.formulae[content] = _Term(content, self._next_free_id)
+            term = self.formulae[content] = _Term(content, self._next_free_id)
             self._next_free_id += 1
-        return found
+        return term
 
 
 class Terms(Environment):  # type: ignore[misc]
@@ -161,8 +161,7 @@ class TermCarrier(Carrier):
 
     @contextmanager
     def until(self, deadline: float | None) -> Iterator[None]:
-        """A block in which no new term is made after the deadline (of time.monotonic; None: there is none): one raises
-        OutOfTimeError."""
+        """A block in which a new term after the deadline (of time.monotonic; None: none) raises OutOfTimeError."""
         before, self.manager.deadline = self.manager.deadline, deadline
         try:
             yield

@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model, evaluate
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
-from mmaprobe.smtmodel.nodes.operand import FURTHER
+from mmaprobe.smtmodel.operand import FURTHER
 from mmaprobe.smtmodel.units.unit import Memo
 
 Patterns = NDArray[np.uint64]
@@ -86,8 +86,7 @@ def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
 
 class Shared:
     """Several models on flat rows of one layout, shape (vectors, columns): each model, and what several compute alike,
-    is computed once. A model of more products than the layout takes zeros for the others and for their scale
-    factors."""
+    is computed once. A model of more products than the layout takes zeros for the others, with their scale factors."""
 
     def __init__(self, table: Patterns, layout: Layout) -> None:
         self.table = table
@@ -98,7 +97,7 @@ class Shared:
     def of(self, model: Model) -> Patterns:
         """The results of a model, shape (vectors,)."""
         if model not in self._known:
-            a, b, c, *rest = _split(self.table, self._counts)
+            a, b, c, *rest = _split_columns(self.table, self._counts)
             wanted = zip(rest, model.counts[-len(FURTHER) :], strict=True)
             further = [np.pad(side, ((0, 0), (0, count - side.shape[1]))) for side, count in wanted]
             found = evaluate_lanes(model, a, b, c, *further, memo=self._memo, traced=False)
@@ -108,16 +107,16 @@ class Shared:
 
 def sides_of(model: Model, table: Patterns) -> tuple[Patterns, ...]:
     """The inputs of `evaluate_batch` from flat rows, shape (vectors, columns of the layout)."""
-    return _trimmed(_split(table, model.counts))
+    return _without_empty(_split_columns(table, model.counts))
 
 
-def _split(table: Patterns, counts: Sequence[int]) -> tuple[Patterns, ...]:
+def _split_columns(table: Patterns, counts: Sequence[int]) -> tuple[Patterns, ...]:
     *ends, columns = accumulate(counts)
     a, b, c, *rest = np.split(table[:, :columns], ends, axis=1)
     return a, b, c[:, 0], *rest
 
 
-def _trimmed(sides: tuple[Patterns, ...]) -> tuple[Patterns, ...]:
+def _without_empty(sides: tuple[Patterns, ...]) -> tuple[Patterns, ...]:
     """The operands without trailing empty ones, which the model does not have."""
     last = max([3, *(place for place, side in enumerate(sides, start=1) if side.ndim > 1 and side.shape[1])])
     return sides[:last]
@@ -129,7 +128,7 @@ def to_integers(value: Bits | Bit, count: int) -> Patterns:
     return np.broadcast_to(np.asarray(node, dtype=np.uint64), (count,))
 
 
-def tables(model: Model, rows: Sequence[Operands[int]]) -> tuple[Patterns, ...]:
+def operand_tables(model: Model, rows: Sequence[Operands[int]]) -> tuple[Patterns, ...]:
     """The inputs of `evaluate_batch` from operands of any lengths, with zeros for missing trailing products and their
     scale factors."""
     length = max(len(row.a) for row in rows)
@@ -145,10 +144,10 @@ def tables(model: Model, rows: Sequence[Operands[int]]) -> tuple[Patterns, ...]:
 
 
 def evaluate_rows(model: Model, rows: Sequence[Operands[int]]) -> list[int]:
-    """The result patterns of inputs of any lengths, as in `tables`."""
-    return [int(pattern) for pattern in evaluate_batch(model, *tables(model, rows))]
+    """The result patterns of inputs of any lengths, as in `operand_tables`."""
+    return [int(pattern) for pattern in evaluate_batch(model, *operand_tables(model, rows))]
 
 
 def evaluate_row(model: Model, operands: Operands[int]) -> int:
-    """The result pattern of one input, as in `tables`."""
+    """The result pattern of one input, as in `operand_tables`."""
     return evaluate_rows(model, [operands])[0]

@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.libraries import address_of, compiler, loaded
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of
-from mmaprobe.smtmodel.carriers.code import COLUMN, INNER, PRELUDE, ROW, CodeCarrier, Name, word_type
+from mmaprobe.smtmodel.carriers.code import COLUMN, INNER, PRELUDE, ROW, CodeCarrier, CodeValue, word_type
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.trace import Silent
 
@@ -139,19 +139,21 @@ class _Loops:
     """The statements sorted into the loops. Values of the row and column loops that inner loops read are stored in
     arrays (`slots`)."""
 
-    def __init__(self, model: Model, carrier: CodeCarrier, results: Sequence[Name], specials: Sequence[Name]) -> None:
-        inner, finite = (needed(carrier, [result]) for result in results)
-        addend = needed(carrier, [specials[2]])
+    def __init__(
+        self, model: Model, carrier: CodeCarrier, results: Sequence[CodeValue], specials: Sequence[CodeValue]
+    ) -> None:
+        inner, finite = (needed_statements(carrier, [result]) for result in results)
+        addend = needed_statements(carrier, [specials[2]])
         outer = [name for name, _ in (*inner, *finite) if name.place != INNER]
-        shared = needed(carrier, [*specials[:2], *outer])
+        shared = needed_statements(carrier, [*specials[:2], *outer])
         if max(len(inner), len(finite)) > LONGEST:
             raise TooLongError(f"{len(inner)} statements")
         texts = [text for part in (inner, finite) for name, text in part if name.place == INNER]
-        used = set(words(" ".join([*texts, *(result.text for result in results)])))
+        used = set(variables_in(" ".join([*texts, *(result.text for result in results)])))
         self.slots: dict[str, str] = {}
         self.counts: dict[tuple[int, str], int] = {}
         self.bodies: dict[str, list[str]] = {"row": [], "column": [], "given": []}
-        kept: dict[str, Name] = {}
+        kept: dict[str, CodeValue] = {}
         for place, part in ((ROW, "row"), (COLUMN, "column")):
             for name, text in [*_operands(model, place), *shared]:
                 if (name.place or ROW) == place:  # constants are stored with the rows
@@ -193,12 +195,12 @@ class _Loops:
             for (place, kind), count in self.counts.items()
         ]
 
-    def _lines(self, statements: Sequence[tuple[Name, str]], kept: Mapping[str, Name]) -> list[str]:
+    def _lines(self, statements: Sequence[tuple[CodeValue, str]], kept: Mapping[str, CodeValue]) -> list[str]:
         """The statements of an inner loop; a value is loaded from its slot just before it is read."""
         lines, loaded = list[str](), set[str]()
         for name, text in statements:
             if name.place == INNER:
-                for word in words(text):
+                for word in variables_in(text):
                     if word in self.slots and word not in loaded:
                         loaded.add(word)
                         lines.append(f"const {kept[word].kind} {word} = {self.slots[word]};")
@@ -206,12 +208,12 @@ class _Loops:
         return lines
 
 
-def _operands(model: Model, place: int) -> list[tuple[Name, str]]:
+def _operands(model: Model, place: int) -> list[tuple[CodeValue, str]]:
     """The inputs of a row or a column, patterns and scale factors, with the C expressions that read them."""
     side, factor, at = ("a", "p", "rows + top + i") if place == ROW else ("b", "q", "columns + start + j")
     kinds = {side: (getattr(model, side).width, model.length), factor: (32, model.scales)}
     return [
-        (Name(f"{array}{x}", place, word_type(width), 0), f"{array}[(step * {count} + {x}) * {at}]")
+        (CodeValue(f"{array}{x}", place, word_type(width), 0), f"{array}[(step * {count} + {x}) * {at}]")
         for array, (width, count) in kinds.items()
         for x in range(count)
     ]
@@ -221,27 +223,27 @@ def _array(place: int, kind: str) -> str:
     return f"{'row' if place == ROW else 'column'}_{kind}"
 
 
-def words(text: str) -> list[str]:
+def variables_in(text: str) -> list[str]:
     """The variables in a statement."""
     return [word for word in "".join(x if x.isalnum() else " " for x in text).split() if word[0] in "vabpqx"]
 
 
-def needed(carrier: CodeCarrier, results: Sequence[Name]) -> list[tuple[Name, str]]:
+def needed_statements(carrier: CodeCarrier, results: Sequence[CodeValue]) -> list[tuple[CodeValue, str]]:
     """The statements on which the results depend, each just before its first reader, so that few values occupy
     registers. Signals of the trace that nobody reads are dropped."""
     made = {name.text: (name, text) for name, text in carrier.words.statements}
-    found: dict[str, tuple[Name, str]] = {}
+    needed: dict[str, tuple[CodeValue, str]] = {}
     waiting = [(result.text, False) for result in reversed(results)]
     while waiting:
         word, ready = waiting.pop()
-        if word not in made or word in found:
+        if word not in made or word in needed:
             continue
         if ready:
-            found[word] = made[word]
+            needed[word] = made[word]
         else:
             waiting.append((word, True))
-            waiting += [(other, False) for other in reversed(words(made[word][1]))]
-    return list(found.values())
+            waiting += [(other, False) for other in reversed(variables_in(made[word][1]))]
+    return list(needed.values())
 
 
 class CompiledModel:
@@ -275,9 +277,9 @@ class CompiledModel:
         (rows, columns), steps = out.shape, max(1, len(left) // self.model.length)
         k, s = steps * self.model.length, steps * self.model.scales
         expected = [(k, rows), (k, columns), *([(s, rows), (s, columns)] if s else [])]
-        found = [side.shape for side in (left, right, *factors)]
-        if found != expected:
-            raise ValueError(f"shapes {found} do not fit {expected}")
+        shapes = [side.shape for side in (left, right, *factors)]
+        if shapes != expected:
+            raise ValueError(f"shapes {shapes} do not fit {expected}")
         pointers = [array.ctypes.data for array in (left, right, addend, out, *factors)]
         self._function(rows, columns, steps, *pointers, *([] if s else [None, None]))
         return out
@@ -332,7 +334,7 @@ def compile_lanes(function: Callable[..., Sequence[Bits]], widths: tuple[int, ..
     except TooLongError:
         return None
     lines = [f"const {word_type(width)} x{k} = in{k}[i];" for k, width in enumerate(widths)]
-    lines += [f"const {name.kind} {name.text} = {text};" for name, text in needed(carrier, names)]
+    lines += [f"const {name.kind} {name.text} = {text};" for name, text in needed_statements(carrier, names)]
     lines += [f"out{k}[i] = ({word_type(x.width)}){x.node.text};" for k, x in enumerate(results)]
     parameters = [f"const {word_type(width)} *in{k}" for k, width in enumerate(widths)]
     parameters += [f"{word_type(x.width)} *restrict out{k}" for k, x in enumerate(results)]

@@ -12,7 +12,7 @@ import numpy as np
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.code import COLUMN, INNER, ROW, CodeCarrier, word_type
-from mmaprobe.smtmodel.evaluate.compiled import LONGEST, TooLongError, needed
+from mmaprobe.smtmodel.evaluate.compiled import LONGEST, TooLongError, needed_statements
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.nodes.trace import Silent
@@ -73,7 +73,7 @@ def cuda_source(model: Model) -> str:
     a, b, p, q = (operands(*side) for side in sides)
     given.append(f"const {word_type(unit.c.width)} c0 = sum;")
     result = unit.evaluate(a, b, carrier.input("c0", unit.c.width, INNER), p, q, trace=Silent())[0].node
-    statements = needed(carrier, [result])
+    statements = needed_statements(carrier, [result])
     if len(statements) > LONGEST:
         raise TooLongError(f"{len(statements)} statements")
     lines = [

@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.limbs import LIMB, limbs_of
-from mmaprobe.smtmodel.evaluate.batch import evaluate_lanes, tables
+from mmaprobe.smtmodel.evaluate.batch import evaluate_lanes, operand_tables
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, padded
 from mmaprobe.smtmodel.nodes.trace import Kind, Name, Part, Signal, Stage, Trace
@@ -22,7 +22,7 @@ _CARRIER = ArrayCarrier()  # never asked: constants fold in the algebra
 
 
 @dataclass(frozen=True)
-class Fact:
+class SignalFact:
     """A signal as integers. `scale`: the exponent of a number's unit, or an exponent's static offset. `is_signed`: the
     integer is in two's complement. `format`: that of a pattern."""
 
@@ -78,55 +78,55 @@ def integer(value: Bits | Bit) -> int:
 
 def evaluate_one(model: Model, operands: Operands[int]) -> Evaluation:
     """The evaluation of one input with its signals; missing trailing products, and their scale factors, are zero."""
-    return evaluate_lanes(model, *tables(model, [padded(operands, model)]))
+    return evaluate_lanes(model, *operand_tables(model, [padded(operands, model)]))
 
 
 @dataclass(frozen=True)
-class Facts:
+class SignalFacts:
     """The signals of one evaluation by name, in the order of the stages, and its trace."""
 
-    by_name: Mapping[Name, Fact]
+    by_name: Mapping[Name, SignalFact]
     trace: Trace = field(repr=False)
 
-    def __getitem__(self, name: Name) -> Fact:
+    def __getitem__(self, name: Name) -> SignalFact:
         return self.by_name[name]
 
-    def get(self, name: Name) -> Fact | None:
+    def get(self, name: Name) -> SignalFact | None:
         return self.by_name.get(name)
 
-    def __iter__(self) -> Iterator[Fact]:
+    def __iter__(self) -> Iterator[SignalFact]:
         return iter(self.by_name.values())
 
 
-def facts_of(evaluation: Evaluation) -> Facts:
+def facts_of(evaluation: Evaluation) -> SignalFacts:
     """The facts of every signal; the terms of a sum come before the sum's first signal."""
     entered = sorted((count, prefix) for prefix, (count, _) in evaluation.trace.entered.items())
-    found: list[Fact] = []
+    facts: list[SignalFact] = []
     for position, signal in enumerate(evaluation.trace):
         while entered and entered[0][0] == position:
-            found += _term_facts(evaluation, entered.pop(0)[1])
-        found.append(_fact(signal))
-    return Facts({fact.name: fact for fact in found}, evaluation.trace)
+            facts += _term_facts(evaluation, entered.pop(0)[1])
+        facts.append(_fact(signal))
+    return SignalFacts({fact.name: fact for fact in facts}, evaluation.trace)
 
 
-def _fact(signal: Signal) -> Fact:
+def _fact(signal: Signal) -> SignalFact:
     number = integer(signal.value)
     width = 1 if signal.kind is Kind.FLAG else signal.bits.width
     scale = signal.offset if signal.kind is Kind.EXPONENT else None
     if signal.scale is not None:
         scale = integer(signal.scale.bits) + signal.scale.low
-    return Fact(signal.name, signal.kind, width, number, scale, signal.is_signed, signal.format)
+    return SignalFact(signal.name, signal.kind, width, number, scale, signal.is_signed, signal.format)
 
 
-def _term_facts(evaluation: Evaluation, prefix: str) -> list[Fact]:
-    found = []
+def _term_facts(evaluation: Evaluation, prefix: str) -> list[SignalFact]:
+    facts = []
     for name, value in evaluation.trace.entered[prefix][1]:
         item, whole = item_of(name, value), Name(prefix, Stage.TERM, name)
-        found.append(Fact(whole, Kind.NUMBER, value.term.significand.width, item.significand, item.unit))
+        facts.append(SignalFact(whole, Kind.NUMBER, value.term.significand.width, item.significand, item.unit))
         flags = ((Part.SIGN, item.negative), (Part.IS_ZERO, item.is_zero), (Part.IS_INFINITE, item.is_infinite),
                  (Part.IS_NAN, item.is_nan))  # fmt: skip
-        found += [Fact(whole.its(part), Kind.FLAG, 1, flag) for part, flag in flags]
-    return found
+        facts += [SignalFact(whole.its(part), Kind.FLAG, 1, flag) for part, flag in flags]
+    return facts
 
 
 def item_of(name: str, value: Unpacked) -> Item:

@@ -1,5 +1,4 @@
-"""Arrays of floating-point numbers as bit patterns, and back: of NumPy's types, or of ml_dtypes' where NumPy has
-none."""
+"""Arrays of floating-point numbers as bit patterns, and back: of NumPy's types, else of ml_dtypes'."""
 
 from __future__ import annotations
 
@@ -30,10 +29,10 @@ def type_of(fmt: Format) -> np.dtype[Any]:
     """The type of arrays of a format's numbers: for tf32 and e8m13 f32, with zeros at the end; where no library has
     such a type, the integer type of its patterns."""
     held = format_named(_TRAVELS_AS[fmt.name]) if fmt.name in _TRAVELS_AS else fmt
-    return next((kind for kind, known in _FORMATS.items() if _alike(known, held)), np.dtype(kind_of(fmt)))
+    return next((kind for kind, known in _FORMATS.items() if _same_numbers(known, held)), np.dtype(kind_of(fmt)))
 
 
-def _alike(fmt: Format, other: Format) -> bool:
+def _same_numbers(fmt: Format, other: Format) -> bool:
     """Whether every pattern is the same number in two formats, whatever their names."""
     return replace(fmt, name=other.name) == other
 
@@ -56,7 +55,7 @@ def array_from(given: Any) -> NDArray[Any]:
     return np.from_dlpack(given)
 
 
-def loaded(matrix: Matrix) -> Matrix:
+def with_bf16(matrix: Matrix) -> Matrix:
     """An array read from a file: a pair of bytes is taken as bf16, whose type NumPy's files do not keep."""
     return matrix.view(ml_dtypes.bfloat16) if matrix.dtype == RAW_PAIR else matrix
 
@@ -65,20 +64,20 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
     """Bit patterns of a matrix. Unsigned integers are patterns already; floating-point numbers must be exact in the
     format unless `convert` says how to round them. Files of NumPy keep only the bytes of types that it lacks: two bytes
     are read as bf16, one as a pattern. Raises ParameterError."""
-    matrix = loaded(matrix)
+    matrix = with_bf16(matrix)
     if matrix.dtype == RAW_BYTE:
-        return _checked(matrix.view("u1"), fmt)
+        return _checked_patterns(matrix.view("u1"), fmt)
     if matrix.dtype.kind == "u":
-        return _checked(matrix, fmt)
+        return _checked_patterns(matrix, fmt)
     source = format_of(matrix.dtype)
     if source is None:
         known = "f16, f32, f64, a type of ml_dtypes, or bit patterns as unsigned integers"
         raise ParameterError("", f"{matrix.dtype} is none of {known}")
     patterns = matrix.astype(matrix.dtype.newbyteorder("=")).view(f"u{matrix.dtype.itemsize}")
-    if _alike(source, fmt):
+    if _same_numbers(source, fmt):
         return patterns.astype(kind_of(fmt))
     if not fmt.fraction:
-        return _powers(matrix, fmt)
+        return _power_patterns(matrix, fmt)
     if not source.fraction:
         return from_numbers(matrix.astype(np.float64), fmt, convert)
     with np.errstate(over="ignore"):
@@ -109,7 +108,7 @@ def nans(patterns: Matrix, fmt: Format) -> NDArray[np.bool_]:
     return np.asarray(fields > np.uint64(fmt.last_field))
 
 
-def _checked(patterns: Matrix, fmt: Format) -> Matrix:
+def _checked_patterns(patterns: Matrix, fmt: Format) -> Matrix:
     """The matrix, whose type must be wide enough for patterns of a format, and whose patterns must have no more bits.
     Raises ParameterError."""
     wanted = kind_of(fmt)
@@ -131,9 +130,8 @@ def _check_exact(matrix: Matrix, exact: NDArray[np.bool_], fmt: Format) -> None:
         raise InexactError(f"{matrix[tuple(place)]}{where} is not exact in {fmt.name}")
 
 
-def _powers(matrix: Matrix, fmt: Format) -> Matrix:
-    """Patterns of scale factors that are powers of two. Raises ParameterError for other numbers, which are not
-    rounded."""
+def _power_patterns(matrix: Matrix, fmt: Format) -> Matrix:
+    """Patterns of scale factors that are powers of two. Raises ParameterError for others: none is rounded."""
     with np.errstate(invalid="ignore"):
         scales = matrix.astype(type_of(fmt))
         if not np.all((scales.astype(np.float64) == matrix.astype(np.float64)) | np.isnan(matrix)):

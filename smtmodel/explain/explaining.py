@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.arithmetic.decode import Unpacked
 from mmaprobe.smtmodel.arithmetic.display import exact_value, powers
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.evaluate.facts import Fact, Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
+from mmaprobe.smtmodel.evaluate.facts import Item, SignalFact, evaluate_one, facts_of, integer, item_of, item_of_pattern
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of, padded
 from mmaprobe.smtmodel.explain.explanation import (
@@ -27,7 +27,7 @@ from mmaprobe.smtmodel.explain.explanation import (
     Picture,
     Rounded,
     Special,
-    Step,
+    StepView,
 )
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
@@ -47,8 +47,8 @@ from mmaprobe.smtmodel.nodes import (
     Sum,
 )
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.operand import OPERANDS
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Visit
+from mmaprobe.smtmodel.operand import OPERANDS
 
 RUNNING = ("addend", "acc")  # the names that signals have for a result of earlier steps
 
@@ -69,7 +69,7 @@ def fraction_line(name: str, value: Fraction) -> BitLine:
     return bits_line(name, value < 0, abs(value.numerator), 1 - value.denominator.bit_length())
 
 
-def term_line(item: Item, signals: tuple[Name, ...], kept: Fact | None = None, unit: int = 0) -> BitLine:
+def term_line(item: Item, signals: tuple[Name, ...], kept: SignalFact | None = None, unit: int = 0) -> BitLine:
     """The row of a term of a sum. `kept`: its aligned magnitude, whose bits from the place `unit` on count."""
     if item.special:
         mark = "nan" if item.is_nan else "infinite"
@@ -92,8 +92,7 @@ def term_line(item: Item, signals: tuple[Name, ...], kept: Fact | None = None, u
 
 
 def round_line(total: BitLine, fmt: Format, mode: str, pattern: int, signals: tuple[Name, ...]) -> Rounded:
-    """A sum with the bits that a format keeps of it; how the others were rounded is derived from the result's
-    pattern."""
+    """A sum with the bits that a format keeps of it; the result's pattern tells how it was rounded."""
     magnitude, unit = int(total.bits or "0", 2), total.last
     lowest = max(total.first, fmt.emin) - fmt.fraction if magnitude else unit
     below = max(0, lowest - unit)
@@ -161,7 +160,7 @@ class _Explainer:
         self.names: dict[int, str] = {}  # of values from earlier steps
         self.born: dict[int, int] = {}  # the step in which a value was formed
         self.products: dict[str, BitLine] = {}
-        self.steps: list[Step] = []
+        self.steps: list[StepView] = []
         self.step = _Open("")
 
     def explanation(self) -> Explanation:
@@ -181,12 +180,12 @@ class _Explainer:
         layout, row = layout_of(self.model), padded(self.operands, self.model).every
         flushing = {node.operand for node in walk(self.model.unit.result)
                     if isinstance(node, Element) and node.subnormals != "keep"}  # fmt: skip
-        found = {}
+        inputs = {}
         for (operand, _), name, pattern, fmt in zip(layout.places, layout.names, row, layout.formats, strict=True):
             item = item_of_pattern(name, pattern, fmt)
             subnormal = item.exponent == fmt.emin and not item.significand >> fmt.fraction and not item.is_zero
-            found[name] = Input(name, pattern, fmt, subnormal and operand in flushing)
-        return found
+            inputs[name] = Input(name, pattern, fmt, subnormal and operand in flushing)
+        return inputs
 
     # -- nodes
 
@@ -222,8 +221,7 @@ class _Explainer:
                 self.step.last = visit
 
     def _called(self, visit: Visit, node: Round) -> str:
-        """The name of a rounded number that is pictured by itself: its step's, or the name of its operand with the
-        format."""
+        """The name of a rounded number pictured by itself: its step's, or its operand's name with the format."""
         if node in self.named:
             return visit.prefix.rstrip(".").rpartition(".")[2]
         before = self.names.get(id(self.last[node.term].value)) if isinstance(node.term, Round) else None
@@ -232,10 +230,10 @@ class _Explainer:
 
     def _rectified(self, visit: Visit, node: Relu) -> str:
         """The operand of a rectifier, in short: x for a number that is not rounded before."""
-        item, found = item_of("", self.last[node.term].value), item_of("", visit.value)
+        item, result = item_of("", self.last[node.term].value), item_of("", visit.value)
         if item.special:
-            return "nan" if item.is_nan or found.is_nan else "inf" if found.is_infinite else "-inf"
-        return "x" if found.significand else powers(term_line(item, ()).value)
+            return "nan" if item.is_nan or result.is_nan else "inf" if result.is_infinite else "-inf"
+        return "x" if result.significand else powers(term_line(item, ()).value)
 
     def _show(self, node: Node, picture: Picture) -> None:
         """Add a picture to the step; that of a sum's rounding or cut replaces the sum's own."""
@@ -344,10 +342,10 @@ class _Explainer:
 
     def _unfinished(self, node: Cut | Round) -> Picture | None:
         """The picture of the sum that a node cuts or rounds; None if that picture has a rounding already."""
-        found = self.sums.get(node.term)
-        if found is None or found.rounded or found.special or (found.cut and isinstance(node, Cut)):
+        picture = self.sums.get(node.term)
+        if picture is None or picture.rounded or picture.special or (picture.cut and isinstance(node, Cut)):
             return None
-        return found
+        return picture
 
     def _picture(self, node: Cut | Round) -> Picture:
         """The picture of a node's operand: of a sum, or of a number by itself."""
@@ -379,7 +377,7 @@ class _Explainer:
         picture = replace(picture, prefix=picture.prefix or prefix, total=total)
         if is_nan or is_infinite:
             causes = [replace(cause, term=cause.term or picture.name) for cause in self._causes_below(node)]
-            return replace(picture, special=_special(is_nan, causes, pattern, (*flags, result)))
+            return replace(picture, special=_special_rule(is_nan, causes, pattern, (*flags, result)))
         before = picture.cut or total
         return replace(
             picture, rounded=round_line(before, how.format, how.mode, pattern, (Name(prefix, Stage.ROUNDED), result))
@@ -412,11 +410,11 @@ class _Explainer:
     def _cause_of_product(self, node: Product) -> Cause:
         pair = [item_of(self.last[part].place, self.last[part].value) for part in node.operands]
         if any(item.is_nan for item in pair):
-            return Cause("", "nan", _inputs(item for item in pair if item.is_nan))
+            return Cause("", "nan", _input_names(item for item in pair if item.is_nan))
         if any(item.is_infinite for item in pair) and any(item.is_zero for item in pair):
-            return Cause("", "inf*0", _inputs(pair))
+            return Cause("", "inf*0", _input_names(pair))
         infinite = [item for item in pair if item.is_infinite]
-        return Cause("", "infinite" if infinite else "too_large", _inputs(infinite))
+        return Cause("", "infinite" if infinite else "too_large", _input_names(infinite))
 
     def _causes_of_scales(self, node: Scale, item: Item) -> Iterator[Cause]:
         scales = [item_of(self.last[part].place, self.last[part].value) for part in (node.left, node.right)]
@@ -450,7 +448,7 @@ class _Explainer:
             self.names[id(step.last.value)] = step.name.rpartition(".")[2]
         passes = self._passes(step, result, fmt)
         incoming, groups = tuple(step.incoming), tuple(step.groups)
-        self.steps.append(Step(step.name, step.within, indices, incoming, pictures, result, fmt, groups, passes))
+        self.steps.append(StepView(step.name, step.within, indices, incoming, pictures, result, fmt, groups, passes))
 
     @staticmethod
     def _passes(step: _Open, result: int | None, fmt: Format) -> bool:
@@ -465,12 +463,12 @@ class _Explainer:
         return alone and all(item.negative == negative for item in step.incoming.values())
 
 
-def _inputs(items: Iterable[Item]) -> tuple[str, ...]:
+def _input_names(items: Iterable[Item]) -> tuple[str, ...]:
     """The names of the factors that are inputs."""
     return tuple(item.name for item in items if item.name[:1].isalpha())
 
 
-def _special(is_nan: bool, causes: list[Cause], pattern: int, signals: tuple[Name, ...]) -> Special:
+def _special_rule(is_nan: bool, causes: list[Cause], pattern: int, signals: tuple[Name, ...]) -> Special:
     """The rule that decides the result of a sum that is not finite."""
     for kind in ("nan", "inf*0"):
         deciding = tuple(cause for cause in causes if cause.kind == kind)

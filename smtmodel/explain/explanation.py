@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Literal
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.evaluate.facts import Facts
+from mmaprobe.smtmodel.evaluate.facts import SignalFacts
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.nodes.trace import Name
@@ -154,7 +154,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepView:
     """One round of a repetition, or all nodes outside of repetitions: its products, and the results that enter it.
 
     `name`: that in its signals; empty outside of repetitions. `incoming`: the names of the addend and of results of
@@ -181,6 +181,6 @@ class Explanation:
     operands: Operands[int]
     inputs: dict[str, Input]
     products: tuple[BitLine, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[StepView, ...]
     result: int
-    facts: Facts
+    facts: SignalFacts

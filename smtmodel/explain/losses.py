@@ -38,8 +38,7 @@ class Loss:
 
 
 def losses(model: Model, operands: Operands[int]) -> tuple[list[Loss], int]:
-    """The rounded steps of an evaluation in order, up to the first number that is not finite; and the result's
-    pattern."""
+    """The rounded steps of an evaluation in order, up to one that is not finite; the result's pattern."""
     evaluation = evaluate_one(model, operands)
     return list(_steps(evaluation.trace.visits, evaluation.trace.entered)), integer(evaluation.d)
 

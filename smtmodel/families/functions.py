@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.families.parts import (
     StepSums,
     Sums,
 )
-from mmaprobe.smtmodel.families.sketch import Expression, Sketch, Step
+from mmaprobe.smtmodel.families.sketch import Expression, Sketch, StepProducts
 from mmaprobe.smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
 
@@ -34,7 +34,7 @@ def t_fdpa(
 ) -> Expression:
     """Products and addend in one truncated sum, rounded; steps are chained (Algorithm 7)."""
     sketch = Sketch(steps, inputs, products, scales)
-    return sketch.expression(sketch.chained(sketch.c, _fused(sketch, alignment, sums, result.rounding)))
+    return sketch.expression(sketch.chained(sketch.c, _fused_step(sketch, alignment, sums, result.rounding)))
 
 
 def st_fdpa(
@@ -61,7 +61,7 @@ def gst_fdpa(
         if size % group:
             raise ParameterError("group", f"{group} does not divide the {name} {size}")
     sketch = Sketch(steps, inputs, products, scales, group)
-    return sketch.expression(sketch.chained(sketch.c, _fused(sketch, alignment, sums, result.rounding)))
+    return sketch.expression(sketch.chained(sketch.c, _fused_step(sketch, alignment, sums, result.rounding)))
 
 
 def emulated_fp8(
@@ -69,11 +69,11 @@ def emulated_fp8(
 ) -> Expression:
     """T-FDPA from +0, the addend added to its result by IEEE 754 (recorded results of H100, H200 and B200)."""
     sketch = Sketch(steps, inputs, products, scales)
-    found = sketch.chained(Constant(), _fused(sketch, alignment, sums, result.rounding))
-    sketch.named(found, "", "products")
+    total = sketch.chained(Constant(), _fused_step(sketch, alignment, sums, result.rounding))
+    sketch.named(total, "", "products")
     sketch.titles[sketch.c] = "c"
     last = replace(result.rounding, mode="nearest_even", overflow="ieee", zero="ieee")
-    return sketch.expression(sketch.named(Round(ExactSum((found, sketch.c)), last), "after"))
+    return sketch.expression(sketch.named(Round(ExactSum((total, sketch.c)), last), "after"))
 
 
 def tr_fdpa(
@@ -82,10 +82,10 @@ def tr_fdpa(
     """The addend joins the finished, truncated sum of products (Algorithm 10)."""
     sketch = Sketch(steps, inputs, products, scales)
 
-    def total(step: Step) -> Node:
+    def total(step: StepProducts) -> Node:
         return sketch.named(alignment.sum(sketch.terms(step)), f"{step.prefix}products", "products")
 
-    return sketch.expression(sketch.chained(sketch.c, _joined(sketch, total, alignment, late, result.rounding)))
+    return sketch.expression(sketch.chained(sketch.c, _late_step(sketch, total, alignment, late, result.rounding)))
 
 
 def gtr_fdpa(
@@ -96,14 +96,14 @@ def gtr_fdpa(
         raise ParameterError("block", f"{steps.block}: even and odd products need an even number of them")
     sketch, bits = Sketch(steps, inputs, products, scales), late.bits(alignment)
 
-    def total(step: Step) -> Node:
+    def total(step: StepProducts) -> Node:
         halves = [alignment.sum(sketch.terms(replace(step, places=step.places[side::2]))) for side in (0, 1)]
         for half, name in zip(halves, ("even", "odd"), strict=True):
             sketch.named(half, f"{step.prefix}{name}", name)
         found = FusedSum(tuple(halves), bits, late.late_rounding, zeros=alignment.zeros, least=alignment.least)
         return sketch.named(found, f"{step.prefix}join", "products")
 
-    return sketch.expression(sketch.chained(sketch.c, _joined(sketch, total, alignment, late, result.rounding)))
+    return sketch.expression(sketch.chained(sketch.c, _late_step(sketch, total, alignment, late, result.rounding)))
 
 
 def e_fdpa(
@@ -115,7 +115,7 @@ def e_fdpa(
 ) -> Expression:
     """Products and addend in one exact sum, rounded; steps are chained (Algorithm 6)."""
     sketch = Sketch(steps, inputs, products, Scales())
-    step = _fused(sketch, Alignment(), Sums(partials=partials), result.rounding)
+    step = _fused_step(sketch, Alignment(), Sums(partials=partials), result.rounding)
     return sketch.expression(sketch.chained(sketch.c, step))
 
 
@@ -131,7 +131,7 @@ def rvbna(
     normalisation); exact sums, or kept as they are until then, where the parameters say so (its matrix extension)."""
     sketch = Sketch(steps, inputs, products, Scales())
 
-    def step(at: Step, start: Node) -> Node:
+    def step(at: StepProducts, start: Node) -> Node:
         total = sketch.named(alignment.sum(sketch.terms(at)), f"{at.prefix}products", "products")
         if step_sums == "rounded":
             total = sketch.named(Round(total, result.rounding), f"{at.prefix}sum", "sum")
@@ -143,7 +143,7 @@ def rvbna(
 def fma_chain(length: int, inputs: Inputs, result: IeeeResult) -> Expression:
     """IEEE fused multiply-adds, one after another (Algorithm 4)."""
     sketch = Sketch(Steps(length, 1), inputs, Products(), Scales())
-    return sketch.expression(sketch.chained(sketch.c, _fused(sketch, Alignment(), Sums(), result.rounding)))
+    return sketch.expression(sketch.chained(sketch.c, _fused_step(sketch, Alignment(), Sums(), result.rounding)))
 
 
 def ftz_addmul(length: int, inputs: Inputs, result: IeeeResult, group: int = 1) -> Expression:
@@ -152,7 +152,7 @@ def ftz_addmul(length: int, inputs: Inputs, result: IeeeResult, group: int = 1) 
         raise ParameterError("group", f"{group}: pairs need a power of two that divides the length {length}")
     sketch, rounding = Sketch(Steps(length, group), inputs, Products(), Scales()), result.rounding
 
-    def step(at: Step, start: Node) -> Node:
+    def step(at: StepProducts, start: Node) -> Node:
         layer, name = [Round(product, rounding) for product in sketch.each(at)], "multiplied"
         for level in range(len(layer).bit_length()):
             for position, node in enumerate(layer):
@@ -165,33 +165,35 @@ def ftz_addmul(length: int, inputs: Inputs, result: IeeeResult, group: int = 1) 
     return sketch.expression(sketch.chained(sketch.c, step))
 
 
-def _fused(sketch: Sketch, alignment: Alignment, sums: Sums, rounding: Rounding) -> Callable[[Step, Node], Node]:
+def _fused_step(
+    sketch: Sketch, alignment: Alignment, sums: Sums, rounding: Rounding
+) -> Callable[[StepProducts, Node], Node]:
     """A step that adds the running result to its products: all at once, or two terms at a time, each sum rounded."""
     sums.check(alignment)
     sketch.scales.check(sketch.steps, alignment)
 
-    def at_once(step: Step, start: Node) -> Node:
+    def at_once(step: StepProducts, start: Node) -> Node:
         return Round(alignment.sum((*sketch.terms(step), start), sums.carry_bits), rounding)
 
-    def running(step: Step, start: Node) -> Node:
-        found, *terms = *sketch.each(step), start
+    def running(step: StepProducts, start: Node) -> Node:
+        total, *terms = *sketch.each(step), start
         for number, term in enumerate(terms, start=1):
             if number > 1:
-                sketch.titles[found] = "running"
-            found = sketch.named(Round(alignment.sum((found, term)), rounding), f"{step.prefix}partial{number}")
-        return found
+                sketch.titles[total] = "running"
+            total = sketch.named(Round(alignment.sum((total, term)), rounding), f"{step.prefix}partial{number}")
+        return total
 
     return at_once if sums.partials == "unnormalised" else running
 
 
-def _joined(
-    sketch: Sketch, total: Callable[[Step], Node], alignment: Alignment, late: Late, rounding: Rounding
-) -> Callable[[Step, Node], Node]:
+def _late_step(
+    sketch: Sketch, total: Callable[[StepProducts], Node], alignment: Alignment, late: Late, rounding: Rounding
+) -> Callable[[StepProducts, Node], Node]:
     """A step that adds the running result to its finished sum of products."""
     late.bits(alignment)
     sketch.scales.check(sketch.steps, alignment)
 
-    def step(at: Step, start: Node) -> Node:
+    def step(at: StepProducts, start: Node) -> Node:
         found = sketch.named(late.sum(total(at), start, alignment), f"{at.prefix}late")
         return Round(late.cut(found, rounding.format), rounding)
 

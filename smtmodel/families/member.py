@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.families.parameters import (
     letter_hint,
     parse_parameter,
 )
-from mmaprobe.smtmodel.families.parts import Part
+from mmaprobe.smtmodel.families.parts import ParameterGroup
 from mmaprobe.smtmodel.families.sketch import Expression
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -41,7 +41,7 @@ class FamilyFunction:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def _groups(self) -> dict[str, tuple[Callable[..., Part], tuple[str, ...]]]:
+    def _groups(self) -> dict[str, tuple[Callable[..., ParameterGroup], tuple[str, ...]]]:
         """The groups of parameters in its signature, by name: each group's class and its parameters."""
         given = signature(self.function, eval_str=True).parameters.values()
         return {each.name: (each.annotation, tuple(signature(each.annotation).parameters))
@@ -56,11 +56,11 @@ class FamilyFunction:
     def defaults(self) -> Mapping[str, Any]:
         """Its parameters with their defaults, without `length` and `block`, which have none (the block is the length
         unless it is given)."""
-        found: dict[str, Any] = {}
+        defaults: dict[str, Any] = {}
         for item in signature(self.function, eval_str=True).parameters.values():
             every = signature(item.annotation).parameters.values() if _is_group(item) else (item,)
-            found |= {each.name: each.default for each in every}
-        return found
+            defaults |= {each.name: each.default for each in every}
+        return defaults
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -71,10 +71,10 @@ class FamilyFunction:
         if not values.keys() <= self.defaults.keys():
             for name in values:
                 self.check_takes(name)
-        found = {**self.defaults, **values}
-        if found.get("block") is Parameter.empty:
-            found["block"] = found["length"]
-        return found
+        full = {**self.defaults, **values}
+        if full.get("block") is Parameter.empty:
+            full["block"] = full["length"]
+        return full
 
     def __call__(self, **values: Any) -> Member:
         """The member with these values; those not given have their defaults. Raises ParameterError."""
@@ -100,8 +100,7 @@ class FamilyFunction:
             raise ParameterError(name, self.refusal(name))
 
     def refusal(self, name: str) -> str:
-        """The message for a parameter that it does not take: the families that do, or if none does its own
-        parameters."""
+        """The message for a parameter that it does not take: the families that do, else its own parameters."""
         if name in FORMER:
             now = ", ".join(f"{FAMILY}={family} ({value})" for value, family in FORMER[name].items())
             return f"its values are families now: {now}"
@@ -112,11 +111,11 @@ class FamilyFunction:
 
 
 def _is_group(item: Parameter) -> bool:
-    return isinstance(item.annotation, type) and issubclass(item.annotation, Part)
+    return isinstance(item.annotation, type) and issubclass(item.annotation, ParameterGroup)
 
 
 @lru_cache(maxsize=4096, typed=True)  # typed, as 1 == True
-def _part(group: Callable[..., Part], *values: Any) -> Part:
+def _part(group: Callable[..., ParameterGroup], *values: Any) -> ParameterGroup:
     return group(*values)
 
 
@@ -145,8 +144,8 @@ class Member:
     @property
     def known(self) -> dict[str, Any]:
         """The values of its parameters and of those fixed in its family; where it has no block, its group is one."""
-        found = {**FUNCTIONS[self.family].fixed, **self.values}
-        return {"block": found.get("group"), **found}
+        values = {**FUNCTIONS[self.family].fixed, **self.values}
+        return {"block": values.get("group"), **values}
 
     @property
     def key(self) -> tuple[Any, ...]:

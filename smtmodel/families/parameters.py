@@ -28,22 +28,21 @@ _ROUNDED = tuple(f"rounded_{fmt.name}" for fmt in FORMATS.values() if fmt.specia
 
 def assignments(parts: Iterable[str]) -> dict[str, str]:
     """What `name=value` texts give each name. Raises ParameterError for another text, and for a name given twice."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for part in parts:
         name, _, value = (piece.strip() for piece in part.partition("="))
         if not name or not value:
             raise ParameterError(name or "@", "a parameter is written name=value")
-        if name in found:
+        if name in values:
             raise ParameterError(name, "given twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 @dataclass(frozen=True)
 class Parameter:
     """The meaning and the values of a parameter: names, whole numbers of a range, true or false, none, a bit pattern in
-    hexadecimal, or a list of lists of product numbers. `formats`: the word before a format's name, where a format may
-    be the value."""
+    hexadecimal, or a list of lists of product numbers. `formats`: the word before the name of a format as a value."""
 
     meaning: str
     names: tuple[str, ...] = ()
@@ -135,10 +134,10 @@ def _of_format(name: str, value: Any, row: Parameter) -> str | None:
     text = value.removeprefix(row.formats)
     if text not in FORMATS and not is_spelling(text):
         return None
-    found = format_named(text)
-    if found.signed == (name == "scale_format"):
-        raise ParameterError(name, f"{text} has {'a' if found.signed else 'no'} sign")
-    return row.formats + found.name
+    fmt = format_named(text)
+    if fmt.signed == (name == "scale_format"):
+        raise ParameterError(name, f"{text} has {'a' if fmt.signed else 'no'} sign")
+    return row.formats + fmt.name
 
 
 def _impossible(name: str, text: str, row: Parameter) -> ParameterError:

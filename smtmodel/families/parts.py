@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.families.parameters import check_parameter
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round, Scale
-from mmaprobe.smtmodel.nodes.chains import shifts
+from mmaprobe.smtmodel.nodes.chains import shifts_of_blocks
 from mmaprobe.smtmodel.nodes.round import Rounding, Zero
 
 Exact = Literal["exact"]
@@ -24,7 +24,7 @@ ZEROS: dict[str, Zero] = {"ieee": "ieee", "positive": "exact_positive", "always_
 
 
 @dataclass(frozen=True)
-class Part:
+class ParameterGroup:
     """A group of parameters, its fields. Raises ParameterError for values that are impossible alone or together."""
 
     def __post_init__(self) -> None:
@@ -38,7 +38,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Steps(Part):
+class Steps(ParameterGroup):
     """The products of each step, in the order of the steps."""
 
     length: int
@@ -67,13 +67,12 @@ class Steps(Part):
 
     @cached_property
     def offsets(self) -> tuple[int, ...] | None:
-        """The offset of each step's products from those of the first; None where a step's places are no shift of
-        these."""
-        return shifts(self.blocks)
+        """Each step's offset from the places of the first step; None where its places are no shift of these."""
+        return shifts_of_blocks(self.blocks)
 
 
 @dataclass(frozen=True)
-class Inputs(Part):
+class Inputs(ParameterGroup):
     """How the elements of a, b and c are read, and in which format the factors are multiplied: `own`, or a format to
     which they are converted first (subnormals become normal where its exponents are smaller)."""
 
@@ -91,7 +90,7 @@ class Inputs(Part):
 
 
 @dataclass(frozen=True)
-class Products(Part):
+class Products(ParameterGroup):
     """Two elements multiplied."""
 
     product: str = "unnormalised"
@@ -107,14 +106,14 @@ class Products(Part):
         return () if self._rounded else ("product_rounding",)
 
     def of(self, left: Node, right: Node) -> Node:
-        found = Product(left, right, self.product == "normalised", self.product_overflow)
+        term = Product(left, right, self.product == "normalised", self.product_overflow)
         if not self._rounded:
-            return found
-        return Round(found, Rounding(format_named(self.product.removeprefix("rounded_")), self.product_rounding))
+            return term
+        return Round(term, Rounding(format_named(self.product.removeprefix("rounded_")), self.product_rounding))
 
 
 @dataclass(frozen=True)
-class Alignment(Part):
+class Alignment(ParameterGroup):
     """A sum whose terms are aligned at the largest exponent and cut, or exact."""
 
     fraction_bits: int | Exact = "exact"
@@ -151,7 +150,7 @@ class Alignment(Part):
 
 
 @dataclass(frozen=True)
-class Sums(Part):
+class Sums(ParameterGroup):
     """How the terms of a step are added: all at once, perhaps in few bits, or two at a time, each sum rounded."""
 
     carry_bits: int | Exact = "exact"
@@ -163,7 +162,7 @@ class Sums(Part):
 
 
 @dataclass(frozen=True)
-class Late(Part):
+class Late(ParameterGroup):
     """The addend, which joins the finished sum of products."""
 
     late_fraction_bits: int = 31
@@ -190,7 +189,7 @@ class Late(Part):
 
 
 @dataclass(frozen=True)
-class Scales(Part):
+class Scales(ParameterGroup):
     """Scale factors, one on each side for several products; none without a format."""
 
     scale_format: str | None = None
@@ -224,7 +223,7 @@ class Scales(Part):
 
 
 @dataclass(frozen=True)
-class IeeeResult(Part):
+class IeeeResult(ParameterGroup):
     """The result's format and rounding; overflow, zeros and NaNs by IEEE 754."""
 
     output: str = "f32"

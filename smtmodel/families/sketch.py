@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.families.parts import Blocks, Inputs, Products, Scales, Steps
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Node, Repeat, Round, Running, Scale
-from mmaprobe.smtmodel.nodes.chains import OUTER, spread
+from mmaprobe.smtmodel.nodes.chains import OUTER, terms_at
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -44,10 +44,10 @@ class Expression:
             if formats[element.operand].is_within(node.rounding.format)
         }
         if idle:
-            found: dict[Node, Node] = {}
-            given["result"] = rebuilt(self.result, lambda old, new: idle.get(old, new), found)
+            nodes: dict[Node, Node] = {}
+            given["result"] = rebuilt(self.result, lambda old, new: idle.get(old, new), nodes)
             for name in ("signals", "titles"):
-                given[name] = {found.get(node, node): text for node, text in given[name].items()}
+                given[name] = {nodes.get(node, node): text for node, text in given[name].items()}
         return Unit(a, b, c, reference=reference, **given)
 
 
@@ -60,7 +60,7 @@ def _conversions(result: Node) -> tuple[tuple[Round, Element], ...]:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepProducts:
     """The products of a step: those at `places`, which a loop over steps moves if `looped`. `name`: the prefix of the
     step's signals, where no loop gives it."""
 
@@ -92,7 +92,7 @@ class Sketch:
     def product(self, index: Index) -> Node:
         return _product(self.inputs, self.products, index)
 
-    def each(self, step: Step) -> tuple[Node, ...]:
+    def each(self, step: StepProducts) -> tuple[Node, ...]:
         """The products of a step one by one, or its groups of products, with their scale factors if there are any."""
         if self.scales.format is None:
             return tuple(self.product(Index(k, ((OUTER, 1),) if step.looped else ())) for k in step.places)
@@ -100,36 +100,34 @@ class Sketch:
             self._scaled(step.places[k : k + self.group], step) for k in range(0, len(step.places), self.group)
         )
 
-    def terms(self, step: Step) -> tuple[Node, ...]:
+    def terms(self, step: StepProducts) -> tuple[Node, ...]:
         """The terms of a step in one sum: without scale factors, one range of products."""
         if self.scales.format is not None:
             return self.each(step)
         return (_spread(self.inputs, self.products, step.places, OUTER if step.looped else 0),)
 
-    def _scaled(self, places: tuple[int, ...], step: Step) -> Node:
-        found = _scaled(self.inputs, self.products, self.scales, places)
+    def _scaled(self, places: tuple[int, ...], step: StepProducts) -> Node:
+        term = _scaled(self.inputs, self.products, self.scales, places)
         if self.group > 1:
-            self.named(found.term, f"{step.prefix}group[{places[0]}-{places[-1]}]")
-        return found
+            self.named(term.term, f"{step.prefix}group[{places[0]}-{places[-1]}]")
+        return term
 
-    def chained(self, start: Node, form: Callable[[Step, Node], Node]) -> Node:
-        """The steps one after another, each starting from the result before; a loop where every step is a shift of the
-        first."""
+    def chained(self, start: Node, form: Callable[[StepProducts, Node], Node]) -> Node:
+        """The steps in order, each starting from the result before; a loop where each is a shift of the first."""
         blocks, offsets = self.steps.blocks, self.steps.offsets
         if len(blocks) == 1:
-            return form(Step(blocks[0]), start)
+            return form(StepProducts(blocks[0]), start)
         if not self._unrolled and offsets is not None:
-            return Repeat(OUTER, offsets, start, form(Step(blocks[0], looped=True), Running(OUTER)))
-        found = start
+            return Repeat(OUTER, offsets, start, form(StepProducts(blocks[0], looped=True), Running(OUTER)))
+        result = start
         for number, places in enumerate(blocks):
             name = f"block{number}"
-            found = self.named(form(Step(places, name=name), found), name, "addend")
-        return found
+            result = self.named(form(StepProducts(places, name=name), result), name, "addend")
+        return result
 
     @property
     def _unrolled(self) -> bool:
-        """Whether the steps are written out instead of looped: the place of a scale factor is not a multiple of a
-        product's place."""
+        """Whether steps are written out: a scale factor's place is not a multiple of a product's place."""
         return len(self.steps.blocks) > 1 and (self.steps.offsets is None or self.scales.format is not None)
 
     def expression(self, result: Node) -> Expression:
@@ -145,7 +143,7 @@ def _product(inputs: Inputs, products: Products, index: Index) -> Node:
 
 @lru_cache(maxsize=4096)
 def _spread(inputs: Inputs, products: Products, places: tuple[int, ...], outer: int) -> Node:
-    return spread(places, partial(_product, inputs, products), outer)
+    return terms_at(places, partial(_product, inputs, products), outer)
 
 
 @lru_cache(maxsize=4096)
@@ -154,4 +152,4 @@ def _scaled(inputs: Inputs, products: Products, scales: Scales, places: tuple[in
     form = partial(_product, inputs, products)
     if len(places) == 1:
         return scales.scaled(form(Index(places[0])), places[0])
-    return scales.scaled(ExactSum((spread(places, form),)), places[0])
+    return scales.scaled(ExactSum((terms_at(places, form),)), places[0])

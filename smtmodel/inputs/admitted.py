@@ -11,7 +11,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.yamlfile import Strict
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes.operand import FURTHER
+from mmaprobe.smtmodel.operand import FURTHER
 
 Compare = Literal["bits", "value"]
 
@@ -73,7 +73,7 @@ def admitted(inputs: Inputs, fmt: Format) -> Literal["nothing", "zeros", "number
 def zeros_only(inputs: Inputs, model: Model, length: int) -> dict[str, str]:
     """The operands (a, b, c) of inputs of `length` products that can only be zero by their exponents, each with its
     format's range as text. Raises ParameterError for an operand for which nothing is admitted."""
-    found = {}
+    zeros = {}
     for name, fmt, indices in (
         ("a", model.a, range(length)),
         ("b", model.b, range(length)),
@@ -88,8 +88,8 @@ def zeros_only(inputs: Inputs, model: Model, length: int) -> dict[str, str]:
                 f"no input is admitted: {reach}, and {name} is to be nonzero, from {window.min} to {window.max}",
             )
         if left == "zeros" and admitted(inputs, fmt) != "numbers":
-            found[name] = reach
-    return found
+            zeros[name] = reach
+    return zeros
 
 
 def unread_by_some(models: Sequence[Model]) -> dict[str, str]:

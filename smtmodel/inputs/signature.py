@@ -118,20 +118,20 @@ def parse_signature(formats: str, length: int, scale: str | None = None) -> Sign
         raise ParameterError("formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")
     if not 1 <= length <= LONGEST:
         raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {LONGEST}")
-    found = [format_named(name) for name in names]
-    for name, fmt in zip(names, found, strict=True):
+    fmts = [format_named(name) for name in names]
+    for name, fmt in zip(names, fmts, strict=True):
         if not fmt.signed:
             raise ParameterError("formats", f"{name} is a format of scale factors, not of operands or results")
-    a, b, *rest = found
+    a, b, *rest = fmts
     factor, block = (None, 1) if scale is None else _scale(scale, length)
     return Signature(a, b, rest[0], rest[-1], length, len(names) == 4, factor, block)
 
 
 def _scale(text: str, length: int) -> tuple[Format, int]:
     name, _, block = text.partition("/")
-    found = format_named(name.strip())
-    if found.signed:
+    fmt = format_named(name.strip())
+    if fmt.signed:
         raise ParameterError("scale", f"{name} has a sign: it is not a format of scale factors; ue8m0 and ue4m3 are")
     if not is_digits(block.strip()) or int(block) < 1 or length % int(block):
         raise ParameterError("scale", f"{text!r}: give FORMAT/BLOCK, where BLOCK products share a factor and divide K")
-    return found, int(block)
+    return fmt, int(block)

@@ -15,11 +15,11 @@ from typing import IO, Any
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, nearest
 from mmaprobe.smtmodel.base.files import NOT_UTF8, check_utf8, missing_file
-from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json, shown
+from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json, quoted_value
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
-from mmaprobe.smtmodel.nodes.operand import FURTHER, NAMED, OPERANDS, Operand
+from mmaprobe.smtmodel.operand import FURTHER, NAMED, OPERANDS, Operand
 from mmaprobe.smtmodel.tables.reference import normalised_name, parse_reference
 
 SCHEMA_VERSION = 1
@@ -74,8 +74,8 @@ def operands_json(operands: Operands[int], model: Model) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for (name, side), row in zip(operands.sides.items(), OPERANDS, strict=True):
         if (fmt := model.formats.get(name)) is not None:
-            found = [to_hex(x, fmt) for x in side]
-            out[name] = found if row.per != "sum" else found[0] if found else to_hex(0, fmt)
+            texts = [to_hex(x, fmt) for x in side]
+            out[name] = texts if row.per != "sum" else texts[0] if texts else to_hex(0, fmt)
     return out
 
 
@@ -89,7 +89,7 @@ def parse_pattern(text: Any, fmt: Format, key: str) -> int:
     if not isinstance(text, str):
         one = f', 1 is "{to_hex(fmt.one, fmt)}"' if fmt.one_exponent == fmt.bias else ""
         hint = f": numbers are bit patterns{one}" if isinstance(text, (int, float)) else ""
-        raise ValueError(f"{key}: {shown(text)} is not a string of hexadecimal digits{hint}")
+        raise ValueError(f"{key}: {quoted_value(text)} is not a string of hexadecimal digits{hint}")
     if not _HEX.fullmatch(text):
         hint = ": write the digits alone, without 0x" if text[:2] in ("0x", "0X") else ""
         raise ValueError(f"{key}: {text!r} is not hexadecimal{hint}")
@@ -110,7 +110,7 @@ def parse_row(
         raise ValueError("a JSON object is needed")
     _check_keys(row)
     if (schema := row.get("schema", SCHEMA_VERSION)) != SCHEMA_VERSION or isinstance(schema, bool):
-        raise ValueError(f"schema: version {shown(schema)} is not known; this is version {SCHEMA_VERSION}")
+        raise ValueError(f"schema: version {quoted_value(schema)} is not known; this is version {SCHEMA_VERSION}")
     if not isinstance(row.get("id", ""), str | int | None) or isinstance(row.get("id"), bool):
         raise ValueError("id: a string or a number is needed")
     model = _model_of(row, model_of) if instead is None else _model_or(row, instead)
@@ -135,9 +135,9 @@ def parse_row(
         raise ValueError("predictions: an object of hypotheses and bit patterns is needed")
     for name, text in row.get("predictions", {}).items():
         if not isinstance(text, str) or not _HEX.fullmatch(text):
-            raise ValueError(f"predictions: {name}: {shown(text)} is not a string of hexadecimal digits")
+            raise ValueError(f"predictions: {name}: {quoted_value(text)} is not a string of hexadecimal digits")
     extra = {key: value for key, value in row.items() if key not in _OWN or (key == "model" and model is instead)}
-    operands = Operands(sides[0], sides[1], c, tuple(_further(row, operand, model) for operand in FURTHER))
+    operands = Operands(sides[0], sides[1], c, tuple(_further_operand(row, operand, model) for operand in FURTHER))
     return Vector(model, operands, d, row.get("id"), line, extra)
 
 
@@ -152,16 +152,16 @@ def _check_keys(row: dict[str, Any]) -> None:
         return
     missing = frozenset(_KNOWN - row.keys())
     for key in row.keys() - _KNOWN:
-        if near := _slip(key, missing):
+        if near := _probable_key(key, missing):
             raise ValueError(f"{key}: unknown field; did you mean {near!r}?")
 
 
 @lru_cache(256)  # most rows of a file have the same keys
-def _slip(key: str, missing: frozenset[str]) -> str | None:
+def _probable_key(key: str, missing: frozenset[str]) -> str | None:
     return nearest(key.lower(), sorted(missing), cutoff=0.75)
 
 
-def _further(row: dict[str, Any], operand: Operand, model: Model) -> tuple[int, ...]:
+def _further_operand(row: dict[str, Any], operand: Operand, model: Model) -> tuple[int, ...]:
     name, items, fmt = operand.name, row.get(operand.name), model.formats.get(operand.name)
     if fmt is None:
         if items:
@@ -191,10 +191,10 @@ def _patterns(items: list[Any], fmt: Format, name: str) -> tuple[int, ...]:
 def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
     for key in ("model", *_PARTS):
         if key in row and not isinstance(row[key], str):
-            raise ValueError(f"{key}: {shown(row[key])} is not a string")
+            raise ValueError(f"{key}: {quoted_value(row[key])} is not a string")
     if "model" in row:
         _check_alike(row)
-        return _named("model", row["model"])
+        return _model_named("model", row["model"])
     missing = [key for key in _PARTS if key not in row]
     if len(missing) == 3 and model_of is not None:
         return model_of()
@@ -202,7 +202,7 @@ def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
         raise ValueError("model: this field is missing: name the instruction in the row, or for all rows by --model")
     if missing:
         raise ValueError(f"{missing[0]}: this field is missing (or give `model`, a model reference)")
-    return _named("instruction", normalised_name(row["arch"], row["unit"], row["instruction"]))
+    return _model_named("instruction", normalised_name(row["arch"], row["unit"], row["instruction"]))
 
 
 def _check_alike(row: dict[str, Any]) -> None:
@@ -215,7 +215,7 @@ def _check_alike(row: dict[str, Any]) -> None:
             raise ValueError(f"{key}: {row[key]!r}, but the row's model is {row['model']}: leave one of them out")
 
 
-def _named(key: str, reference: str) -> Model:
+def _model_named(key: str, reference: str) -> Model:
     try:
         return parse_reference(reference)
     except MmaprobeError as error:
@@ -265,7 +265,7 @@ def read_vectors(
     """The vectors of a file, one at a time; `model_of` and `instead` as in `parse_row`. With `gpu`, rows that do not
     name it are passed over. Raises InputError with file, line and field at the first bad row, also for an id that an
     earlier row has, and for a file without a vector."""
-    number = found = 0
+    number = count = 0
     places: dict[str | int, int] = {}
     try:
         for number, text in enumerate(lines, start=1):
@@ -274,7 +274,7 @@ def read_vectors(
                 text = text.removeprefix(_BOM)
             if not text.strip():
                 continue
-            found += 1
+            count += 1
             try:
                 row = parse_json(text)
                 if gpu and isinstance(row, dict) and row.get("gpu") != gpu:
@@ -289,5 +289,5 @@ def read_vectors(
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read: {why}", name, number + 1) from None
-    if not found:
+    if not count:
         raise InputError("there is no vector in it", name)

@@ -17,16 +17,15 @@ OUTER = 1  # the level of the loop over steps
 Blocks = Sequence[Sequence[int]]
 
 
-def shifts(blocks: Blocks) -> tuple[int, ...] | None:
-    """The offset of each step's places from those of the first step; None where a step's places are no shift of
-    these."""
+def shifts_of_blocks(blocks: Blocks) -> tuple[int, ...] | None:
+    """Each step's offset from the places of the first step; None where its places are no shift of these."""
     first = blocks[0]
     offsets = tuple(block[0] - first[0] for block in blocks)
     alike = all(tuple(k + offset for k in first) == tuple(block) for offset, block in zip(offsets, blocks, strict=True))
     return offsets if alike else None
 
 
-def spread(places: Sequence[int], form: Callable[[Index], Node], outer: int = 0) -> Node:
+def terms_at(places: Sequence[int], form: Callable[[Index], Node], outer: int = 0) -> Node:
     """A node for the terms at these places; `outer`: the level of a loop that shifts them, 0 for none."""
     loop, level = ((outer, 1),) if outer else (), outer + 1
     base = places[0]
@@ -39,7 +38,7 @@ def spread(places: Sequence[int], form: Callable[[Index], Node], outer: int = 0)
 
 
 @dataclass(frozen=True)
-class Chain:
+class ProductChain:
     """Steps that each add products to the result of the step before. `blocks`: the places of each step's products;
     `term`: a product, each of whose inputs is at one place; `terms`: the node of a step's products in `step`, which
     reads the result before as `Running(OUTER)`."""
@@ -60,11 +59,11 @@ class Chain:
 
     def in_blocks(self, blocks: Blocks, start: Node | None = None) -> Node | None:
         """A chain of the same step with other blocks; None where the blocks are not shifts of one."""
-        offsets, begin = shifts(blocks), self.start if start is None else start
+        offsets, begin = shifts_of_blocks(blocks), self.start if start is None else start
         if offsets is None:
             return None
         outer = OUTER if len(offsets) > 1 else 0
-        terms, running = spread(blocks[0], self.form, outer), begin if not outer else Running(OUTER)
+        terms, running = terms_at(blocks[0], self.form, outer), begin if not outer else Running(OUTER)
 
         def leaf(part: Node) -> Node | None:
             return terms if part == self.terms else running if part == Running(OUTER) else None
@@ -73,15 +72,15 @@ class Chain:
         return Repeat(OUTER, offsets, begin, step) if outer else step
 
 
-def _place(part: Node) -> Index | None:
+def _single_place(part: Node) -> Index | None:
     return part.index if isinstance(part, Element) else None
 
 
-def _without(step: Node, terms: Node) -> Node:
+def _step_without(step: Node, terms: Node) -> Node:
     return replaced(step, lambda part: Running(OUTER) if part == terms else None)
 
 
-def chain_of(result: Node) -> Chain | None:
+def chain_of(result: Node) -> ProductChain | None:
     """The chain that an expression is, a repetition or a single step from c, over one range of products; else None."""
     start, step = result, result
     places: tuple[int, ...] = (0,)
@@ -95,7 +94,7 @@ def chain_of(result: Node) -> Chain | None:
             return None  # the running sum is multiplied
         step = replaced(result, lambda part: Running(OUTER) if part == start else None)
     ranges = [node for node in walk(step) if isinstance(node, Each)]
-    indices = {index for node in walk(step) if (index := _place(node)) is not None}
+    indices = {index for node in walk(step) if (index := _single_place(node)) is not None}
     nested = any(isinstance(node, Repeat) for node in walk(step))
     if nested or len(indices) != 1 or len(ranges) > 1 or Running(OUTER) not in set(walk(step)):
         return None
@@ -104,8 +103,8 @@ def chain_of(result: Node) -> Chain | None:
     if terms is None:  # the step adds a single term, which may be rounded
         items = [item for node in walk(step) if isinstance(node, Sum) for item in node.items]
         terms = next((item for item in items if any(part.kind == "product" for part in walk(item))), None)
-    if terms is None or any(_place(node) is not None for node in walk(_without(step, terms))):
+    if terms is None or any(_single_place(node) is not None for node in walk(_step_without(step, terms))):
         return None  # no products, or other terms besides
     term, inner = (terms.body, [{terms.level: k} for k in terms.places]) if isinstance(terms, Each) else (terms, [{}])
     blocks = tuple(tuple(index.at({OUTER: outer, **own}) for own in inner) for outer in places)
-    return Chain(blocks, start, term, terms, step)
+    return ProductChain(blocks, start, term, terms, step)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cache
 from typing import ClassVar, get_args
 
-from mmaprobe.smtmodel.arithmetic.decode import Unpacked, row, unpack
+from mmaprobe.smtmodel.arithmetic.decode import Unpacked, unpack, unpacked_row
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
@@ -18,8 +18,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bits, constant, stacked, truth
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Terminal, Value, Variant, others
-from mmaprobe.smtmodel.nodes.operand import NAMED, READ
 from mmaprobe.smtmodel.nodes.trace import Stage
+from mmaprobe.smtmodel.operand import NAMED, READ
 
 Subnormals = typing.Literal["keep", "zero", "positive_zero"]
 SUBNORMALS: tuple[Subnormals, ...] = get_args(Subnormals)
@@ -61,7 +61,7 @@ class Element(Terminal):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         pattern, fmt = self._pattern(context), context.formats[self.operand]
         whole = self.whole(context)
-        item = self.read(pattern, fmt) if whole is None else row(whole, self._at(context))
+        item = self.read(pattern, fmt) if whole is None else unpacked_row(whole, self._at(context))
         if self.operand == "c":
             with context.within(""):
                 context.trace.term(Stage.ADDEND, item.term)
@@ -74,8 +74,8 @@ class Element(Terminal):
         return self.operand, self.subnormals, self.positive_zeros
 
     def whole(self, context: Context) -> Unpacked | None:
-        """All elements of the operand, decoded at once, of which `row` gives one; None where the carrier cannot, or
-        where this element is missing."""
+        """All elements of the operand, decoded at once, of which `unpacked_row` gives one; None where the carrier
+        cannot, or where this element is missing."""
         patterns = context.patterns[self.operand]
         if self._at(context) >= len(patterns):
             return None

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import ClassVar
 
-from mmaprobe.smtmodel.arithmetic.alignment import align, bound_matters, distance, magnitude_of, total_of, within
+from mmaprobe.smtmodel.arithmetic.alignment import align, bound_matters, distance, is_within, magnitude_of, total_of
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_
 from mmaprobe.smtmodel.nodes.exact import ExactSum, is_positive
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, top_of
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
-from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter, record
+from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter_terms, record_terms
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 #: exponents of zero terms that published units have, for f16 and f32 results (Xie et al. 2026, Table 5)
@@ -26,8 +26,7 @@ MOST_CARRIES = 6  # enough for 64 terms
 
 
 def aligned_head(head: Fraction, bits: int, mode: Mode) -> Fraction:
-    """The largest magnitude, in units of 2^m, of a term of at most head * 2^m of which `bits` bits below 2^m are
-    kept."""
+    """The largest magnitude, in units of 2^m, of a term up to head * 2^m with `bits` bits kept below 2^m."""
     units = head * power(bits)
     return (math.floor(units) if mode == "toward_zero" else math.ceil(units)) * power(-bits)
 
@@ -157,7 +156,7 @@ class FusedSum(Sum):
     ) -> Term:
         zeros, least = (self._counting(bound, items, min(keeps), normalised) for bound in (self.zeros, self.least))
         exponents = self._counted(items, floors, zeros, least)
-        enter(trace, names, items, exponents)
+        enter_terms(trace, names, items, exponents)
         maximum = self._maximum(exponents, least)
         trace.exponent(Stage.MAXIMUM, maximum)
         finest = max(keeps)
@@ -165,13 +164,13 @@ class FusedSum(Sum):
         aligned, lost = [], []
         for item, bits, far in zip(items, keeps, reach, strict=True):
             magnitude, carrier = align(item.term, maximum, bits, self.rounding), item.sign.carrier
-            counts = truth(carrier, True) if far is None else within(item.term, maximum, far)
+            counts = truth(carrier, True) if far is None else is_within(item.term, maximum, far)
             if self.sticky:
                 lost.append(_loses(item.term, maximum, bits, magnitude) & counts)
             if far is not None:
                 magnitude = select(counts, magnitude, constant(carrier, 0, magnitude.width))
             aligned.append(magnitude.pad(finest - bits))
-        record(trace, names, items, aligned, unit)
+        record_terms(trace, names, items, aligned, unit)
         width = None if self.carry_bits is None else finest + 2 + self.carry_bits
         total = total_of([item.sign for item in items], aligned, width)
         trace.number(Stage.SUM, total, unit, is_signed=True)
@@ -203,13 +202,13 @@ class FusedSum(Sum):
         width = max(1, (high - low).bit_length())
         carrier = items[0].sign.carrier
         absent = constant(carrier, 0 if zeros is None else zeros - low, width)
-        found = []
+        exponents = []
         for item, floor in zip(items, floors, strict=True):
             own = select(item.is_zero, absent, item.term.exponent.rebased(low, width))
             if floor is not None:
                 own = max_of([own, constant(carrier, floor - low, width)])
-            found.append(Exponent(own, low, high, floats=floats))
-        return found
+            exponents.append(Exponent(own, low, high, floats=floats))
+        return exponents
 
     def _maximum(self, exponents: Sequence[Exponent], least: int | None) -> Exponent:
         own = [exponent.bits for exponent in exponents]

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Self
 
-from mmaprobe.smtmodel.arithmetic.alignment import align, magnitude_of, total_of, within
+from mmaprobe.smtmodel.arithmetic.alignment import align, is_within, magnitude_of, total_of
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, top_of, total
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
-from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter, record
+from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter_terms, record_terms
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
@@ -53,8 +53,7 @@ class GridSum(Sum):
         return self.by_term(self.fraction_bits)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """In units of the grid, a term is at most head * 2^e plus one for rounding, and one more where its bits are
-        flipped."""
+        """In units of the grid, a term is at most head * 2^e plus one for rounding, and one where bits are flipped."""
         terms = [(known, bits) for known, bits in zip(operands, self.bits_of_terms, strict=True) if not known.zero]
         if not terms:
             return replace(ZERO, never_minus=all(known.never_minus for known in operands))
@@ -71,11 +70,11 @@ class GridSum(Sum):
         )  # fmt: skip
 
     def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:
-        found = super(GridSum, replace(self, frame=None)).of_terms(terms)
+        total = super(GridSum, replace(self, frame=None)).of_terms(terms)
         if self.frame is None:
-            return found
+            return total
         (frame,) = (place for place, (at, _) in enumerate(terms) if at == self.frame)
-        return replace(found, frame=frame)
+        return replace(total, frame=frame)
 
     def key_of(self, position: int) -> tuple[str, ...]:
         return (*super().key_of(position), str(position == self.frame))
@@ -93,9 +92,9 @@ class GridSum(Sum):
         named: list[tuple[str, Value]] = []
         positions: list[int] = []
         for position, operand in enumerate(self.items):
-            found = list(operand.terms(context))
-            named += found
-            positions += [position] * len(found)
+            terms = list(operand.terms(context))
+            named += terms
+            positions += [position] * len(terms)
         values, trace = [value for _, value in named], context.trace
         signs = tuple(_sign(value) for value in values)
         with context.within(context.prefix(self)):
@@ -119,14 +118,14 @@ class GridSum(Sum):
         exponents = self._counted(items, positions, finest)
         maximum = replace(exponents[0], bits=max_of([own.bits for own in exponents]))
         unit = maximum.offset(-finest)
-        enter(trace, names, items, exponents)
+        enter_terms(trace, names, items, exponents)
         trace.exponent(Stage.MAXIMUM, maximum)
         aligned = []
         for item, position in zip(items, positions, strict=True):
             magnitude = align(item.term, maximum, finest, self.rounding)
             far = self.each(self.reach, position)
             if far is not None:
-                near_enough = within(item.term, maximum, finest + far)
+                near_enough = is_within(item.term, maximum, finest + far)
                 magnitude = select(near_enough, magnitude, constant(carrier, 0, magnitude.width))
             aligned.append(magnitude)
         frame = truth(carrier, False) if self.frame is None else own_signs[positions.index(self.frame)]
@@ -134,7 +133,7 @@ class GridSum(Sum):
         if self.frame is not None:
             counts = ~all_of([item.is_zero for item in items])
             aligned = [_one_more(size, sign & counts) for size, sign in zip(aligned, signs, strict=True)]
-        record(trace, names, items, aligned, unit)
+        record_terms(trace, names, items, aligned, unit)
         total = total_of(signs, aligned, None)
         trace.number(Stage.SUM, total, unit, is_signed=True)
         opposes, magnitude = magnitude_of(total)
@@ -154,13 +153,13 @@ class GridSum(Sum):
         low = min([item.term.exponent.low for item in items] + bounds) - floats
         high = max([exponent.high for exponent in own] + bounds)
         width, carrier = max(1, (high - low).bit_length()), items[0].sign.carrier
-        found = []
+        exponents = []
         for item, exponent, floor in zip(items, own, floors, strict=True):
             counted = select(item.is_zero, constant(carrier, 0, width), exponent.rebased(low, width))
             if floor is not None:
                 counted = max_of([counted, constant(carrier, floor - low, width)])
-            found.append(Exponent(counted, low, high, floats=floats))
-        return found
+            exponents.append(Exponent(counted, low, high, floats=floats))
+        return exponents
 
     def variants(self) -> Iterator[Variant]:
         for bits in dict.fromkeys(self.fraction_bits):

@@ -60,16 +60,16 @@ class Known:
     def or_else(self, other: Known) -> Known:
         """The facts that both have in common."""
         if self.zero or other.zero:
-            found = replace(self if other.zero else other, zero=self.zero and other.zero)
+            facts = replace(self if other.zero else other, zero=self.zero and other.zero)
         else:
-            found = Known(
+            facts = Known(
                 _least(self.least, other.least), _most(self.most, other.most), _most(self.head, other.head),
                 _most(self.digits, other.digits), _least(self.grid, other.grid), _most(self.bits, other.bits),
                 _most(self.top, other.top),
                 None if self.formats is None or other.formats is None else self.formats | other.formats,
             )  # fmt: skip
-            found = replace(found, never_tiny=self.never_tiny and other.never_tiny)
-        return replace(found, never_minus=self.never_minus and other.never_minus, finite=self.finite and other.finite,
+            facts = replace(facts, never_tiny=self.never_tiny and other.never_tiny)
+        return replace(facts, never_minus=self.never_minus and other.never_minus, finite=self.finite and other.finite,
                        agrees=self.agrees and other.agrees, terms=(), adds=False, positive=False)  # fmt: skip
 
     def times(self, other: Known) -> Known:
@@ -100,8 +100,8 @@ def total(one: int | None, other: int | None) -> int | None:
 def all_known(values: Iterable[Size | None]) -> list[Size] | None:
     """The numbers, if all of them are known."""
     every = list(values)
-    found = [value for value in every if value is not None]
-    return found if len(found) == len(every) else None
+    sizes = [value for value in every if value is not None]
+    return sizes if len(sizes) == len(every) else None
 
 
 def top_of(head: Fraction | None, most: int | None) -> int | None:

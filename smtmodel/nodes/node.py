@@ -69,9 +69,9 @@ class Number(Value):
         self._item, self._native = item, native
 
     def packed(self, fmt: Format) -> Bits | None:
-        """The number's pattern in a format, any NaN for a NaN; None where the format may not hold it. Only where the
-        carrier `fuses`."""
-        if self._native is not None and (same := _widened(*self._native, fmt)) is not None:
+        """Its pattern in a format, any NaN for a NaN; None where the format may not hold it. Only where the carrier
+        `fuses`."""
+        if self._native is not None and (same := _widened_pattern(*self._native, fmt)) is not None:
             return same
         term = self.term
         least, most = term.exponent.least - term.fraction, term.exponent.high + term.integer
@@ -101,7 +101,7 @@ class Number(Value):
         return self._item
 
 
-def _widened(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
+def _widened_pattern(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
     """A number's pattern in a wider format, by zeros behind its fraction or by the processor; None for other formats.
     A finite format (`Format.finite`) lacks the patterns of infinities and NaNs, and no other."""
     f32 = FORMATS["f32"]
@@ -109,7 +109,7 @@ def _widened(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
         return pattern
     if own.is_within(fmt) or own.is_within(fmt.finite):
         return pattern.extract(own.field_width, own.padding).pad(fmt.fraction - own.fraction + fmt.padding)
-    if fmt == FORMATS["f64"] and (single := _widened(own, pattern, f32)) is not None:
+    if fmt == FORMATS["f64"] and (single := _widened_pattern(own, pattern, f32)) is not None:
         return Bits(pattern.carrier, fmt.width, pattern.carrier.widened(single.node))
     return None
 
@@ -405,12 +405,12 @@ class Node:
     @kept_property
     def free(self) -> frozenset[int]:
         """The levels of the loops around it on which it depends."""
-        found = _NO_LEVELS
+        levels = _NO_LEVELS
         for operand in self.operands:
             free = operand.free
-            if free and free is not found:
-                found = found | free if found else free
-        return found - {self.binds} if self.binds in found else found
+            if free and free is not levels:
+                levels = levels | free if levels else free
+        return levels - {self.binds} if self.binds in levels else levels
 
     @classmethod
     @cache
@@ -524,18 +524,18 @@ class Terminal(Node):
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and all nodes below it, each once, operands first."""
-    found: dict[Node, None] = {}
+    nodes: dict[Node, None] = {}
     waiting = [(node, iter(node.operands))]
     while waiting:
         current, operands = waiting[-1]
         for operand in operands:
-            if operand not in found:
+            if operand not in nodes:
                 waiting.append((operand, iter(operand.operands)))
                 break
         else:
-            found[current] = None
+            nodes[current] = None
             waiting.pop()
-    return iter(found)
+    return iter(nodes)
 
 
 def structure(node: Node) -> str:
@@ -550,7 +550,7 @@ def structure(node: Node) -> str:
         return f"({', '.join(map(text, value))})" if isinstance(value, tuple) else repr(value)
 
     lines = []
-    for found in walk(node):
-        lines.append(f"#{len(numbers)} {found.kind} {text(found._fields)}")
-        numbers[found] = len(numbers)
+    for part in walk(node):
+        lines.append(f"#{len(numbers)} {part.kind} {text(part._fields)}")
+        numbers[part] = len(numbers)
     return "\n".join(lines)

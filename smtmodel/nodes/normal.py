@@ -46,12 +46,12 @@ class Forms:
 def normal(node: Node, forms: Forms | None = None) -> Node:
     """The normal form. `forms`: those of other expressions, whose parts are not formed again."""
     forms = forms or Forms()
-    return _commuted(numbered(_formed(node, forms.formed), found=forms.numbered), forms.commuted)
+    return _commuted(numbered(_normal_of(node, forms.formed), found=forms.numbered), forms.commuted)
 
 
-def _formed(node: Node, found: dict[Node, Node]) -> Node:
+def _normal_of(node: Node, found: dict[Node, Node]) -> Node:
     if node not in found:
-        operands = tuple(_formed(operand, found) for operand in node.operands)
+        operands = tuple(_normal_of(operand, found) for operand in node.operands)
         found[node] = _by_rules(with_operands(node, operands))
     return found[node]
 
@@ -86,19 +86,22 @@ def _is_fixed_point(node: Round) -> bool:
     return (
         isinstance(term, Round)
         and (term.rounding.format, term.rounding.nan) == (how.format, how.nan)
-        and ((how.subnormals, how.zero) == (term.rounding.subnormals, term.rounding.zero) or _keeps(how, term.rounding))
+        and (
+            (how.subnormals, how.zero) == (term.rounding.subnormals, term.rounding.zero)
+            or _keeps_small(how, term.rounding)
+        )
         and how.zero != "exact_positive"
         and how.nan_or_zero  # the outer rounding may change other numbers that stand for a NaN
     )
 
 
-def _keeps(how: Rounding, before: Rounding) -> bool:
+def _keeps_small(how: Rounding, before: Rounding) -> bool:
     """Whether a rounding changes no zero and no subnormal number that the rounding before it gives."""
     return how.zero == "ieee" and (how.subnormals == "keep" or before.subnormals != "keep")
 
 
 def _repeated(node: Repeat) -> Node:
-    node = _with_plain_variable(_flat(node))
+    node = _with_plain_variable(_flat_repeat(node))
     if len(node.places) == 1:
         return with_running(at_place(node.body, node.level, node.places[0]), node.level, node.start)
     before = node.start
@@ -107,7 +110,7 @@ def _repeated(node: Repeat) -> Node:
     return node
 
 
-def _flat(node: Repeat) -> Repeat:
+def _flat_repeat(node: Repeat) -> Repeat:
     inner = node.body
     if not (isinstance(inner, Repeat) and inner.start == Running(node.level)):
         return node

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.alignment import reaches
-from mmaprobe.smtmodel.arithmetic.decode import Unpacked, multiply, row
+from mmaprobe.smtmodel.arithmetic.decode import Unpacked, multiply, unpacked_row
 from mmaprobe.smtmodel.arithmetic.ieee import product_specials
 from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.nodes.element import Element
@@ -73,7 +73,7 @@ class Product(Node):
             return None
         way = left.way, right.way, self.normalised, self.limit
         whole = context.wholes[way] = context.wholes.get(way) or self._of(a, b)
-        return row(whole, context.at(left.index))
+        return unpacked_row(whole, context.at(left.index))
 
     def _of(self, left: Unpacked, right: Unpacked) -> Unpacked:
         formed = multiply(left.term, right.term)
@@ -87,20 +87,19 @@ class Product(Node):
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """Unnormalised, its exponent is the sum of the factors'. Normalised, 2^e <= |v| < 2 * 2^e; where |v| < 4 *
-        2^(sum of the exponents), as for two numbers or segments of numbers, v has at most one digit more below its
-        exponent."""
+        2^(sum of the exponents), as for two numbers or segments of numbers, v has at most one more digit below it."""
         left, right = operands
-        found = left.times(right)
-        if found.zero and all(known.zero and known.never_minus for known in operands):
-            found = replace(found, never_minus=True)
+        facts = left.times(right)
+        if facts.zero and all(known.zero and known.never_minus for known in operands):
+            facts = replace(facts, never_minus=True)
         if self.limit is not None:
-            found = replace(found, finite=knowledge.fits and found.finite)
+            facts = replace(facts, finite=knowledge.fits and facts.finite)
         if not self.normalised:
-            return found
-        if None in (left.formats, right.formats) and (found.head is None or found.head >= 4):
-            return replace(found, least=found.grid, most=total(found.top, -1), head=None, digits=None)
-        digits = total(found.digits, 1)
-        return replace(found, least=found.grid, most=total(found.top, -1),
+            return facts
+        if None in (left.formats, right.formats) and (facts.head is None or facts.head >= 4):
+            return replace(facts, least=facts.grid, most=total(facts.top, -1), head=None, digits=None)
+        digits = total(facts.digits, 1)
+        return replace(facts, least=facts.grid, most=total(facts.top, -1),
                        head=Fraction(2) if digits is None else 2 - power(-digits), digits=digits)  # fmt: skip
 
     def variants(self) -> Iterator[Variant]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
-from mmaprobe.smtmodel.nodes.chains import OUTER, Chain, chain_of
+from mmaprobe.smtmodel.nodes.chains import OUTER, ProductChain, chain_of
 from mmaprobe.smtmodel.nodes.element import Constant, Element
 from mmaprobe.smtmodel.nodes.exact import ExactSum
 from mmaprobe.smtmodel.nodes.fused import FusedSum
@@ -32,7 +32,7 @@ def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
         for change, other in _in_other_steps(chain):
             yield change, replace(last, term=ExactSum((other, c)))
     else:
-        yield from _joined(result)
+        yield from _addend_with_products(result)
         yield from _in_other_steps(result)
     if not any(isinstance(node, Round) and isinstance(node.term, (Gate, Product)) for node in walk(result)):
         rounding = Rounding(FORMATS["f32"])
@@ -59,26 +59,26 @@ def _in_other_steps(result: Node) -> Iterator[tuple[Variant, Node]]:
     for other in range(len(order), 0, -1):
         if len(order) % other == 0 and other != size:
             blocks = [order[k : k + other] for k in range(0, len(order), other)]
-            yield from _if("block", size, other, chain.in_blocks(blocks))
+            yield from _variant_if("block", size, other, chain.in_blocks(blocks))
     plain = sorted(order)
     pairs = [[k for k in plain if (k % 4 < 2) == first] for first in (True, False)]
     if len(plain) % 4 == 0 and len(chain.blocks) == 2 and order == plain:
-        yield from _if("block_order", "contiguous", "interleaved_pairs", chain.in_blocks(pairs))
+        yield from _variant_if("block_order", "contiguous", "interleaved_pairs", chain.in_blocks(pairs))
     if order != plain:
         blocks = [plain[k : k + size] for k in range(0, len(plain), size)]
-        yield from _if("block_order", "interleaved_pairs", "contiguous", chain.in_blocks(blocks))
+        yield from _variant_if("block_order", "interleaved_pairs", "contiguous", chain.in_blocks(blocks))
     if isinstance(chain.start, Element):
-        yield from _if("addend", "fused", "after", _after(chain))
-    yield from _if("addend", "fused", "late", _late(chain))
-    yield from _if("partials", "unnormalised", "normalised", _rounded_one_by_one(chain))
+        yield from _variant_if("addend", "fused", "after", _addend_after(chain))
+    yield from _variant_if("addend", "fused", "late", _addend_late(chain))
+    yield from _variant_if("partials", "unnormalised", "normalised", _rounded_one_by_one(chain))
 
 
-def _if(name: str, old: object, new: object, result: Node | None) -> Iterator[tuple[Variant, Node]]:
+def _variant_if(name: str, old: object, new: object, result: Node | None) -> Iterator[tuple[Variant, Node]]:
     if result is not None:
         yield Variant(name, old, new), result
 
 
-def _joined(result: Node) -> Iterator[tuple[Variant, Node]]:
+def _addend_with_products(result: Node) -> Iterator[tuple[Variant, Node]]:
     """The late addend put among the products."""
     for node in walk(result):
         inner = node.items[0] if isinstance(node, FusedSum) and len(node.items) == 2 else None
@@ -100,23 +100,23 @@ def _with_operand(inner: FusedSum, outer: FusedSum, position: int) -> FusedSum:
     return replace(inner, **changed)  # type: ignore[arg-type]
 
 
-def _after(chain: Chain) -> Node | None:
+def _addend_after(chain: ProductChain) -> Node | None:
     own = next(node.rounding for node in walk(chain.step) if isinstance(node, Round))
     last = Rounding(own.format, "nearest_even", "ieee", own.subnormals, "ieee", own.nan)
     before = chain.in_blocks(chain.blocks, Constant())
     return None if before is None else Round(ExactSum((before, chain.start)), last)
 
 
-def _sum(chain: Chain) -> ExactSum | FusedSum | None:
+def _sum_of_step(chain: ProductChain) -> ExactSum | FusedSum | None:
     """The sum of a step that adds its products and the result before at once and is rounded; else None."""
     step = chain.step
-    found = step.term if isinstance(step, Round) else None
-    plain = isinstance(found, (ExactSum, FusedSum)) and found.items == (chain.terms, Running(OUTER))
-    return found if plain and isinstance(found, (ExactSum, FusedSum)) else None
+    total = step.term if isinstance(step, Round) else None
+    plain = isinstance(total, (ExactSum, FusedSum)) and total.items == (chain.terms, Running(OUTER))
+    return total if plain and isinstance(total, (ExactSum, FusedSum)) else None
 
 
-def _late(chain: Chain) -> Node | None:
-    own = _sum(chain)
+def _addend_late(chain: ProductChain) -> Node | None:
+    own = _sum_of_step(chain)
     if not isinstance(own, FusedSum) or not isinstance(own.fraction_bits, int) or own.carry_bits is not None:
         return None
     products = own.of_terms([(PRODUCTS, chain.terms)])
@@ -127,8 +127,8 @@ def _late(chain: Chain) -> Node | None:
     return replace(chain, step=step).in_blocks(chain.blocks)
 
 
-def _rounded_one_by_one(chain: Chain) -> Node | None:
-    own, first = _sum(chain), chain.blocks[0]
+def _rounded_one_by_one(chain: ProductChain) -> Node | None:
+    own, first = _sum_of_step(chain), chain.blocks[0]
     if own is None or len(first) > MOST_ROUNDED or (isinstance(own, FusedSum) and own.carry_bits is not None):
         return None
     assert isinstance(chain.step, Round)

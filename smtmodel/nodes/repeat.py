@@ -175,11 +175,11 @@ class Each(Node):
         return operands[0]
 
     def places_of_terms(self, context: Context) -> list[str]:
-        found = []
+        places = []
         for place in self.places:
             with context.iteration(self.level, place):
-                found += self.body.places_of_terms(context)
-        return found
+                places += self.body.places_of_terms(context)
+        return places
 
     def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
         for place in self.places:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
-from mmaprobe.smtmodel.arithmetic.alignment import below
+from mmaprobe.smtmodel.arithmetic.alignment import is_below
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked, unpack
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
@@ -82,20 +82,19 @@ class Rounding:
         A multiple of 2^g stays one, unless the largest number, or the pattern for NaNs, which may be any number, takes
         its place. A number below the largest ones with no more bits than the format keeps gets no more of them. Unless
         rounding is down, an exact zero sum is -0 only if all its terms are negative or -0, hence never if one of them
-        is never -0. A nonzero y is rounded to -0, or to a subnormal number, only if it may lie near zero
-        (`_is_far`)."""
+        is never -0. A nonzero y is rounded to -0, or to a subnormal number, only near zero (`_is_far`)."""
         fmt, plain = self.format, self.nan_or_zero or fits
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
         same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # an infinity is not written as a number
         below = fits or (same and y.top is not None and y.top <= fmt.emax)
-        found = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None)
+        facts = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None)
         finite = fits or not (fmt.has_infinity or fmt.has_nan)
         if not plain:
-            return replace(found, finite=finite)
+            return replace(facts, finite=finite)
         plus = self.zero == "exact_positive" and y.adds
         own = self.mode != "down" and (y.never_minus or y.positive)
         return replace(
-            found, finite=finite, grid=ANY if y.zero else found.grid, zero=y.zero,
+            facts, finite=finite, grid=ANY if y.zero else facts.grid, zero=y.zero,
             never_tiny=self.subnormals != "keep" or self._is_far(y, True),
             never_minus=self.zero == "positive" or ((plus or own) and self.keeps_nonzero(y)),
         )  # fmt: skip
@@ -195,7 +194,7 @@ class Round(Unary):
         if how.subnormals == "flush_before":
             plus = how.zero == "positive" or not fmt.has_negative_zero
             zero = signed(0, sign & truth(sign.carrier, not plus), fmt)
-            finite = select(below(term.significand, unit, fmt.emin), zero, finite)
+            finite = select(is_below(term.significand, unit, fmt.emin), zero, finite)
         result = with_specials(finite, is_nan, positive, negative, fmt, how.nan_pattern)
         if (
             fmt.has_nan and not fmt.has_infinity and how.nan is not None
@@ -222,12 +221,12 @@ class Round(Unary):
         packed = []
         for node in nodes:
             if isinstance(node, float):
-                found: Bits | None = constant(carrier, given[node], fmt.width)
+                pattern: Bits | None = constant(carrier, given[node], fmt.width)
             else:
-                found = _packed(context.value(node), fmt)
-            if found is None:
+                pattern = _packed(context.value(node), fmt)
+            if pattern is None:
                 return None
-            packed.append(found.node)
+            packed.append(pattern.node)
         left, right, addend = packed
         raw = Bits(carrier, fmt.width, carrier.multiply_and_add(left, right, addend, fmt.width, flush))
         if how.subnormals == "flush_after":

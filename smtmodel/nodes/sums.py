@@ -47,8 +47,7 @@ class Sum(Node):
 
     @property
     def bits_of_terms(self) -> tuple[int, ...]:
-        """The number of bits kept of each term below the largest exponent, in the order of the terms; () where all
-        are."""
+        """The number of bits kept of each term below the largest exponent, in their order; () where all are."""
         return ()
 
     @property
@@ -83,7 +82,9 @@ def bare(value: Value) -> Unpacked:
     return Unpacked(value.term, value.is_zero, no, no)
 
 
-def enter(trace: Trace, names: Sequence[str], items: Sequence[Value | Unpacked], exponents: Sequence[Exponent]) -> None:
+def enter_terms(
+    trace: Trace, names: Sequence[str], items: Sequence[Value | Unpacked], exponents: Sequence[Exponent]
+) -> None:
     """Record the terms to be aligned, with the exponents that count."""
     if trace.keeps:
         trace.enter(names, [item.item if isinstance(item, Value) else item for item in items])
@@ -91,7 +92,7 @@ def enter(trace: Trace, names: Sequence[str], items: Sequence[Value | Unpacked],
             trace.exponent(Stage.TERM, exponent, name, Part.EXPONENT)
 
 
-def record(
+def record_terms(
     trace: Trace, names: Sequence[str], items: Sequence[Value | Unpacked], aligned: Sequence[Bits], unit: Exponent
 ) -> None:
     """Record each term, and its magnitude in units of the alignment."""

@@ -125,8 +125,7 @@ class Trace:
     """The signals of one evaluation by name, in the order of the stages.
 
     `entered`: for each sum, by its prefix, the number of signals before it and the terms that it adds, by name.
-    `visits`: the values of the nodes, operands first. `rounds`: the prefix of each round of a repetition without a
-    name.
+    `visits`: the values of the nodes, operands first. `rounds`: the prefix of each round of an unnamed repetition.
     """
 
     signals: dict[Name, Signal] = field(default_factory=dict)

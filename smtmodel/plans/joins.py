@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeVar, get_args
 
-from mmaprobe.smtmodel.base.wording import spaced
+from mmaprobe.smtmodel.base.wording import as_words
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.engine import Engine, in_turn
 from mmaprobe.smtmodel.plans.span import Span
@@ -154,4 +154,4 @@ JOINS: tuple[type[Join], ...] = (Through, Promote, Add, Tree)
 
 def rounding_words(how: Rounding) -> str:
     """A rounding in words."""
-    return f"{how.format.name}, {spaced(how.mode)}"
+    return f"{how.format.name}, {as_words(how.mode)}"

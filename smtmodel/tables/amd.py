@@ -7,14 +7,14 @@ from typing import Any
 
 from mmaprobe.smtmodel.tables.instruction import Call, Instruction
 from mmaprobe.smtmodel.tables.nvidia import fma_chain
-from mmaprobe.smtmodel.tables.sources import MMA_SIM, Part, Source
+from mmaprobe.smtmodel.tables.sources import MMA_SIM, Source, SourcePart
 
-ZEROS = Part("zero signs", ("zero_sign",), MMA_SIM)
-FLUSHED = Part("signs of zero inputs", ("input_zeros",), MMA_SIM)
-LATE = Part("bits of the late sum", ("late_fraction_bits", "late_sum_bits"), MMA_SIM)
+ZEROS = SourcePart("zero signs", ("zero_sign",), MMA_SIM)
+FLUSHED = SourcePart("signs of zero inputs", ("input_zeros",), MMA_SIM)
+LATE = SourcePart("bits of the late sum", ("late_fraction_bits", "late_sum_bits"), MMA_SIM)
 
 
-def _xie(places: str, *parts: Part) -> Source:
+def _xie(places: str, *parts: SourcePart) -> Source:
     return Source(f"Xie et al. 2026, {places}", parts)
 
 
@@ -47,7 +47,7 @@ def add_mul(length: int, group: int) -> Call:
     return "ftz-addmul", {"length": length, "group": group, "output_rounding": "nearest_even", **flushed}
 
 
-def late(length: int, block: int, family: str = "tr-fdpa", **values: Any) -> Call:
+def late_sums(length: int, block: int, family: str = "tr-fdpa", **values: Any) -> Call:
     """CDNA3's sums (Table 7)."""
     cuts = {"fraction_bits": 24, "late_fraction_bits": 32, "late_sum_bits": 31, "late_rounding": "down"}
     common = {"length": length, "block": min(length, block), **cuts, "output_rounding": "nearest_even"}
@@ -85,13 +85,13 @@ def _cdna3() -> Iterator[Instruction]:
     for fmt in ("f16", "bf16"):
         for shape, k in _F16.items():
             name = f"f32_{shape}{_BLOCKS.get(shape, '')}_{fmt}"
-            yield _row("cdna3", name, shape, fmt, fmt, "f32", late(k, 8, product_overflow=128))
+            yield _row("cdna3", name, shape, fmt, fmt, "f32", late_sums(k, 8, product_overflow=128))
     for shape, k in (("16x16x8", 8), ("32x32x4", 4)):
-        yield _row("cdna3", f"f32_{shape}_xf32", shape, "tf32", "tf32", "f32", late(k, 4, product_overflow=128))
+        yield _row("cdna3", f"f32_{shape}_xf32", shape, "tf32", "tf32", "f32", late_sums(k, 4, product_overflow=128))
     for shape, k in (("16x16x32", 32), ("32x32x16", 16)):
         for x, a in _FP8.items():
             for y, b in _FP8.items():
-                chosen = late(k, 16, "gtr-fdpa", late_small_addend="cut")
+                chosen = late_sums(k, 16, "gtr-fdpa", late_small_addend="cut")
                 yield _row("cdna3", f"f32_{shape}_{x}_{y}", shape, a, b, "f32", chosen)
     for shape, name in (("16x16x4", "f64_16x16x4_f64"), ("4x4x4", "f64_4x4x4_4b_f64")):
         yield _row("cdna3", name, shape, "f64", "f64", "f64", fma_chain(4, "f64"))

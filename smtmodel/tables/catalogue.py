@@ -34,14 +34,14 @@ def catalogue() -> list[Entry]:
     try:
         kept = json.loads(FILE.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return made()
+        return rows_made()
     if not isinstance(kept, dict) or kept.get("sources") != _digest():
-        return made()
+        return rows_made()
     rows: list[Entry] = kept["models"]
     return rows
 
 
-def made() -> list[Entry]:
+def rows_made() -> list[Entry]:
     """The rows of all models, made from the tables."""
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
     from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -94,17 +94,17 @@ def _row_of_file(reference: str, unit: Unit) -> Entry:
 
 def _digest() -> str:
     """The digest of all sources, in the order of their paths."""
-    found = sha256()
+    digest = sha256()
     for path in sorted(path for pattern in SOURCES for path in FOLDER.glob(pattern)):
-        found.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()
+        digest.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
-def text() -> str:
+def catalogue_text() -> str:
     """The text of FILE for the present tables."""
-    rows = ",\n".join(json.dumps(row) for row in made())
+    rows = ",\n".join(json.dumps(row) for row in rows_made())
     return f'{{"sources": "{_digest()}", "models": [\n{rows}\n]}}\n'
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8")
+    FILE.write_text(catalogue_text(), encoding="utf-8")

@@ -41,8 +41,7 @@ def _names() -> dict[tuple[str, ...], tuple[str, str]]:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    """The words by which GPUs are compared: (a100, sxm4, 80gb) for `NVIDIA A100-SXM4-80GB`, (rtx, 4090) for
-    `RTX4090`."""
+    """The words of a name, to compare: (a100, sxm4, 80gb) for `NVIDIA A100-SXM4-80GB`, (rtx, 4090) for `RTX4090`."""
     parts = re.sub(r"\b(rtx|rx|ti)(?=\d)|(?<=\d)(?=ti\b)", r"\1 ", name.lower()).replace("-", " ").split()
     return tuple(part for part in parts if part not in _MAKERS)
 

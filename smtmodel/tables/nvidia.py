@@ -14,9 +14,9 @@ from typing import Any
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.families.member import nvidia_nan
 from mmaprobe.smtmodel.tables.instruction import Call, Instruction, Origin
-from mmaprobe.smtmodel.tables.sources import MMA_SIM, Part, Source
+from mmaprobe.smtmodel.tables.sources import MMA_SIM, Source, SourcePart
 
-FLOORS = Part("exponent floor and zero signs", ("exponent_floor", "floor_applies_to", "zero_sign"), MMA_SIM)
+FLOORS = SourcePart("exponent floor and zero signs", ("exponent_floor", "floor_applies_to", "zero_sign"), MMA_SIM)
 XIE = Source("Xie et al. 2026, Tables 3 to 5", (FLOORS,))
 NEWER = Source(MMA_SIM)  # the source of instructions that are not in the paper
 VALPEY = Source(f"Valpey et al. 2025 (HMMA.884 on Turing) and {MMA_SIM}", (FLOORS,))
@@ -28,9 +28,8 @@ FMA = Source("Xie et al. 2026, Table 3, Algorithm 4")
 
 
 @dataclass(frozen=True)
-class Unit:
-    """The path of some input formats: its instructions have every K of `lengths` and every result format of
-    `outputs`."""
+class UnitRow:
+    """The path of some input formats: instructions of every K of `lengths` and every result format of `outputs`."""
 
     arch: str
     unit: str
@@ -59,54 +58,54 @@ BOTH = ("f32", "f16")
 _V, _T, _H = (-131, -19), (-132, -20), (-133, -21)
 
 UNITS = (
-    Unit("volta", "mma", ("f16",), (4,), 4, 23, _V, BOTH, mn="m8n8"),
-    Unit("volta", "mma", ("f16",), (4,), 4, 23, _V, mn="m8n8", addend="f16", source=NEWER),
-    Unit("turing", "mma", ("f16",), (4,), 4, 23, _V, BOTH, mn="m8n8", source=VALPEY),
-    Unit("turing", "mma", ("f16",), (4,), 4, 23, _V, mn="m8n8", addend="f16", source=VALPEY),
-    Unit("turing", "mma", ("f16",), (8,), 8, 24, _T, BOTH),
-    Unit("ampere", "mma", ("f16",), (8, 16), 8, 24, _T, BOTH),
-    Unit("ampere", "mma", ("bf16",), (8, 16), 8, 24, _T),
-    Unit("ampere", "mma", ("tf32",), (4, 8), 4, 24, _T),
-    Unit("ada-lovelace", "mma", ("f16",), (8, 16), 8, 24, _T, BOTH),
-    Unit("ada-lovelace", "mma", ("bf16",), (8, 16), 8, 24, _T),
-    Unit("ada-lovelace", "mma", ("tf32",), (4, 8), 4, 24, _T),
-    Unit("ada-lovelace", "mma", FP8, (16, 32), 16, 13, _T, BOTH, f32_as="e8m13", mixed=True),
-    Unit("hopper", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
-    Unit("hopper", "mma", ("bf16",), (8, 16), 16, 25, _H),
-    Unit("hopper", "mma", ("tf32",), (4, 8), 8, 25, _H),
-    Unit("hopper", "mma", FP8, (32,), 16, 25, _H, BOTH, "inferred", mixed=True, emulated=True,
+    UnitRow("volta", "mma", ("f16",), (4,), 4, 23, _V, BOTH, mn="m8n8"),
+    UnitRow("volta", "mma", ("f16",), (4,), 4, 23, _V, mn="m8n8", addend="f16", source=NEWER),
+    UnitRow("turing", "mma", ("f16",), (4,), 4, 23, _V, BOTH, mn="m8n8", source=VALPEY),
+    UnitRow("turing", "mma", ("f16",), (4,), 4, 23, _V, mn="m8n8", addend="f16", source=VALPEY),
+    UnitRow("turing", "mma", ("f16",), (8,), 8, 24, _T, BOTH),
+    UnitRow("ampere", "mma", ("f16",), (8, 16), 8, 24, _T, BOTH),
+    UnitRow("ampere", "mma", ("bf16",), (8, 16), 8, 24, _T),
+    UnitRow("ampere", "mma", ("tf32",), (4, 8), 4, 24, _T),
+    UnitRow("ada-lovelace", "mma", ("f16",), (8, 16), 8, 24, _T, BOTH),
+    UnitRow("ada-lovelace", "mma", ("bf16",), (8, 16), 8, 24, _T),
+    UnitRow("ada-lovelace", "mma", ("tf32",), (4, 8), 4, 24, _T),
+    UnitRow("ada-lovelace", "mma", FP8, (16, 32), 16, 13, _T, BOTH, f32_as="e8m13", mixed=True),
+    UnitRow("hopper", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
+    UnitRow("hopper", "mma", ("bf16",), (8, 16), 16, 25, _H),
+    UnitRow("hopper", "mma", ("tf32",), (4, 8), 8, 25, _H),
+    UnitRow("hopper", "mma", FP8, (32,), 16, 25, _H, BOTH, "inferred", mixed=True, emulated=True,
          source=EMULATED),
-    Unit("hopper", "wgmma", ("f16",), (16,), 16, 25, _H, BOTH, mn="m64n8"),
-    Unit("hopper", "wgmma", ("bf16",), (16,), 16, 25, _H, mn="m64n8"),
-    Unit("hopper", "wgmma", ("tf32",), (8,), 8, 25, _H, mn="m64n8"),
-    Unit("hopper", "wgmma", FP8, (32,), 32, 13, _H, BOTH, mn="m64n8", f32_as="e8m13", mixed=True),
-    Unit("blackwell", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
-    Unit("blackwell", "mma", ("bf16",), (8, 16), 16, 25, _H),
-    Unit("blackwell", "mma", ("tf32",), (4, 8), 8, 25, _H),
-    Unit("blackwell", "mma", FP8, (32,), 16, 25, _H, BOTH, "inferred", mixed=True, emulated=True,
+    UnitRow("hopper", "wgmma", ("f16",), (16,), 16, 25, _H, BOTH, mn="m64n8"),
+    UnitRow("hopper", "wgmma", ("bf16",), (16,), 16, 25, _H, mn="m64n8"),
+    UnitRow("hopper", "wgmma", ("tf32",), (8,), 8, 25, _H, mn="m64n8"),
+    UnitRow("hopper", "wgmma", FP8, (32,), 32, 13, _H, BOTH, mn="m64n8", f32_as="e8m13", mixed=True),
+    UnitRow("blackwell", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
+    UnitRow("blackwell", "mma", ("bf16",), (8, 16), 16, 25, _H),
+    UnitRow("blackwell", "mma", ("tf32",), (4, 8), 8, 25, _H),
+    UnitRow("blackwell", "mma", FP8, (32,), 16, 25, _H, BOTH, "inferred", mixed=True, emulated=True,
          source=EMULATED),
-    Unit("blackwell", "tcgen05mma", ("f16",), (16,), 16, 25, _H, BOTH, mn="m64n8"),
-    Unit("blackwell", "tcgen05mma", ("bf16",), (16,), 16, 25, _H, mn="m64n8"),
-    Unit("blackwell", "tcgen05mma", ("tf32",), (8,), 8, 25, _H, mn="m64n8"),
-    Unit("blackwell", "tcgen05mma", FP8_6_4, (32,), 32, 25, _H, BOTH, mn="m64n8", mixed=True),
-    Unit("blackwell", "tcgen05mma_block_scale", FP8_6_4, (32,), 32, 25, _H, mn="m64n8", mixed=True,
+    UnitRow("blackwell", "tcgen05mma", ("f16",), (16,), 16, 25, _H, BOTH, mn="m64n8"),
+    UnitRow("blackwell", "tcgen05mma", ("bf16",), (16,), 16, 25, _H, mn="m64n8"),
+    UnitRow("blackwell", "tcgen05mma", ("tf32",), (8,), 8, 25, _H, mn="m64n8"),
+    UnitRow("blackwell", "tcgen05mma", FP8_6_4, (32,), 32, 25, _H, BOTH, mn="m64n8", mixed=True),
+    UnitRow("blackwell", "tcgen05mma_block_scale", FP8_6_4, (32,), 32, 25, _H, mn="m64n8", mixed=True,
          scale_format="ue8m0"),
-    Unit("blackwell", "tcgen05mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), mn="m64n8",
+    UnitRow("blackwell", "tcgen05mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), mn="m64n8",
          scale_format="ue8m0", group=16),
-    Unit("blackwell", "tcgen05mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), mn="m64n8",
+    UnitRow("blackwell", "tcgen05mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), mn="m64n8",
          scale_format="ue4m3", scale_block=16, group=16),
-    Unit("blackwell", "tcgen05mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), mn="m64n8",
+    UnitRow("blackwell", "tcgen05mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), mn="m64n8",
          scale_format="ue8m0", scale_block=16, group=16, source=NEWER),
-    Unit("rtx-blackwell", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
-    Unit("rtx-blackwell", "mma", ("bf16",), (8, 16), 16, 25, _H),
-    Unit("rtx-blackwell", "mma", ("tf32",), (4, 8), 8, 25, _H),
-    Unit("rtx-blackwell", "mma", FP8, (16,), 16, 25, _H, BOTH, mixed=True, source=NEWER),
-    Unit("rtx-blackwell", "mma", FP8_6_4, (32,), 32, 25, _H, BOTH, mixed=True),
-    Unit("rtx-blackwell", "mma_block_scale", FP8_6_4, (32,), 32, 25, _H, mixed=True, scale_format="ue8m0"),
-    Unit("rtx-blackwell", "mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), scale_format="ue8m0", group=16),
-    Unit("rtx-blackwell", "mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), scale_format="ue4m3",
+    UnitRow("rtx-blackwell", "mma", ("f16",), (8, 16), 16, 25, _H, BOTH),
+    UnitRow("rtx-blackwell", "mma", ("bf16",), (8, 16), 16, 25, _H),
+    UnitRow("rtx-blackwell", "mma", ("tf32",), (4, 8), 8, 25, _H),
+    UnitRow("rtx-blackwell", "mma", FP8, (16,), 16, 25, _H, BOTH, mixed=True, source=NEWER),
+    UnitRow("rtx-blackwell", "mma", FP8_6_4, (32,), 32, 25, _H, BOTH, mixed=True),
+    UnitRow("rtx-blackwell", "mma_block_scale", FP8_6_4, (32,), 32, 25, _H, mixed=True, scale_format="ue8m0"),
+    UnitRow("rtx-blackwell", "mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), scale_format="ue8m0", group=16),
+    UnitRow("rtx-blackwell", "mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), scale_format="ue4m3",
          scale_block=16, group=16),
-    Unit("rtx-blackwell", "mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), scale_format="ue8m0",
+    UnitRow("rtx-blackwell", "mma_block_scale", ("e2m1",), (64,), 64, 35, (-139, -139), scale_format="ue8m0",
          scale_block=16, group=16, source=NEWER),
 )  # fmt: skip
 
@@ -137,7 +136,7 @@ def fma_chain(length: int, output: str) -> Call:
     return "fma-chain", {"length": length, "output": output, "output_rounding": "nearest_even"}
 
 
-def _rows(unit: Unit) -> Iterator[Instruction]:
+def _rows(unit: UnitRow) -> Iterator[Instruction]:
     pairs = [(a, b) for a in unit.inputs for b in unit.inputs if unit.mixed or a == b]
     m, n = (int(part) for part in unit.mn[1:].split("n"))
     for length in unit.lengths:
@@ -163,7 +162,7 @@ def _rows(unit: Unit) -> Iterator[Instruction]:
                 )
 
 
-def _truncated(unit: Unit, length: int, output: str) -> Call:
+def _truncated(unit: UnitRow, length: int, output: str) -> Call:
     """The family of a row of `UNITS`, and its parameters."""
     single = output == "f32"
     result = unit.f32_as if single else "f16"

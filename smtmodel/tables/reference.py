@@ -27,7 +27,7 @@ from mmaprobe.smtmodel.units.unit_files import read_unit, shipped_unit, units
 
 PLAN, LENGTH = "plan:", "@length="  # before a plan's name, and between it and a K
 
-_NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # parameters whose changes are no neighbours
+_NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # parameters whose change makes no neighbour
 _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
 _SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n([0-9]{1,9})(k.*)")
 
@@ -58,7 +58,7 @@ def parse_reference(text: str) -> Model:
     Raises UnknownNameError, ParameterError, or InputError for a unit file.
     """
     if is_plan(text.strip()):
-        return _planned(text.strip())
+        return _model_of_plan(text.strip())
     path, _, changes = text.strip().partition("@")
     if not is_unit_file(path):
         return _known_model(text)
@@ -101,7 +101,7 @@ def parse_plan_path(text: str) -> Plan:
         return plan_named(name, parse_reference)  # whose error names the nearest plan
 
 
-def _planned(text: str) -> Model:
+def _model_of_plan(text: str) -> Model:
     name, _, value = text.rpartition(LENGTH)
     if not name or not is_digits(value.strip()):
         raise ParameterError(text, f"a plan is a model for a given number of products: {name or text}{LENGTH}64")
@@ -143,11 +143,11 @@ def _base_model(base: str) -> Model:
             raise ParameterError(base, "a file of vectors, where a model is wanted")
         if base == "ieee/fma" or base.startswith("ieee/fma/"):
             raise ParameterError(base, "it is written ieee/fma/FORMAT, or ieee/fma/D.A.B.C with four formats")
-        raise _unknown(base)
+        raise _unknown_error(base)
     return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.member)
 
 
-def _unknown(base: str) -> MmaprobeError:
+def _unknown_error(base: str) -> MmaprobeError:
     """The error for an unknown name, with the names that it begins, or near names of as many parts."""
     known = [*INSTRUCTIONS, *units(), *(f"{PLAN}{name}" for name in plans())]
     if any(name.startswith(f"{base}/") for name in known):
@@ -198,9 +198,9 @@ def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
 def one_change_away(model: Model, numbers: frozenset[int]) -> Mapping[Node, tuple[str, str, Model]]:
     """Models with one parameter of an instruction's family changed, by their expressions: (parameter, value, model).
     `numbers`: the values tried for parameters that take numbers. Empty for a unit file."""
-    found: dict[Node, tuple[str, str, Model]] = {}
+    models: dict[Node, tuple[str, str, Model]] = {}
     if model.member is None:
-        return found
+        return models
     for name in (FAMILY, *model.member.values):
         row = PARAMETERS[name]
         fitting = [n for n in sorted(numbers) if row.low is not None and row.low <= n <= (row.high or 0)]
@@ -213,8 +213,8 @@ def one_change_away(model: Model, numbers: frozenset[int]) -> Mapping[Node, tupl
         for value in values if name not in _NOT_ONE_CHANGE else ():
             try:
                 changed = with_parameters(model, {name: value})
-                found.setdefault(changed.unit.result, (name, format_parameter(value), changed))
+                models.setdefault(changed.unit.result, (name, format_parameter(value), changed))
             except ParameterError:
                 continue
-    found.pop(model.unit.result, None)
-    return found
+    models.pop(model.unit.result, None)
+    return models

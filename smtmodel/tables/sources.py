@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Part:
+class SourcePart:
     """Some parameters that are from another publication; `what` names them in words."""
 
     what: str
@@ -20,7 +20,7 @@ class Source:
     """A publication, and others for some parameters; `note` says what it is about. As text it names all of them."""
 
     publication: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[SourcePart, ...] = ()
     note: str = ""
 
     def __str__(self) -> str:

@@ -4,7 +4,7 @@ first one.
 The order is a sum of products, by their numbers, and of sums in brackets, from c on the left. A product that is added
 to a sum is fused with the addition; one that begins a sum in brackets is rounded; a sum in brackets is added, and the
 result rounded: c+6+(7+5) means d = r(r(c + a6*b6) + r(r(a7*b7) + a5*b5)), where r rounds to nearest even (IEEE
-754-2019,
+754-2019, 5.4.1).
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ class _Reader:
         return result
 
     def _sum(self, total: Node, end: str) -> Node:
-        """The sum of a first term and the terms that follow, up to the bracket `end`, or to the end of the text if
-        empty."""
+        """The sum of a first term and those that follow, up to the bracket `end`, or to the text's end if empty."""
         while (token := self._next()) != end:
             if token != "+":
                 raise self._error(f"+ is missing before {token!r}" if token else "a bracket is not closed")

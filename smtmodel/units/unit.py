@@ -12,11 +12,11 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Node, Product, Repeat, Round, Sum
 from mmaprobe.smtmodel.nodes.node import Context, Shared, walk
-from mmaprobe.smtmodel.nodes.operand import NAMED, OPERANDS
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.trace import Trace
+from mmaprobe.smtmodel.operand import NAMED, OPERANDS
 
 LONGEST = 4096  # products of a unit about which questions are asked
 TRACED = 65536  # products of a unit that is only evaluated: an element of a matrix product, step by step
@@ -125,10 +125,10 @@ class Unit:
         if self.unrolled is not None:
             return self.unrolled
         loops = [node for node in walk(self.result) if isinstance(node, Repeat) and not node.free]
-        found = [tuple(sorted(products_of(loop.body, {loop.level: place}))) for loop in loops for place in loop.places]
+        blocks = [tuple(sorted(products_of(loop.body, {loop.level: place}))) for loop in loops for place in loop.places]
         if loops:
-            found.append(tuple(sorted(products_of(self.result, {}) - set().union(*found))))
-        return tuple(block for block in found if block) or (tuple(range(self.length)),)
+            blocks.append(tuple(sorted(products_of(self.result, {}) - set().union(*blocks))))
+        return tuple(block for block in blocks if block) or (tuple(range(self.length)),)
 
     def _check_place(self, node: Element, ranges: Mapping[int, Places]) -> None:
         """Raises ParameterError for a place outside the operand, for the least or greatest value of a loop variable."""
@@ -148,13 +148,13 @@ class Unit:
 
     def unread(self) -> dict[str, tuple[int, ...]]:
         """The places of each operand that no step reads; (0,) for an unread operand of the whole sum."""
-        found: dict[str, set[int]] = {row.name: set() for row in OPERANDS}
+        unread: dict[str, set[int]] = {row.name: set() for row in OPERANDS}
         for node, ranges in elements_read(self.result):
             places = {0 if node.index is None else node.index.offset}
             for level, factor in node.index.factors if node.index else ():
                 places = {place + factor * value for place in places for value in ranges[level]}
-            found[node.operand] |= places
-        return {name: tuple(k for k in range(self.count(name)) if k not in read) for name, read in found.items()}
+            unread[node.operand] |= places
+        return {name: tuple(k for k in range(self.count(name)) if k not in read) for name, read in unread.items()}
 
     def ignored(self) -> tuple[int, ...]:
         """The places of products of which no step reads both factors."""
@@ -166,25 +166,25 @@ class Unit:
         """The prefix of every node's signals: empty for the result and for the body of a repetition (whose signals
         begin with block0 and so on, or with the repetition's name and step); a step's name; for a sum that is rounded,
         that of the rounding; else the kind, with a number where there are several."""
-        found: dict[Node, str] = {node.body: "" for node in walk(self.result) if isinstance(node, Repeat)}
-        found |= {node: name for name, node in self.names.items()} | {self.result: ""} | dict(self.signals)
+        names: dict[Node, str] = {node.body: "" for node in walk(self.result) if isinstance(node, Repeat)}
+        names |= {node: name for name, node in self.names.items()} | {self.result: ""} | dict(self.signals)
         for node in reversed(list(walk(self.result))):
             cuts = (Sum,) if isinstance(node, Cut) else (Cut, Sum)  # a sum that is cut twice has two steps
-            if isinstance(node, (Round, Cut)) and node in found and isinstance(node.term, cuts):
-                found.setdefault(node.term, found[node])
-        nodes = [node for node in walk(self.result) if node not in found]
+            if isinstance(node, (Round, Cut)) and node in names and isinstance(node.term, cuts):
+                names.setdefault(node.term, names[node])
+        nodes = [node for node in walk(self.result) if node not in names]
         for kind in {node.kind for node in nodes}:
             alike = [node for node in nodes if node.kind == kind]
-            found |= {node: f"{kind}{number}" if len(alike) > 1 else kind for number, node in enumerate(alike, start=1)}
-        return found
+            names |= {node: f"{kind}{number}" if len(alike) > 1 else kind for number, node in enumerate(alike, start=1)}
+        return names
 
     def rewritten(self, change: Callable[[Node, Node], Node]) -> Unit:
         """The unit with its expression rebuilt from below: `change` is given each node and that node over its rebuilt
         operands. Nodes keep their names. Raises ParameterError."""
-        found: dict[Node, Node] = {}
-        result = rebuilt(self.result, change, found)
-        names = {name: found[node] for name, node in self.names.items()}
-        signals, titles = ({found.get(node, node): text for node, text in table.items()}
+        changed: dict[Node, Node] = {}
+        result = rebuilt(self.result, change, changed)
+        names = {name: changed[node] for name, node in self.names.items()}
+        signals, titles = ({changed.get(node, node): text for node, text in table.items()}
                            for table in (self.signals, self.titles))  # fmt: skip
         return replace(self, result=result, names=names, signals=signals, titles=titles)
 
@@ -198,8 +198,7 @@ class Unit:
         memo: Memo | None = None,
     ) -> tuple[Bits, Trace]:
         """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero. `rest`: the
-        further operands, in the order of OPERANDS. `memo`: for several units on the same inputs, the values they
-        share."""
+        further operands, in the order of OPERANDS. `memo`: values shared by units on the same inputs."""
         patterns = dict(zip(NAMED, (a, b, (c,), *rest), strict=False))
         shared = None if memo is None else memo.setdefault(tuple(self.formats.items()), {})
         signals = Trace() if trace is None else trace
@@ -244,12 +243,12 @@ def products_of(node: Node, places: dict[int, int]) -> set[int]:
 
 def added_together(unit: Unit) -> set[frozenset[int]]:
     """For every sum that adds several products, the set of their places."""
-    found: set[frozenset[int]] = set()
+    sums: set[frozenset[int]] = set()
 
     def visit(node: Node, places: dict[int, int]) -> None:
         if isinstance(node, Sum):
             own = [item for item in node.items if isinstance(item.body if isinstance(item, Each) else item, Product)]
-            found.add(frozenset(k for item in own for k in products_of(item, places)))
+            sums.add(frozenset(k for item in own for k in products_of(item, places)))
         if isinstance(node, Repeat):
             visit(node.start, places)
             for place in node.places:
@@ -260,7 +259,7 @@ def added_together(unit: Unit) -> set[frozenset[int]]:
                 visit(operand, places)
 
     visit(unit.result, {})
-    return {part for part in found if len(part) > 1}
+    return {part for part in sums if len(part) > 1}
 
 
 def closed_steps(result: Node) -> list[Node]:

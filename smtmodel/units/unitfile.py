@@ -32,7 +32,7 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, 
 from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
-from mmaprobe.smtmodel.base.wording import counted, ranges
+from mmaprobe.smtmodel.base.wording import counted, ranges_text
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -56,10 +56,10 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.element import SUBNORMALS
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.operand import FURTHER, KEYS, NAMED, READ
 from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
+from mmaprobe.smtmodel.operand import FURTHER, KEYS, NAMED, READ
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit, closed_steps
 
 if TYPE_CHECKING:
@@ -123,10 +123,10 @@ class _Affine:
     factors: tuple[tuple[int, int], ...] = ()
 
     def plus(self, other: _Affine, sign: int = 1) -> _Affine:
-        found = dict(self.factors)
+        factors = dict(self.factors)
         for level, factor in other.factors:
-            found[level] = found.get(level, 0) + sign * factor
-        return _Affine(self.offset + sign * other.offset, tuple(sorted((k, x) for k, x in found.items() if x)))
+            factors[level] = factors.get(level, 0) + sign * factor
+        return _Affine(self.offset + sign * other.offset, tuple(sorted((k, x) for k, x in factors.items() if x)))
 
     def times(self, factor: int) -> _Affine:
         return _Affine(self.offset * factor, tuple((level, own * factor) for level, own in self.factors if factor))
@@ -174,9 +174,9 @@ class ExpressionReader:
         texts, waiting, read = {name: str(step) for name, step in self._data.steps.items()}, ["d"], {"d"}
         while waiting:
             tree = ast.parse(texts[waiting.pop()].strip(), mode="eval")
-            found = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)} - read
-            read |= found
-            waiting += [name for name in found if name in texts]
+            unused = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)} - read
+            read |= unused
+            waiting += [name for name in unused if name in texts]
         for name in texts:
             if name not in read:
                 raise self.file.error(("steps", name), "d does not hang on this step: use it, or leave it out")
@@ -193,20 +193,20 @@ class ExpressionReader:
             raise self.file.error(("own_formats", name), str(error).removeprefix(f"{name}: ")) from None
 
     def _formats(self) -> dict[str, Format]:
-        found, known = {}, [*KEYS[:3], "d", *KEYS[3:]]
+        formats, known = {}, [*KEYS[:3], "d", *KEYS[3:]]
         for operand, name in self._data.formats.items():
             if operand not in known:
                 raise self.file.error(("formats", operand), f"the operands are {', '.join(known[:-1])} and {known[-1]}")
             try:
-                found[operand] = self._format(name)
+                formats[operand] = self._format(name)
             except MmaprobeError as error:
                 raise self.file.error(("formats", operand), str(error)) from None
-        if "scale" in found and found["scale"].signed:
+        if "scale" in formats and formats["scale"].signed:
             raise self.file.error(("formats", "scale"), "factors have no sign: ue8m0 and ue4m3 are such formats")
         for operand in "abcd":
-            if operand not in found:
+            if operand not in formats:
                 raise self.file.error(("formats",), f"the format of {operand} is missing")
-        return found
+        return formats
 
     def _format(self, name: str) -> Format:
         """One of the file's own, or one that every text can name. Raises UnknownNameError or ParameterError."""
@@ -246,10 +246,10 @@ class ExpressionReader:
     # -- expressions
 
     def _node(self, tree: ast.expr, scope: Scope) -> Node:
-        found = self._item(tree, scope)
-        if isinstance(found, Each):
+        node = self._item(tree, scope)
+        if isinstance(node, Each):
             raise MistakeError(tree, "several terms stand where one is needed: add them with exact or fused")
-        return found
+        return node
 
     def _item(self, tree: ast.expr, scope: Scope) -> Node:
         """A node, or several terms of a sum."""
@@ -369,14 +369,14 @@ class ExpressionReader:
 
     def _given(self, tree: ast.Call) -> dict[str, ast.expr]:
         """What a call gives by name."""
-        found: dict[str, ast.expr] = {}
+        options: dict[str, ast.expr] = {}
         for word in tree.keywords:
             if word.arg is None:
                 raise MistakeError(word.value, "`**` is not read here: a parameter has a name")
-            if word.arg in found:
+            if word.arg in options:
                 raise MistakeError(word.value, f"{word.arg} is given twice")
-            found[word.arg] = word.value
-        return found
+            options[word.arg] = word.value
+        return options
 
     def _only(self, tree: ast.Call, options: Mapping[str, ast.expr], known: tuple[str, ...]) -> None:
         for name in options:
@@ -442,8 +442,8 @@ class ExpressionReader:
         places = read if isinstance(read, Each) else None
         element = read if places is None else places.body
         given = {word: self._truth(tree) for word, tree in options.items()}
-        found = Segment(element, self._number(first), self._number(end), **given)
-        return found if places is None else replace(places, body=found)
+        segment = Segment(element, self._number(first), self._number(end), **given)
+        return segment if places is None else replace(places, body=segment)
 
     def _call_relu(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         known = {"nan": NANS, "zero": RELU_ZEROS}
@@ -609,7 +609,7 @@ class _Reader(ExpressionReader):
         unread = unit.unread()
         for row in FURTHER:
             if places := unread[row.name]:
-                which = row.name if row.per == "sum" else f"{row.name}[{ranges(places)}]"
+                which = row.name if row.per == "sum" else f"{row.name}[{ranges_text(places)}]"
                 raise self.file.error(("formats", row.key), f"no step reads {which}")
 
     def _check_unread(self, unit: Unit, whole: bool) -> None:
@@ -622,7 +622,7 @@ class _Reader(ExpressionReader):
                 raise self.file.error(("ignored",), f"product {k}: {why}")
         if whole and any(k not in said for k in ignored):
             unread = unit.unread()
-            parts = [f"{name}[{ranges([k for k in unread[name] if k not in said])}]" for name in ("a", "b")
+            parts = [f"{name}[{ranges_text([k for k in unread[name] if k not in said])}]" for name in ("a", "b")
                      if set(unread[name]) - set(said)]  # fmt: skip
             raise self.file.error(
                 ("length",),
@@ -696,10 +696,10 @@ class _Writer:
         self.open: list[int] = []  # the levels of the repetitions around what is written
 
     def _named_roundings(self) -> dict[Rounding, str]:
-        found = dict.fromkeys(node.rounding for node in walk(self.unit.result) if isinstance(node, Round))
-        if len(found) == 1:
-            return dict.fromkeys(found, "r")
-        return {rounding: f"r{number}" for number, rounding in enumerate(found, start=1)}
+        roundings = dict.fromkeys(node.rounding for node in walk(self.unit.result) if isinstance(node, Round))
+        if len(roundings) == 1:
+            return dict.fromkeys(roundings, "r")
+        return {rounding: f"r{number}" for number, rounding in enumerate(roundings, start=1)}
 
     def text(self) -> str:
         unit = self.unit

@@ -19,7 +19,7 @@ class OwnFormat(Strict):
 
 
 class ExpressionFile(Strict):
-    """What every file of an expression has."""
+    """The keys of every file of an expression."""
 
     about: str = ""
     source: str = ""
@@ -31,7 +31,7 @@ class ExpressionFile(Strict):
 
 
 class UnitFile(ExpressionFile):
-    """What a unit file has."""
+    """The further keys of a unit file."""
 
     unit: str
     length: StrictInt

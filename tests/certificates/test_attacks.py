@@ -25,9 +25,9 @@ from mmaprobe.queries.certificates.manifest import read_manifest
 from mmaprobe.queries.certificates.names import PLAN, STATING, SUFFIXES
 from mmaprobe.queries.certificates.plan_files import plan_texts
 from mmaprobe.queries.certificates.questions import question_texts
-from mmaprobe.queries.certificates.reading import Held
+from mmaprobe.queries.certificates.reading import FolderTexts
 from mmaprobe.queries.checking.finding import Contents, Finding
-from mmaprobe.queries.checking.folder import check_folder, stated
+from mmaprobe.queries.checking.folder import check_folder, statement_findings
 from mmaprobe.queries.checking.log import log
 from mmaprobe.queries.kernel import closed
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, query_of
@@ -99,8 +99,8 @@ def refused_by_log(folder: Path) -> bool:
     """Whether the log alone has a fault: queries and proofs, which take longer, are not looked at."""
     manifest = read_manifest(folder)
     pieces = [piece.name for piece in manifest.pieces]
-    texts = Held(folder, {*manifest.sha256, *(f"{name}.smt2" for name in pieces)})
-    every = [*stated(folder, manifest), *log(texts, Contents(pieces))]
+    texts = FolderTexts(folder, {*manifest.sha256, *(f"{name}.smt2" for name in pieces)})
+    every = [*statement_findings(folder, manifest), *log(texts, Contents(pieces))]
     return any(found.kind == "fault" for found in every)
 
 

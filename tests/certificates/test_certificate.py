@@ -22,8 +22,8 @@ from mmaprobe.queries.certificates.certificate import (
     CertificateError,
     Leaf,
     OutOfTimeError,
-    Whole,
     WholeLemma,
+    WholeProof,
     digest,
     whole_of_query,
     write_certificate,
@@ -241,12 +241,12 @@ def carry_question() -> tuple[list[FNode], FNode, list[WholeLemma]]:
 
 
 @pytest.fixture(scope="module")
-def carry() -> Whole:
+def carry() -> WholeProof:
     assertions, goal, lemmas = carry_question()
-    return Whole(assertions, goal, lemmas, 60.0)
+    return WholeProof(assertions, goal, lemmas, 60.0)
 
 
-def test_a_staged_proof_becomes_one_proof(carry: Whole) -> None:
+def test_a_staged_proof_becomes_one_proof(carry: WholeProof) -> None:
     assert not carry.skipped
     assert len(carry.proof.lines) > 1000
     assert check(carry.cnf, carry.drat).valid
@@ -264,7 +264,7 @@ def sum_query(width: int) -> Query:
 def test_lemmas_that_do_not_hold_are_left_out() -> None:
     *_, goal = sum_query(4).assertions
     left, right = goal.arg(0).args()
-    whole = Whole([], goal, [(left, right.arg(0), ()), (left, right, ())], 60.0)
+    whole = WholeProof([], goal, [(left, right.arg(0), ()), (left, right, ())], 60.0)
     assert whole.skipped == [0]
     assert check(whole.cnf, whole.drat).valid
 
@@ -277,7 +277,7 @@ def test_maxima_of_the_same_terms_are_one() -> None:
     terms = {symbol: (side.node, z.node) for symbol, side in zip(symbols, both, strict=True)}
     left, right = (carrier.manager.BVMul(symbol, symbol) for symbol in symbols)
     goal = carrier.manager.Not(carrier.manager.Equals(left, right))
-    whole = Whole(carrier.definitions, goal, [], 60.0, maxima=terms)
+    whole = WholeProof(carrier.definitions, goal, [], 60.0, maxima=terms)
     assert len(whole.proof.lines) < 8000  # the products alone would take a hundred times that
     assert check(whole.cnf, whole.drat).valid
 
@@ -290,7 +290,7 @@ def test_numbers_of_different_widths(signed: bool) -> None:
     narrow = manager.BVAdd(extend(x, 1), extend(y, 1))
     wide = manager.BVAdd(extend(y, 4), extend(x, 4))
     goal = manager.Not(manager.Equals(extend(narrow, 3), wide))
-    whole = Whole([], goal, [(narrow, wide, ())], 60.0)
+    whole = WholeProof([], goal, [(narrow, wide, ())], 60.0)
     assert not whole.skipped
     assert check(whole.cnf, whole.drat).valid
 
@@ -302,7 +302,7 @@ def test_what_a_lemma_has_merged_still_says_what_was_asserted() -> None:
     manager = Environment().formula_manager
     left, right = (manager.normalize(side) for side in (left, right))
     one, other = (manager.Equals(manager.BVExtract(side, 3, 3), manager.BV(1, 1)) for side in (left, right))
-    whole = Whole([manager.Not(one)], other, [(manager.BVExtract(left, 0, 2), left, ())], 60.0)
+    whole = WholeProof([manager.Not(one)], other, [(manager.BVExtract(left, 0, 2), left, ())], 60.0)
     assert not whole.skipped
     assert check(whole.cnf, whole.drat).valid
 
@@ -310,7 +310,7 @@ def test_what_a_lemma_has_merged_still_says_what_was_asserted() -> None:
 def test_a_goal_that_can_be_met_has_no_certificate() -> None:
     *_, goal = sum_query(4).assertions
     with pytest.raises(CertificateError, match="is satisfiable"):
-        Whole([], goal.arg(0), [])
+        WholeProof([], goal.arg(0), [])
 
 
 def damaged(lines: list[str], rng: random.Random) -> Iterator[list[str]]:
@@ -326,7 +326,7 @@ def damaged(lines: list[str], rng: random.Random) -> Iterator[list[str]]:
 
 
 @needs_compiler
-def test_damaged_proofs_are_rejected(carry: Whole) -> None:
+def test_damaged_proofs_are_rejected(carry: WholeProof) -> None:
     rejected = [not check(carry.cnf, "\n".join(lines)).valid for lines in damaged(carry.proof.lines, random.Random(3))]
     assert all(rejected[:3])
     assert sum(rejected) > 3
@@ -339,7 +339,7 @@ def carry_query() -> Query:
     return Query(query.inputs, (query.assertions[0], *query.assertions[2:], query.assertions[1]))
 
 
-def of_carry(whole: Whole) -> Leaf:
+def of_carry(whole: WholeProof) -> Leaf:
     return Leaf("the question", whole.query, whole=whole)
 
 
@@ -353,7 +353,7 @@ def test_carry_bits_in_one_go(tmp_path: Path) -> None:
     assert [found.says for found in check_folder(tmp_path) if found.kind != "fine"] == [UNSAID]
 
 
-def test_files_of_a_certificate(carry: Whole, tmp_path: Path) -> None:
+def test_files_of_a_certificate(carry: WholeProof, tmp_path: Path) -> None:
     (tmp_path / "lemma-07.drat").write_text("left over")
     write_certificate(tmp_path, LIMIT, {}, [of_carry(carry), Leaf("sum = sum", sum_query(6))])
     names = {f"{stem}.{suffix}" for stem in ("lemma-01", "lemma-02") for suffix in ("smt2", "cnf", "drat")}
@@ -374,7 +374,7 @@ def test_files_of_a_certificate(carry: Whole, tmp_path: Path) -> None:
         ("lemma-01.smt2", "changed since it was written"),
     ],
 )
-def test_changed_files_are_noticed(name: str, fault: str, carry: Whole, tmp_path: Path) -> None:
+def test_changed_files_are_noticed(name: str, fault: str, carry: WholeProof, tmp_path: Path) -> None:
     write_certificate(tmp_path, LIMIT, {}, [of_carry(carry)])
     path = tmp_path / name
     text = path.read_text()
@@ -399,7 +399,9 @@ def test_a_folder_without_a_manifest_is_no_certificate(text: str | None, tmp_pat
         list(check_folder(tmp_path))
 
 
-def test_a_proof_that_does_not_stand_is_an_error(carry: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proof_that_does_not_stand_is_an_error(
+    carry: WholeProof, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(carry, "drat", "0\n", raising=False)
     with pytest.raises(CertificateError, match="rejected by the checker") as caught:
         write_certificate(tmp_path, LIMIT, {}, [of_carry(carry)])

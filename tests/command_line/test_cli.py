@@ -126,7 +126,7 @@ def test_distinguish_with_one_unknown_among_several() -> None:
 
 
 def test_distinguish_with_a_lying_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search.Search, "_simulate", lambda self: None)
+    monkeypatch.setattr(search.WitnessSearch, "_simulate", lambda self: None)
     monkeypatch.setattr(asking, "solve", lambda query, *rest: planted(query, Answer("sat", "liar", "1.0", 0.0)))
     result = run("distinguish", "exact-products", code=4)
     assert "liar 1.0" in result.stderr

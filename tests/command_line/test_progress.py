@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.line import Line
 from mmaprobe.cli.main import main
-from mmaprobe.smtmodel.base.progress import Count, Pieces, TimeLeft, Wait, Within
+from mmaprobe.smtmodel.base.progress import Count, NestedText, Pieces, TimeLeft, Wait
 from tests.command_line.test_comfort import ROW, VOLTA, Terminal, run
 
 
@@ -98,7 +98,7 @@ def test_pieces_of_work_have_their_own_progress() -> None:
 
 def test_a_narrow_line_keeps_the_time() -> None:
     left = TimeLeft(Clock())
-    left.take(Within(Count(1, 2, "cases"), Wait("a question with a long name", 8.0)))
+    left.take(NestedText(Count(1, 2, "cases"), Wait("a question with a long name", 8.0)))
     assert left.text(40) == "1 of 2 cases: a question w…, at most 8 s"
     assert left.text(200) == "1 of 2 cases: a question with a long name, at most 8 s"
 

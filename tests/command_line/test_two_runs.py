@@ -11,7 +11,7 @@ import pytest
 
 from mmaprobe.runner.answers import AnswersFile
 from mmaprobe.smtmodel.base.errors import InputError, OutputError
-from mmaprobe.smtmodel.base.files import append_whole, claimed, size_of, write_whole
+from mmaprobe.smtmodel.base.files import append_whole, open_claimed, size_of, write_whole
 from mmaprobe.studies.table import claimed_table
 from tests.command_line.test_cli import VOLTA, run
 from tests.command_line.test_output import ENTRY
@@ -79,16 +79,16 @@ def test_nothing_is_added_to_the_file_of_another_run(tmp_path: Path) -> None:
     append_whole(path, "more\n", size)
     with pytest.raises(InputError, match="another run writes here"):
         append_whole(path, "even more\n", size)
-    with claimed(path), pytest.raises(InputError, match="another run writes here"):
+    with open_claimed(path), pytest.raises(InputError, match="another run writes here"):
         append_whole(path, "even more\n", size_of(path))
     assert path.read_text(encoding="utf-8") == "mine\nmore\n"
 
 
 def test_a_file_that_is_taken_away_is_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
-    with claimed(path):
+    with open_claimed(path):
         path.unlink()
-        with claimed(path) as stream:
+        with open_claimed(path) as stream:
             stream.write(b"here\n")
     assert path.read_bytes() == b"here\n"
 
@@ -96,7 +96,7 @@ def test_a_file_that_is_taken_away_is_made_anew(tmp_path: Path) -> None:
 def test_a_file_that_is_gone_on_with_is_not_replaced(tmp_path: Path) -> None:
     """Nor by a command that writes a whole file; and a run whose file is gone does not say that it has answered."""
     path = tmp_path / "answers.jsonl"
-    with claimed(path):
+    with open_claimed(path):
         with pytest.raises(InputError, match="another run writes here"):
             write_whole(path, "other")
         assert path.read_bytes() == b""

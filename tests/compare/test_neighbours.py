@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.queries.compare.neighbours import Neighbour, divergence, neighbours, reproducing
+from mmaprobe.queries.compare.neighbours import Neighbour, divergence, neighbours, reproducing_neighbours
 from mmaprobe.queries.compare.observed import Report, evaluate_vectors, explained_by
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -97,7 +97,7 @@ def near_of(reference: str, wrong: str, row: dict[str, Any]) -> list[Neighbour]:
     model, operands = parse_reference(wrong), parse_row({"model": reference, **row}).operands
     observed = evaluate_row(parse_reference(reference), operands)
     assert evaluate_row(model, operands) != observed
-    return reproducing(model, operands, lambda near, result: result == observed)
+    return reproducing_neighbours(model, operands, lambda near, result: result == observed)
 
 
 @pytest.mark.parametrize(

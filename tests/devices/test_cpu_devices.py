@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
 from mmaprobe.runner import cpu
-from mmaprobe.runner.cpu import INSTRUCTIONS, CpuDevice, Instruction, here, missing
+from mmaprobe.runner.cpu import INSTRUCTIONS, CpuDevice, CpuInstruction, instructions_here, why_missing
 from mmaprobe.runner.devices import open_device
 from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.smtmodel.base.errors import UnknownNameError
@@ -42,8 +42,8 @@ def test_every_unit_of_a_processor_is_an_instruction() -> None:
     assert len({row.name for row in INSTRUCTIONS}) == len(INSTRUCTIONS)
 
 
-@pytest.mark.parametrize("row", [row for row in here() if row.reference], ids=lambda row: row.name)
-def test_devices_answer_what_their_units_compute(row: Instruction) -> None:
+@pytest.mark.parametrize("row", [row for row in instructions_here() if row.reference], ids=lambda row: row.name)
+def test_devices_answer_what_their_units_compute(row: CpuInstruction) -> None:
     with opened(row.name) as device:
         model = parse_reference(row.reference)
         a, b, c = Inputs(model, seed=7).vectors(900)
@@ -62,10 +62,10 @@ def test_the_list_says_what_is_missing_and_why(monkeypatch: pytest.MonkeyPatch) 
     rows = {row["id"]: row for row in json.loads(run("list", "devices", "--json").stdout)}
     assert {f"cpu:{row.name}" for row in INSTRUCTIONS} | {"cuda:"} == rows.keys()
     assert all(row["here"] == (row["missing"] is None) for name, row in rows.items() if name != "cuda:")
-    elsewhere = {f"cpu:{row.name}": row.arch for row in INSTRUCTIONS if row not in here()}
+    elsewhere = {f"cpu:{row.name}": row.arch for row in INSTRUCTIONS if row not in instructions_here()}
     assert all(f"an instruction of {arch}" in rows[name]["missing"] for name, arch in elsewhere.items())
     lines = run("list", "devices").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == [*(f"cpu:{row.name}" for row in here()),
+    assert [line.split()[0] for line in lines] == [*(f"cpu:{row.name}" for row in instructions_here()),
                                                    *dict.fromkeys(elsewhere.values()), "cuda:"]  # fmt: skip
     for name, arch in elsewhere.items():
         (line,) = (line for line in lines if line.startswith(f"{arch} "))
@@ -74,13 +74,13 @@ def test_the_list_says_what_is_missing_and_why(monkeypatch: pytest.MonkeyPatch) 
     shown = [line.split()[0] for line in run("list", "devices", "riscv").stdout.splitlines()]
     assert shown == [name for name, row in rows.items() if "riscv" in row["summary"]]
     monkeypatch.setenv("CC", "no-such-compiler")
-    assert all("no C compiler 'no-such-compiler'" in missing(row) for row in here())
+    assert all("no C compiler 'no-such-compiler'" in why_missing(row) for row in instructions_here())
 
 
 def test_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'vdpbf16ps'"):
         open_device("cpu:vdpbf16p")
-    other = next(row for row in INSTRUCTIONS if row not in here())
+    other = next(row for row in INSTRUCTIONS if row not in instructions_here())
     assert run("order", "--device", f"cpu:{other.name}", "--formats", "f32,f32,f32,f32", "--length", "1").exit_code == 2
     broken = tmp_path / "broken.c"
     broken.write_text("int main(void) { return")

@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.code import INNER, CodeCarrier
 from mmaprobe.smtmodel.carriers.recording import WORTH
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
-from mmaprobe.smtmodel.evaluate.compiled import CompiledModel, c_source, compile_lanes, compile_model, needed
+from mmaprobe.smtmodel.evaluate.compiled import CompiledModel, c_source, compile_lanes, compile_model, needed_statements
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise
 from mmaprobe.smtmodel.nodes import ExactSum, Round
@@ -221,7 +221,7 @@ def test_the_processor_adds_numbers_of_narrower_formats(names: str) -> None:
         assert np.array_equal(added.of(sides), expected)
     carrier = CodeCarrier()
     (result,) = added(*(carrier.input(f"x{slot}", fmt.width, INNER) for slot, fmt in enumerate(given)))
-    texts = [text for _, text in needed(carrier, [result.node])]
+    texts = [text for _, text in needed_statements(carrier, [result.node])]
     assert any("fma" in text for text in texts)
     assert not any("zeros" in text for text in texts)
 

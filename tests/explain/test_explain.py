@@ -23,7 +23,7 @@ from mmaprobe.reports.evaluation_text import draw
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
-from mmaprobe.smtmodel.evaluate.facts import Fact
+from mmaprobe.smtmodel.evaluate.facts import SignalFact
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.explain.explaining import explain
@@ -90,7 +90,7 @@ def explained(model: str, **row: Any) -> Explanation:
     return explain(vector.model, vector.operands)
 
 
-def by_text(explanation: Explanation) -> dict[str, Fact]:
+def by_text(explanation: Explanation) -> dict[str, SignalFact]:
     """The signals by the text of their names."""
     return {str(fact.name): fact for fact in explanation.facts}
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.reports.bits_text import Canvas
 from mmaprobe.reports.evaluation_text import draw
-from mmaprobe.smtmodel.base.wording import ranges
+from mmaprobe.smtmodel.base.wording import ranges_text
 from mmaprobe.smtmodel.nodes.trace import Name, Stage
 from tests.explain.test_explain import AMPERE, EQUATION_10, HOPPER, VOLTA, drawn, explained, run
 
@@ -89,7 +89,7 @@ def test_colours_only_on_request() -> None:
 
 
 def test_ranges() -> None:
-    assert ranges([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"
+    assert ranges_text([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"
 
 
 def test_units_of_other_formats_are_not_compared() -> None:

@@ -33,29 +33,29 @@ from mmaprobe.queries.building.axes import (
 from mmaprobe.queries.building.build import Builder
 from mmaprobe.queries.building.candidates import Candidate, Sketch
 from mmaprobe.queries.building.clock import Clock
-from mmaprobe.queries.building.counting import ordinary
 from mmaprobe.queries.building.draft import EXACT, OTHERS, PRODUCTS, Draft, Start, Step, Store, fused, of_rounding
 from mmaprobe.queries.building.lanes import lanes_of, with_one_lane
 from mmaprobe.queries.building.likely import MODES, STARTS, SWAPPED
 from mmaprobe.queries.building.mending import beside, mended
 from mmaprobe.queries.building.naming import same_by_form, with_nan
+from mmaprobe.queries.building.number_kinds import ordinary
 from mmaprobe.queries.building.outcome import text_of
 from mmaprobe.queries.building.parts import PASSES, Parts, Reading, read_once
-from mmaprobe.queries.building.roles import alike, apart, placements
+from mmaprobe.queries.building.roles import placements, roles_apart, roles_by_shape
 from mmaprobe.queries.building.shapes import Shapes
 from mmaprobe.queries.building.stages import KINDS
-from mmaprobe.queries.building.steps import StepAxes, merged, shown
+from mmaprobe.queries.building.steps import StepAxes, drafts_of_merged, merged_drafts
 from mmaprobe.queries.building.validation import Validation
 from mmaprobe.queries.compare.steady import AGAIN
 from mmaprobe.queries.covering.cover import Cover
-from mmaprobe.queries.order.guess import orders
+from mmaprobe.queries.order.likely_orders import likely_orders
 from mmaprobe.queries.order.structure import tree_of
 from mmaprobe.queries.order.tree import (
     Leaf,
     Node,
     binary_trees,
     chain_of,
-    joined,
+    joined_branch,
     leaves_of,
     nodes_of,
     one_after_another,
@@ -291,7 +291,7 @@ def test_a_unit_is_mended(tmp_path: Path) -> None:
 
 def test_time_that_runs_out_is_said() -> None:
     asked = parse_signature("f16,f16,f32,f32", 4)
-    found = Builder([joined("fused", ["c", *range(4)])], asked, lambda _: [], Options(), time.monotonic()).run()
+    found = Builder([joined_branch("fused", ["c", *range(4)])], asked, lambda _: [], Options(), time.monotonic()).run()
     assert (found.verdict, found.unit) == ("open", None)
     assert "the time ran out" in found.why
 
@@ -391,7 +391,7 @@ def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: 
     for name in ("LONG", "WHOLE"):
         monkeypatch.setattr(f"mmaprobe.queries.building.stages.{name}", 2)
     asked, root = parse_signature("bf16,bf16,f32", 10), chain_of([*range(9, -1, -1)])
-    truth = Sketch([alike(root)], asked).unit(draft(step(how("up"))), None)
+    truth = Sketch([roles_by_shape(root)], asked).unit(draft(step(how("up"))), None)
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
         rows = np.array([[*v.operands.a, *v.operands.b, v.operands.c] for v in vectors], dtype=np.uint64)
@@ -410,7 +410,7 @@ def test_long_sums_have_as_many_vectors_of_validation_where_time_and_memory_allo
     monkeypatch.setattr("mmaprobe.queries.building.validation.LONG", 2)
     monkeypatch.setattr("mmaprobe.queries.building.validation.VALIDATION", 1400)
     asked, root = parse_signature("bf16,bf16,f32", 10), chain_of([*range(10)])
-    truth = Sketch([alike(root)], asked).unit(draft(), None)
+    truth = Sketch([roles_by_shape(root)], asked).unit(draft(), None)
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
         rows = np.array([[*v.operands.a, *v.operands.b, v.operands.c] for v in vectors], dtype=np.uint64)
@@ -512,7 +512,7 @@ def draft(*steps: Step, d: str = "f32", **more: Any) -> Draft:
 
 
 def drafted(root: Node | Leaf, chosen: Draft, formats: str, length: int, kept: frozenset[Leaf] | None = None) -> Any:
-    return Sketch([alike(root)], parse_signature(formats, length)).unit(chosen, kept)
+    return Sketch([roles_by_shape(root)], parse_signature(formats, length)).unit(chosen, kept)
 
 
 def test_drafts_of_long_chains_are_loops() -> None:
@@ -520,7 +520,7 @@ def test_drafts_of_long_chains_are_loops() -> None:
     assert unit.result == parse_reference("ieee/fma/f32@length=600").unit.result
     blocks = chain_of([chain_of(list(range(k, k + 8))) for k in range(0, 600, 8)])
     root = Node("binary", (blocks, "c"))
-    unit = drafted(root, draft(*[step()] * alike(root).count, start="zero"), "f32,f32,f32,f32", 600)
+    unit = drafted(root, draft(*[step()] * roles_by_shape(root).count, start="zero"), "f32,f32,f32,f32", 600)
     rows = Shapes(parse_signature("f32,f32,f32,f32", 600)).middle(20)
     d = evaluate_batch(Model("x", unit), rows[:, :600], rows[:, 600:1200], rows[:, 1200])
     assert len(d) == 20
@@ -529,7 +529,7 @@ def test_drafts_of_long_chains_are_loops() -> None:
 
 
 def test_fused_steps_are_the_tables() -> None:
-    tree = joined("fused", ["c", *range(16)])
+    tree = joined_branch("fused", ["c", *range(16)])
     own = how("toward_zero", zero="positive", overflow="infinity")
     unit = drafted(tree, with_floor(draft(step(own, fused(25))), -133), "f16,f16,f32,f32", 16)
     table = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
@@ -541,7 +541,7 @@ def test_what_joins_a_finished_sum_is_the_tables() -> None:
     own = how(zero="exact_positive", overflow="infinity")
     late = FusedSum((fused(24, items=(PRODUCTS,)), OTHERS), (32, 24), "down")
     found = with_limit(draft(step(own, Cut(late, 32, "down", -126))), 128)
-    unit = drafted(joined("fused", ["c", *range(4)]), found, "f16,f16,f32,f32", 4)
+    unit = drafted(joined_branch("fused", ["c", *range(4)]), found, "f16,f16,f32,f32", 4)
     assert same_by_form(Model("x", unit), parse_reference("cdna3/mfma/f32_32x32x4_2b_f16"))
 
 
@@ -562,20 +562,20 @@ LANES = Node("binary", (Node("binary", (chain_of([0, 2, 4, 6]), chain_of([1, 3, 
 
 
 def test_steps_of_one_pattern_have_one_role() -> None:
-    part = alike(LANES)
+    part = roles_by_shape(LANES)
     assert part.count == 3
     assert [len(part.steps(role)) for role in range(3)] == [1, 1, 6]
-    assert apart(LANES).count == 8
+    assert roles_apart(LANES).count == 8
     pairs = [Node("binary", (k, k + 1)) for k in range(0, 8, 2)]
     chain: Node | Leaf = "c"
     for pair in pairs:
         chain = Node("binary", (chain, pair))
-    assert alike(chain).count == 2  # also where the first sum is larger than c
-    assert alike(chain, {2: (-1, 0), 3: (-1, 0)}).count > 2
+    assert roles_by_shape(chain).count == 2  # also where the first sum is larger than c
+    assert roles_by_shape(chain, {2: (-1, 0), 3: (-1, 0)}).count > 2
 
 
 def test_a_step_is_shown_by_one_leaf_below_each_of_its_branches() -> None:
-    part = alike(LANES)
+    part = roles_by_shape(LANES)
     for place in placements(part, 1, random.Random(3), 3):
         assert len({leaf % 2 for leaf in place if leaf != "c"}) == 2
         assert part.of_few(place) is not None
@@ -587,7 +587,7 @@ def test_leaves_that_show_a_step_meet_in_none_below() -> None:
     while len(lanes) > 1:
         half = len(lanes) // 2
         lanes = [Node("binary", pair) for pair in zip(lanes[:half], lanes[half:], strict=True)]
-    part = alike(Node("binary", (lanes[0], "c")))
+    part = roles_by_shape(Node("binary", (lanes[0], "c")))
     for role in range(part.count):
         for place in placements(part, role, random.Random(role), 8):
             few = part.of_few(place)
@@ -622,7 +622,7 @@ STORED = draft(convert=how("down"), store=Store(4, how("toward_zero", "bf16")))
 def test_the_tree_of_few_leaves_computes_as_the_whole(root: Node, chosen: Draft) -> None:
     """But for the signs of zeros."""
     asked, length = parse_signature("f16,f16,f32,f32", 8), 8
-    sketch = Sketch([alike(root)], asked)
+    sketch = Sketch([roles_by_shape(root)], asked)
     few_leaves: list[list[Leaf]] = [["c", 0, 5], [2, 4, 3], ["c", 7]]
     for kept in map(frozenset, few_leaves):
         rows = Shapes(asked, 5).at("middle", 60, kept)
@@ -649,7 +649,7 @@ def test_products_are_fused_one_by_one() -> None:
     some = [chosen for chosen in found if chosen.fused]
     assert calls
     assert {(chosen.fused, chosen.products) for chosen in some} == {(frozenset([5]), how())}
-    part = alike(chain_of(["c", *range(12)]))
+    part = roles_by_shape(chain_of(["c", *range(12)]))
     unit = Sketch([part], asked).unit(some[0], None)
     loops = [node for node in walk(unit.result) if isinstance(node, Repeat)]
     assert sorted(len(loop.places) for loop in loops) == [5, 6]
@@ -661,7 +661,7 @@ def test_products_are_fused_one_by_one() -> None:
     for _ in range(2):
         assert builder._fused() == {5}
         assert builder.answers.questions == 12
-    builder.turn_to([alike(chain_of(["c", *range(11, -1, -1)]))])  # another tree is asked about by itself
+    builder.turn_to([roles_by_shape(chain_of(["c", *range(11, -1, -1)]))])  # another tree is asked about by itself
     builder._fused()
     assert builder.answers.questions == 24
     assert {chosen.fused for chosen in ordinary_neighbours(some[0], asked)} >= {frozenset(), frozenset([5, 7])}
@@ -673,7 +673,7 @@ def test_a_lane_that_keeps_other_bits() -> None:
     steps: list[Node] = []
     for start in range(0, 16, 4):
         steps.append(Node("fused", (steps[-1] if steps else "c", *range(start, start + 4))))
-    part, asked = alike(steps[-1]), parse_signature("f16,f16,f32,f32", 16)
+    part, asked = roles_by_shape(steps[-1]), parse_signature("f16,f16,f32,f32", 16)
     lanes = lanes_of(part)
     assert {frozenset([1, 5, 9, 13]), frozenset([9])} <= set(lanes)
     assert len(lanes) == 20
@@ -701,7 +701,7 @@ def test_stores_of_an_inner_chain() -> None:
     once = draft(step(), step(leaves=store.how))
     assert any(found.store == store for tier in StepAxes("binary", 1, asked).tiers() for found in tier(once))
     assert any(found.store == store for found in ordinary_neighbours(once, asked))
-    places = placements(alike(Node("binary", (chain_of([*range(24)]), "c"))), 1, random.Random(1), 3)
+    places = placements(roles_by_shape(Node("binary", (chain_of([*range(24)]), "c"))), 1, random.Random(1), 3)
     numbers = [[leaf for leaf in place if isinstance(leaf, int)] for place in places]
     assert max(max(some) - min(some) for some in numbers) > 4
 
@@ -725,7 +725,7 @@ def test_a_draft_with_loops_computes_as_the_one_without(start: Start) -> None:
     for k in range(0, 12, 4):
         total = Node("binary", (total, chain_of([*range(k, k + 4)])))
     assert isinstance(total, Node)
-    formats, chosen = "bf16,bf16,bf16,bf16", draft(*[step(how(name="bf16"))] * alike(total).count, start=start)
+    formats, chosen = "bf16,bf16,bf16,bf16", draft(*[step(how(name="bf16"))] * roles_by_shape(total).count, start=start)
     few = drafted(total, chosen, formats, 12)
     plain = drafted(total, chosen, formats, 12, frozenset(leaves_of(total)))
     assert few != plain
@@ -739,7 +739,9 @@ def test_inputs_are_read_with_fewer_bits() -> None:
     tiers = product_tiers(["binary"], asked, [0])
     wanted = Reading(11, "toward_zero")
     assert any(found.parts == read_once(wanted, wanted) for tier in tiers for found in tier(draft()))
-    unit = Sketch([alike(joined("binary", ["c", 0]))], asked).unit(draft(parts=read_once(wanted, wanted)), None)
+    unit = Sketch([roles_by_shape(joined_branch("binary", ["c", 0]))], asked).unit(
+        draft(parts=read_once(wanted, wanted)), None
+    )
     rows = np.array([[0x3F801FFF, 0x40001FFF, 0], [0x3F803FFF, 0xC0000FFF, 0]], dtype=np.uint64)
     assert evaluate_models([Model("x", unit)], rows)[0].tolist() == [0x40000000, 0xC0002000]
 
@@ -762,8 +764,8 @@ def test_products_in_parts(parts: Parts, agrees: bool) -> None:
     """Two parts of each input, and three of the four products: as a program in exact numbers computes it."""
     truth = PROGRAMS["bf16-3pass-4"]
     asked = parse_signature(truth.formats, truth.length)
-    tree, chosen = Node("binary", (joined("exact", [*range(4)]), "c")), draft(step(), step(), parts=parts)
-    model = Model("x", Sketch([alike(tree)], asked).unit(chosen, None))
+    tree, chosen = Node("binary", (joined_branch("exact", [*range(4)]), "c")), draft(step(), step(), parts=parts)
+    model = Model("x", Sketch([roles_by_shape(tree)], asked).unit(chosen, None))
     rows = np.concatenate([Shapes(asked, 3).rows(kind, 40) for kind in KINDS])
     found, wanted = evaluate_models([model], rows)[0], truth.answers(rows)
     assert (((found == wanted) | nans(found, asked.d) & nans(wanted, asked.d)).all()) == agrees
@@ -776,7 +778,7 @@ def test_products_in_parts(parts: Parts, agrees: bool) -> None:
 def test_likely_orders_have_every_leaf_once() -> None:
     for length, addend in ((2, True), (3, False), (8, True), (32, True), (6, False)):
         leaves = sorted(map(str, (["c"] if addend else []) + [*range(length)]))
-        found = orders(length, addend)
+        found = likely_orders(length, addend)
         assert all(sorted(map(str, leaves_of(root))) == leaves for root in found)
         assert len(found) > 4
 
@@ -821,12 +823,12 @@ def test_every_value_that_a_node_has_is_tried() -> None:
 
 def test_modes_that_no_answer_shows_are_one_draft() -> None:
     steps = [draft(step(how(mode)), step(how("up")), products=how("down")) for mode in MODES]
-    [one] = merged(steps)
+    [one] = merged_drafts(steps)
     assert one.unshown == {0}
-    assert shown(one) == steps
-    assert merged(steps[1:]) == steps[1:]
+    assert drafts_of_merged(one) == steps
+    assert merged_drafts(steps[1:]) == steps[1:]
     both = replace(one, unshown=frozenset((0, 1, "products")))
-    assert {tuple(own.rounding.mode for own in found.hows().values()) for found in shown(both)} >= {
+    assert {tuple(own.rounding.mode for own in found.hows().values()) for found in drafts_of_merged(both)} >= {
         ("up", "up", "up"), ("up", "up", "down"), ("to_odd", "down", "to_odd")
     }  # fmt: skip
 
@@ -855,7 +857,7 @@ def test_a_register_in_fixed_point_has_room_for_the_addend() -> None:
         if chosen.steps == (step(total=fused(62, "down", least=32)),)  # 32 + 30
     ]
     with_c, alone = (
-        Sketch([alike(Node("exact", leaves))], asked).unit(tried, None) for leaves in (("c", 0, 1), (0, 1))
+        Sketch([roles_by_shape(Node("exact", leaves))], asked).unit(tried, None) for leaves in (("c", 0, 1), (0, 1))
     )
     for tiny, expected in ((0x0800, 0x53800001), (0x0001, 0x53800000)):  # 2^-13 * 2^-15 counts, 2^-24 * 2^-15 not
         operands = Operands((0x5C00, tiny), (0x5C00, 0x0200), 0x53800000)  # 2^40, and half of its last place
@@ -877,8 +879,8 @@ def test_chains_in_place_of_steps_without_loss() -> None:
     halves = Node("exact", (0, 1, 2)), Node("exact", (3, 4, 5))
     found = one_after_another(Node("exact", ("c", *halves)))
     last = [
-        joined("binary", (joined("binary", ("c", halves[0])), halves[1])),
-        joined("binary", (joined("binary", halves), "c")),
+        joined_branch("binary", (joined_branch("binary", ("c", halves[0])), halves[1])),
+        joined_branch("binary", (joined_branch("binary", halves), "c")),
     ]
     each = [Node("binary", (Node("binary", tuple(half.children[:2])), half.children[2])) for half in halves]
     every = [chain_of(["c", *each]), chain_of([*each, "c"])]
@@ -895,13 +897,13 @@ def test_covering_vectors_of_a_sum_without_an_addend(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("mmaprobe.queries.building.validation.POOL", 20)
     asked = parse_signature("f32,f32,f32", 12)
     root = chain_of([*range(12)])
-    unit = Sketch([alike(root)], asked).unit(draft(start="zero"), None)
+    unit = Sketch([roles_by_shape(root)], asked).unit(draft(start="zero"), None)
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
         return evaluate_rows(Model("x", unit), [vector.operands for vector in vectors])
 
     builder = Builder([root], asked, ask, Options())
-    builder.turn_to([alike(root)])
+    builder.turn_to([roles_by_shape(root)])
     assert builder.validation.covered(Candidate(draft(start="zero"), unit))
     assert builder.answers.checks > 20
     assert not builder.validation.covered(Candidate(draft(step(how("up")), start="zero"), unit))
@@ -1169,7 +1171,7 @@ def test_subnormal_factors_of_products_that_are_not_zero() -> None:
 
 def test_one_factor_alone_is_read_as_zero_where_it_is_subnormal() -> None:
     asked = parse_signature("f16,f16,f32,f32", 3)
-    sketch = Sketch([alike(chain_of(["c", 0, 1, 2]))], asked)
+    sketch = Sketch([roles_by_shape(chain_of(["c", 0, 1, 2]))], asked)
     tried = [found for tier in tiny_tiers(asked, {}, True) for found in tier(draft())]
     rows = [Operands((0x0001, 0, 0), (0x3C00, 0, 0), 0), Operands((0x3C00, 0, 0), (0x0001, 0, 0), 0)]
     least = 0x33800000  # 2^-24

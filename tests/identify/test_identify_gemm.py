@@ -21,6 +21,7 @@ from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans import library as gemm_plans
 from mmaprobe.queries.plans.candidates import Candidates, cut_alike
 from mmaprobe.queries.plans.first_step import first_step
+from mmaprobe.queries.plans.forms import plain
 from mmaprobe.queries.plans.lane_stages import ALL, blocks_of, epilogues_of, lanes_of
 from mmaprobe.queries.plans.rules import FEATURES, Shape, chosen, features_of, learned
 from mmaprobe.queries.plans.rules import blocks_of as blocks_of_side
@@ -193,7 +194,8 @@ def test_a_narrow_result_hides_no_order() -> None:
         return found
 
     mapper = gemm_plans.Mapper(asked, multiply, lambda shape, place, until: None, Shape(8, 8, 16))
-    forwards = next(plan for plan in mapper.plans(Chain(parse_reference("ieee/fma/f32.f16.f16.f32")), False))
+    forwards = next(plain(asked, R.format)).plan(Chain(parse_reference("ieee/fma/f32.f16.f16.f32")))
+    assert forwards is not None
     for length in (4, 6, 16):
         looked = mapper._seen(Shape(8, 8, length))
         assert not mapper._fitting(forwards, looked).all()
@@ -206,16 +208,21 @@ def test_guesses_of_long_sums_do_not_recurse() -> None:
             found = Node("binary", (found, product))
         return found
 
-    candidates = Candidates(parse_signature("f16,f16,f16", 1))
+    candidates, unit = Candidates(parse_signature("f16,f16,f16", 1)), Chain(parse_reference("ieee/fma/f32.f16.f16.f32"))
     lanes = Node("binary", (chain(range(0, 4000, 2)), chain(range(1, 4000, 2))))
-    for tree, stage in ((chain(range(2000)), "sum(fma, +0)"), (lanes, "interleave(2, fma, r")):
-        assert any(stage in plan.reference for plan in candidates.guesses(tree))
+    for tree, stage in ((chain(range(2000)), unit), (lanes, interleaved(2, unit, R))):
+        assert stage in list(candidates.guesses(tree, (FORMATS["f16"], FORMATS["f16"])))
 
 
-def test_other_cuts_of_a_known_unit_are_tried_before_an_order_is_asked_for() -> None:
-    """An order of a long K costs more than all of them: PyTorch on AMX had no map for this reason."""
+def test_usual_cuts_of_units_are_tried_before_an_order_is_asked_for() -> None:
+    """An order of a long K costs more than all of them: PyTorch on AMX had no map for this reason. Of a unit that is
+    known already all cuts are."""
     asked, unit = parse_signature("f16,f16,f32", 1), parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")
-    cut = Plan(asked.a, asked.b, asked.c, Products(in_runs(2, Chain(unit), R, "sequential", 64), Constant()))
+    usual, other = (
+        Plan(asked.a, asked.b, asked.c, Products(stage, Constant()))
+        for stage in (in_runs(2, Chain(unit), R, "sequential", 64), in_runs(8, Chain(unit), R, "backwards"))
+    )
+    cut = usual
 
     def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
         return simulate(a, b, None, cut)
@@ -227,10 +234,15 @@ def test_other_cuts_of_a_known_unit_are_tried_before_an_order_is_asked_for() -> 
     looked = mapper._seen(Shape(8, 8, 200))
     mapper.looked[looked.shape] = looked
     mapper._new(looked, 0)
-    assert list(mapper.found.orders.values()) == [None]  # asked for, and not revealed in time
-    assert not np.array(looked.fits).any()
-    mapper._know(next(mapper.plans(Chain(unit), False)))
-    mapper.found.orders.clear()
+    assert not mapper.found.orders
+    assert looked.fits[-1].all()
+    cut = other
+    mapper = gemm_plans.Mapper(asked, multiply, late, Shape(8, 8, 256))
+    looked = mapper._seen(Shape(8, 8, 200))
+    mapper.looked[looked.shape] = looked
+    known = next(plain(asked, unit.d)).plan(Chain(unit))
+    assert known is not None
+    mapper._know(known)
     mapper._new(looked, 0)
     assert not mapper.found.orders
     assert looked.fits[-1].all()
@@ -306,11 +318,13 @@ def test_two_results_have_their_plans(tmp_path: Path, monkeypatch: pytest.Monkey
     """`compare --gemm` names what gives each, where no one change of the model does, and where the two diverge."""
     chain = Chain(parse_reference("ieee/muladd/f32"))
     plain, blocks = (
-        Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()), reference=name)
-        for name, stage in (("plain", chain), ("blocks", promoted(16, chain, R)))
+        Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant())) for stage in (chain, promoted(16, chain, R))
     )
-    monkeypatch.setattr(Candidates, "table", lambda self: iter(()))
-    monkeypatch.setattr(Candidates, "loops", lambda self, length: iter([plain, blocks]))
+    for name in ("units", "shipped"):
+        monkeypatch.setattr(Candidates, name, lambda *given: iter(()))
+    monkeypatch.setattr(Candidates, "aliases", lambda self, model: iter([model]))
+    monkeypatch.setattr(Candidates, "steps", lambda self, taken: iter([chain.model]))
+    monkeypatch.setattr(Candidates, "stages", lambda self, model, length: iter([chain, promoted(16, chain, R)]))
     rng = np.random.default_rng(2)
     a, b = rng.standard_normal((6, 40)).astype(np.float32), rng.standard_normal((40, 6)).astype(np.float32)
     files = {"a": a, "b": b}
@@ -323,8 +337,9 @@ def test_two_results_have_their_plans(tmp_path: Path, monkeypatch: pytest.Monkey
     assert found.exit_code == 0
     plans = json.loads(found.stdout)["gemm"]["plans"]
     assert [plans[name] for name in ("D1", "D2")] == [
-        {"plans": [name], "tried": 2, "complete": True, "untried": [], "looked_at": 36, "best": None,
-         "best_agrees": 36, "left_out": []} for name in ("plain", "blocks")
+        {"plans": [name], "tried": plans["D1"]["tried"], "complete": True, "untried": [], "looked_at": 36,
+         "best": None, "best_agrees": 36, "left_out": []}
+        for name in ("sum(muladd, +0)", "sum(promote(16, muladd, r), +0)")
     ]  # fmt: skip
     i, j = json.loads(found.stdout)["gemm"]["first"]["row"], json.loads(found.stdout)["gemm"]["first"]["column"]
     steps = plans["first_step"]  # sixteen products make the first sum; the next one begins a sum from +0
@@ -533,15 +548,14 @@ def test_a_tree_suggests_blocks() -> None:
     assert promoted(8, products_first, R) in list(blocks_of(tree, FMA, R))  # a compiler's loop within each block
     pairs = added([added([k, k + 1]) for k in range(0, 12, 2)])
     ours, unfused = Candidates(parse_signature("f32,f32,f32", 12)), Chain(parse_reference("ieee/muladd/f32"))
-    usual, wider = ([plan.sums[0].stage for plan in ours.guesses(pairs, wider=wide)] for wide in (False, True))
+    f32 = FORMATS["f32"]
+    usual, wider = (list(ours.guesses(pairs, (f32, f32), wider=wide)) for wide in (False, True))
     in_f64 = promoted(2, unfused, Rounding(FORMATS["f64"]))  # OpenBLAS, kernel/x86_64/sdot.c, for a stride
     assert in_f64 in wider
     assert in_f64 not in usual
     mma = Chain(parse_reference("hopper/mma/m16n8k8.f32.f16.f16.f32"))
-    around = Candidates(parse_signature("f16,f16,f32", 100)).cuts(mma.model, 100)
-    assert in_multiples(32, mma, head=mma) in {
-        plan.sums[0].stage for plan in around
-    }  # CUTLASS, see docs/cublas-plans.md
+    around = Candidates(parse_signature("f16,f16,f32", 100)).stages(mma.model, 100)
+    assert in_multiples(32, mma, head=mma) in set(around)  # CUTLASS, see docs/cublas-plans.md
 
 
 def product(stage: Stage, x: Matrix, y: Matrix) -> np.float32:

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
-from mmaprobe.queries.plans.candidates import Sample
-from mmaprobe.queries.plans.left_out import left_out
-from mmaprobe.queries.plans.recorded import LOOKED, Recorded
+from mmaprobe.queries.plans.recorded import LOOKED, Recorded, Sample
 from mmaprobe.queries.plans.results import plans_of_results
+from mmaprobe.queries.plans.summed import summed
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.signature import parse_signature
@@ -136,7 +135,31 @@ def test_products_that_are_not_in_the_sum(save: Save, missing: Any) -> None:
     assert f"sum(split(2, {HOPPER.reference}, r), +0)" in found["plans"]
     code, found, text = run("compare", "--gemm", *files)
     assert [found["gemm"]["plans"][name]["left_out"] for name in ("D1", "D2")] == [list(missing), []]
-    assert "the products summed are all but k = " in text
+    assert " not in the sum (D1); all are added once (D2)" in text
+
+
+@pytest.mark.parametrize(
+    ("order", "twice", "instead"),
+    [
+        ([*range(96), *range(88, 96)], [*range(88, 96)], None),  # a last tile that begins before the end of the others
+        ([*range(48), *range(40, 96)], [*range(40, 48)], None),  # two runs that overlap
+        ("next", None, "the next row of A"),
+    ],
+)
+def test_products_that_are_added_twice_or_of_another_row(save: Save, order: Any, twice: Any, instead: Any) -> None:
+    a, b = factors(40, 96, 32)
+    moved, own = a.copy(), list(range(96)) if instead else order
+    if instead:
+        moved[:, 64:80] = np.roll(a, -1, 0)[:, 64:80]
+    files = save(a=a, b=b, d=product(CHAIN, moved[:, own], b[own]), plain=product(CHAIN, a, b))
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files[:3])}")
+    assert code == 0, text
+    assert (found.get("twice"), found.get("instead")) == (twice, instead)
+    assert f"sum({HOPPER.reference}, +0)" in found["plans"]
+    assert (f"taken with {instead}" if instead else "are added twice") in text
+    _, found, text = run("compare", "--gemm", *files)
+    assert found["gemm"]["plans"]["D1"].get("twice") == twice
+    assert "(D1); all are added once (D2)" in text
 
 
 def test_few_columns_show_what_is_left_out() -> None:
@@ -146,7 +169,7 @@ def test_few_columns_show_what_is_left_out() -> None:
     for d, missing in ((short, tuple(range(992, 1000))), (product(CHAIN, a, b, narrow=True), ())):
         sample = Sample(*(x.view(np.uint16)[None] for x in (a, b)), np.zeros((1, 1, 8), np.uint16),
                         d.view(np.uint16)[None])  # fmt: skip
-        assert left_out(parse_signature("f16,f16,f16", 1000), sample) == missing
+        assert summed(parse_signature("f16,f16,f16", 1000), sample).left_out == missing
 
 
 def test_the_time_is_kept(save: Save) -> None:

@@ -28,7 +28,7 @@ from mmaprobe.queries.kernel.theorem import RULES, Made, RuleError, Theorem
 from mmaprobe.queries.properties.bound import _Composer, bound_of, chain_of, error_of, parts_of
 from mmaprobe.queries.properties.bound_report import find_bound
 from mmaprobe.queries.properties.bound_samples import Search, covered, measured, nearest, nearest_of_chain, value_of
-from mmaprobe.queries.properties.wraps import wrapped
+from mmaprobe.queries.properties.wraps import wrapped_input
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.solvers.asking import Engines
@@ -804,9 +804,9 @@ def test_where_a_sum_wraps_no_bound_holds() -> None:
         assert abs(exact_value(d, model.d) - exact) == Fraction(near["error"]) > size == Fraction(near["bound"])
     assert "d is -15.7971 where the exact result is 16.2029" in shown.stderr
     model = small(UNITS["just room"][0], "toward_zero")
-    assert wrapped(model, 1) is None
+    assert wrapped_input(model, 1) is None
     less = small(UNITS["just room"][0].replace("carry=2", "carry=1"), "toward_zero")
-    assert wrapped(less, 1) is not None
+    assert wrapped_input(less, 1) is not None
 
 
 def test_an_evaluation_beyond_the_bound_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:

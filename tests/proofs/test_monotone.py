@@ -15,7 +15,7 @@ from mmaprobe.queries.properties.falls import find_fall
 from mmaprobe.queries.properties.monotonic import BY_RISES, prove_monotonic
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.search.witness import confirmed, moved_input, replay
+from mmaprobe.queries.search.witness import confirmed_witness, moved_input, replay
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
@@ -70,7 +70,7 @@ def product(reference: str, inputs: Inputs = EVERY, raised: int = 0) -> Monotoni
 def test_a_fall_is_found_without_a_solver(problem: Monotonic) -> None:
     witness = find_fall(problem)
     assert witness is not None
-    assert confirmed(problem, witness.operands.every) == witness
+    assert confirmed_witness(problem, witness.operands.every) == witness
     moved = moved_input(problem, witness.operands)
     assert moved != witness.operands
 
@@ -86,7 +86,7 @@ def test_a_power_of_two_as_addend_cuts_more_than_the_number_below_it() -> None:
     """As Fasi et al. 2021 have it: c from 1 - 2^-24 to 1, and four products of 2^-24."""
     problem = addend(VOLTA, NORMAL)
     row = (*[0x0C00] * 8, 0x3F7FFFFF, 0x3F800000)
-    witness = confirmed(problem, row)
+    witness = confirmed_witness(problem, row)
     assert witness is not None
     assert (witness.left, witness.right) == (0x3F800001, 0x3F800000)
 
@@ -96,7 +96,7 @@ def test_the_same_product_of_other_factors_is_no_rise() -> None:
     rest = [0x0C00] * 3, [0x1000] * 3
     row = (0x3E00, *rest[0], 0x3E00, *rest[1], 0x34000000, 0x3C80, 0x4000)
     problem = product(VOLTA, NORMAL)
-    assert confirmed(problem, row) is None
+    assert confirmed_witness(problem, row) is None
     result = replay(problem, [row])
     assert (result.left[0], result.right[0]) == (0x40100002, 0x40100000)
 

@@ -22,7 +22,7 @@ from mmaprobe.queries.kernel.same import Compared
 from mmaprobe.queries.kernel.statements import negations, problems_of, raised_products
 from mmaprobe.queries.kernel.together import HasProperty
 from mmaprobe.queries.properties import proving
-from mmaprobe.queries.properties.proving import established, proofs_of, verdict_of
+from mmaprobe.queries.properties.proving import established_theorem, proofs_of, verdict_of
 from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.properties.signs import BY_NODES
 from mmaprobe.queries.search.distinguish import Options
@@ -179,7 +179,7 @@ def test_of_one_product_every_order_is_the_same() -> None:
     assert outcome.verdict == "holds"
     assert isinstance(claim, PropertyClaim)
     goal = HasProperty("order-independent", claim.model, Inputs(), "bits")
-    assert established("order-independent", outcome.proofs).goal == goal
+    assert established_theorem("order-independent", outcome.proofs).goal == goal
     outcome.proofs = []
     assert outcome.verdict == "unknown"
 

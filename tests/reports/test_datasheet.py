@@ -21,7 +21,7 @@ from mmaprobe.reports import basis
 from mmaprobe.reports.arithmetic import LINES, arithmetic
 from mmaprobe.reports.datasheet import (
     ASKED,
-    Known,
+    KnownProperty,
     Sheet,
     groups,
     identification,
@@ -55,7 +55,7 @@ class Silent:
 
     settle = Settled(Options(timeout=None), confirmed=False)
 
-    def __call__(self, wanted: str, model: Model) -> Known | None:
+    def __call__(self, wanted: str, model: Model) -> KnownProperty | None:
         return None
 
 
@@ -81,13 +81,13 @@ def test_every_instruction_is_on_one_sheet() -> None:
 
 def test_a_sheet_says_what_the_model_does() -> None:
     class Knowing(Silent):
-        def __call__(self, wanted: str, model: Model) -> Known:
+        def __call__(self, wanted: str, model: Model) -> KnownProperty:
             verdicts: dict[str, Verdict] = {
                 "order-independent": "equal",
                 "sign-symmetric": "different",
                 "monotonic-addend": "unknown",
             }
-            return Known(verdicts[wanted], ["one"], ["two"], seconds=3)
+            return KnownProperty(verdicts[wanted], ["one"], ["two"], seconds=3)
 
     lines = {line.name: line for line in sheet_of_model(parse_reference(HOPPER), Knowing()).lines}
     assert lines["Fraction bits"].value == "25 below the largest exponent"
@@ -158,7 +158,7 @@ def test_the_page_is_there_before_solvers_answer(tmp_path: Path, monkeypatch: py
     """What is known is written first; an interrupt keeps the answers that came before it."""
     target, asked, seen = tmp_path / "sheet.html", _Asker._ask, []
 
-    def slowly(self: _Asker, wanted: str, model: Model, problems: list[Any], key: str) -> Known:
+    def slowly(self: _Asker, wanted: str, model: Model, problems: list[Any], key: str) -> KnownProperty:
         seen.append(Page(target.read_text()).text.count("not asked"))
         if len(seen) == 2:
             raise KeyboardInterrupt
@@ -174,7 +174,7 @@ def test_the_page_is_there_before_solvers_answer(tmp_path: Path, monkeypatch: py
 
 def test_a_bound_without_its_lemmas_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not asked is not called open; lemmas of bounds are asked for although every property is known."""
-    known = Known("equal")
+    known = KnownProperty("equal")
     monkeypatch.setattr(_Asker, "_known", lambda self, *question: known)
     target = tmp_path / "sheet.html"
     given = ["datasheet", VOLTA, "-o", str(target), "--store", str(tmp_path / "s.sqlite")]

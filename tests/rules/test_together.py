@@ -15,7 +15,7 @@ from mmaprobe.queries.kernel.same import Compared, SidesAgree, agreed
 from mmaprobe.queries.kernel.statements import Monotonic, Negated, Reordered, negations, problems_of, reorderings
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.together import HasProperty, each_part, every_order, negates, raised_elsewhere
-from mmaprobe.queries.properties.proving import established, proofs_of, verdict_on
+from mmaprobe.queries.properties.proving import established_theorem, proofs_of, verdict_on
 from mmaprobe.queries.properties.signs import symmetry_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
@@ -178,7 +178,7 @@ def test_a_verdict_on_a_property_is_a_theorem_about_it(wanted: str) -> None:
     problems = problems_of(wanted, VOLTA, FREE)
     proofs = [Proof(problem, theorem=believed(problem)) for problem in problems]
     assert {proof.verdict for proof in proofs} == {"equal"}
-    assert established(wanted, proofs).goal == HasProperty(wanted, VOLTA, FREE, "bits")
+    assert established_theorem(wanted, proofs).goal == HasProperty(wanted, VOLTA, FREE, "bits")
     lacking = proofs[1:] or [Proof(Problem(VOLTA, VOLTA), theorem=believed(Problem(VOLTA, VOLTA)))]
     with pytest.raises(FaultError, match=f"called {wanted} without a theorem"):
         verdict_on(wanted, lacking)

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.kernel.problem import Problem, admits
-from mmaprobe.queries.search.admitted import admitted_rows
+from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
 from mmaprobe.smtmodel.base.errors import ParameterError

@@ -18,9 +18,9 @@ from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search import distinguish as search
 from mmaprobe.queries.search.answer import answer, problems
-from mmaprobe.queries.search.distinguish import Options, Outcome, SolverFaultError, build_query, distinguish
+from mmaprobe.queries.search.distinguish import Options, PairOutcome, SolverFaultError, build_query, distinguish
 from mmaprobe.queries.search.exercises import EXERCISES
-from mmaprobe.queries.search.witness import Row, Witness, confirmed, replay, shrink, shrink_rows
+from mmaprobe.queries.search.witness import Row, Witness, confirmed_witness, replay, shrink, shrink_rows
 from mmaprobe.queries.solvers import asking, engines
 from mmaprobe.queries.solvers.contract import Answer, SolverProcess, Status
 from mmaprobe.queries.solvers.smtlib import Query
@@ -111,7 +111,7 @@ def check_witnesses(problem: Problem, witnesses: Iterable[Witness]) -> None:
         assert all(set(names) <= set(EXERCISES) for names in witness.exercises)
 
 
-def asked(problem: Problem, count: int = 1) -> Outcome:
+def asked(problem: Problem, count: int = 1) -> PairOutcome:
     """The outcome, its witnesses checked."""
     outcome = distinguish(problem, replace(ASK, count=count))
     check_witnesses(problem, outcome.witnesses)
@@ -155,7 +155,7 @@ def test_what_was_observed_is_what_the_instruction_table_says() -> None:
 @pytest.fixture
 def unsimulated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Solvers are asked about what simulation would show."""
-    monkeypatch.setattr(search.Search, "_simulate", lambda self: None)
+    monkeypatch.setattr(search.WitnessSearch, "_simulate", lambda self: None)
 
 
 @pytest.mark.usefixtures("unsimulated")
@@ -420,7 +420,7 @@ def test_shrinking_keeps_the_difference_and_lowers_the_cost(left: str, right: st
     assert rows
     for row in rows:
         small = shrink(problem, row)
-        witness = confirmed(problem, small)
+        witness = confirmed_witness(problem, small)
         assert witness is not None
         check_witnesses(problem, [witness])
         assert cost(problem, small) < cost(problem, row)

@@ -16,7 +16,7 @@ from mmaprobe.hypotheses.retarget import RetargetError
 from mmaprobe.hypotheses.schema import build_question, retarget
 from mmaprobe.queries.search.answer import answer
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.reports.solved import distinguished
+from mmaprobe.reports.solved import distinguish_sections
 from mmaprobe.reports.views import Pictures
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
@@ -73,7 +73,7 @@ def test_pairs_that_no_one_vector_serves(tmp_path: Path) -> None:
     assert [pair["verdict"] for pair in document["pairs"]] == ["divided"]
     assert "zero | down, up: no input distinguishes it from all of them" in run.stderr
     assert "equal" not in run.stderr
-    (section,) = distinguished(read(Distinguish, {"questions": [document]}), Pictures(0))
+    (section,) = distinguish_sections(read(Distinguish, {"questions": [document]}), Pictures(0))
     assert any("no input distinguishes them at once" in text for _, text in section.facts)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.distinguish import build_query
-from mmaprobe.queries.search.witness import confirmed
+from mmaprobe.queries.search.witness import confirmed_witness
 from mmaprobe.queries.solvers import contract
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Reason, SolverProcess
 from mmaprobe.queries.solvers.smtlib import Query, parse_values
@@ -340,7 +340,7 @@ def test_every_engine_reads_the_text_and_agrees(engine: str, few: int, many: int
     assert answer.status == status
     if status == "sat":
         row = tuple(answer.values[name] for name in problem.layout.names)
-        assert confirmed(problem, row) is not None
+        assert confirmed_witness(problem, row) is not None
 
 
 def relational_text() -> str:

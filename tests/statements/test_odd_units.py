@@ -35,7 +35,7 @@ from mmaprobe.queries.properties.proving import proofs_of, verdict_of
 from mmaprobe.queries.properties.signs import symmetry_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import sample_rows
-from mmaprobe.queries.search.witness import confirmed, replay
+from mmaprobe.queries.search.witness import confirmed_witness, replay
 from mmaprobe.queries.tactics.normalising import Normaliser, normal_form
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.arithmetic import ieee
@@ -391,7 +391,7 @@ def test_formats_of_two_exponents_have_bounds(name: str, mode: str) -> None:
 def test_a_sum_with_one_exponent_shows_what_it_exercises() -> None:
     problem = Problem(unit("r(fused(exact(a[0] * b[0], c), F=[0]))"), unit(f"r({SUM})"))
     row = next(row for row in sample_rows(problem.layout, 256).tolist() if replay(problem, [row]).differs[0])
-    assert confirmed(problem, row) is not None
+    assert confirmed_witness(problem, row) is not None
 
 
 @pytest.mark.parametrize("given", [{"a": "ue1m1_none"}, {"c": "ue2m1_all_ones"}])

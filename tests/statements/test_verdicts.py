@@ -29,7 +29,7 @@ from mmaprobe.queries.kernel.theorem import Goal
 from mmaprobe.queries.kernel.truncating import truncating_steps
 from mmaprobe.queries.kernel.undecided import NoInputDecides
 from mmaprobe.queries.properties import proving
-from mmaprobe.queries.search.admitted import admitted_rows, numbers
+from mmaprobe.queries.search.admitted_rows import admitted_rows, numbers_of_patterns
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.smtmodel.arithmetic.display import exact_value
@@ -234,7 +234,7 @@ def test_numbers_of_patterns(name: str) -> None:
     fmt = FORMATS[name]
     patterns = np.random.default_rng(1).integers(0, 1 << fmt.width, 300, dtype=np.uint64)
     patterns &= ~np.uint64((1 << fmt.padding) - 1)
-    for pattern, number in zip(patterns.tolist(), numbers(patterns, fmt).tolist(), strict=True):
+    for pattern, number in zip(patterns.tolist(), numbers_of_patterns(patterns, fmt).tolist(), strict=True):
         value = exact_value(pattern, fmt)
         assert np.isnan(number) if value == "nan" else number == float(value)
 

@@ -11,7 +11,7 @@ from mmaprobe.smtmodel.tables import catalogue
 
 
 def test_the_kept_rows_are_those_of_the_tables() -> None:
-    assert catalogue.FILE.read_text(encoding="utf-8") == catalogue.text(), "run `make tables`"
+    assert catalogue.FILE.read_text(encoding="utf-8") == catalogue.catalogue_text(), "run `make tables`"
 
 
 @pytest.mark.parametrize("kept", ["", "[]", '{"sources": "of before", "models": []}'])
@@ -19,7 +19,7 @@ def test_rows_of_other_tables_are_made_anew(kept: str, tmp_path: Path, monkeypat
     file = tmp_path / "models.json"
     file.write_text(kept, encoding="utf-8")
     monkeypatch.setattr(catalogue, "FILE", file)
-    assert catalogue.catalogue() == json.loads(catalogue.text())["models"]
+    assert catalogue.catalogue() == json.loads(catalogue.catalogue_text())["models"]
 
 
 def test_a_change_of_any_table_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

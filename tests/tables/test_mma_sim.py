@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mmaprobe.smtmodel.evaluate.batch import evaluate_rows, tables
+from mmaprobe.smtmodel.evaluate.batch import evaluate_rows, operand_tables
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, parse_row
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -44,7 +44,7 @@ def rows() -> dict[str, list[Vector]]:
 
 def wrong(model: Model, vectors: list[Vector], results: list[int]) -> list[str]:
     """The first vectors with another result; any NaN will do where the model names no pattern."""
-    columns = tables(model, [vector.operands for vector in vectors])
+    columns = operand_tables(model, [vector.operands for vector in vectors])
     return disagreements(model, columns, results, [vector.d or 0 for vector in vectors])
 
 
@@ -64,7 +64,7 @@ def test_some_rows_by_terms_and_by_the_oracle(carrier: Callable[..., list[int]],
     for index, reference in enumerate(references):
         vectors = rows()[reference][index % step :: step]
         model = vectors[0].model
-        columns = [np.asarray(column) for column in tables(model, [vector.operands for vector in vectors])]
+        columns = [np.asarray(column) for column in operand_tables(model, [vector.operands for vector in vectors])]
         assert not wrong(model, vectors, carrier(model, columns)), reference
 
 
@@ -79,7 +79,7 @@ def test_the_table_has_every_instruction() -> None:
 def value(reference: str, a: list[str], b: list[str], c: str, **more: list[str]) -> str:
     vector = parse_row({"model": reference, "a": a, "b": b, "c": c, **more})
     (result,) = evaluate_rows(vector.model, [vector.operands])
-    columns = [np.asarray(column) for column in tables(vector.model, [vector.operands])]
+    columns = [np.asarray(column) for column in operand_tables(vector.model, [vector.operands])]
     assert by_oracle(vector.model, columns) == [result]
     assert by_terms(vector.model, columns) == [result]
     return f"{result:0{vector.model.d.digits}x}"

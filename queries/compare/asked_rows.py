@@ -13,7 +13,7 @@ import numpy as np
 from mmaprobe.hypotheses.library import library
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.samples import sample_rows
-from mmaprobe.queries.search.witness import Row, replaced
+from mmaprobe.queries.search.witness import Row, row_with
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
@@ -33,14 +33,14 @@ def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Itera
     """All rows, each once; random ones come last."""
     seen: set[Row] = set()
     sources = (
-        shipped(layout, model),
-        discriminating(layout, model, seed),
-        special(layout),
+        shipped_rows(layout, model),
+        discriminating_rows(layout, model, seed),
+        special_value_rows(layout),
         _sampled(layout, samples, seed),
     )
     for source in sources:
         for found in source:
-            row = replaced(found, dict.fromkeys(layout.unread, 0))
+            row = row_with(found, dict.fromkeys(layout.unread, 0))
             if row not in seen:
                 seen.add(row)
                 yield row
@@ -84,7 +84,7 @@ def rows_of(vectors: Iterable[Vector], layout: Layout, model: Model) -> Iterator
             yield row
 
 
-def shipped(layout: Layout, model: Model) -> Iterator[Row]:
+def shipped_rows(layout: Layout, model: Model) -> Iterator[Row]:
     """The published vectors that come with the library."""
     return rows_of(_published(), layout, model)
 
@@ -96,7 +96,7 @@ def _published() -> tuple[Vector, ...]:
     return tuple(vector for name, text in texts.items() for vector in read_vectors(text.splitlines(), name))
 
 
-def discriminating(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]:
+def discriminating_rows(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]:
     """Samples on which two hypotheses of some question about these formats differ."""
     tables: dict[int, tuple[Layout, Shared]] = {}
     for question in library().values():
@@ -107,14 +107,14 @@ def discriminating(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]
         if length not in tables:
             shape = layout_of(model, length)
             tables[length] = shape, Shared(sample_rows(shape, SEARCHED, seed), shape)
-        shape, found = tables[length]
+        shape, rows = tables[length]
         for one, other in combinations(question.models.values(), 2):
             problem = Problem(one, other, compare=question.compare)
-            lanes = [_CARRIER.lanes(found.of(side), side.d.width) for side in (one, other)]
+            lanes = [_CARRIER.lanes(rows.of(side), side.d.width) for side in (one, other)]
             with np.errstate(over="ignore"):
-                different = to_integers(problem.differ(lanes[0], lanes[1]), len(found.table))
+                different = to_integers(problem.differ(lanes[0], lanes[1]), len(rows.table))
             for index in np.flatnonzero(different)[:DISCRIMINATING]:
-                row = row_of(shape.split(found.table[index].tolist()), layout)
+                row = row_of(shape.split(rows.table[index].tolist()), layout)
                 assert row is not None
                 yield row
 
@@ -126,7 +126,7 @@ def _values(fmt: Format) -> list[int]:
     return list(dict.fromkeys([*plain, *(pattern | fmt.sign_bit for pattern in plain)]))
 
 
-def special(layout: Layout) -> Iterator[Row]:
+def special_value_rows(layout: Layout) -> Iterator[Row]:
     """Special values: two factors beside a plain addend, one factor and the addend, sums of two infinities."""
     n, formats = layout.length, layout.formats
     a, b, c = formats[0], formats[n], formats[2 * n]

@@ -11,9 +11,9 @@ import numpy as np
 from mmaprobe.documents.devices import CommonChange, Support
 from mmaprobe.hypotheses.library import library
 from mmaprobe.hypotheses.schema import Question
+from mmaprobe.queries.compare.asked_rows import row_of
 from mmaprobe.queries.compare.devices import Answer, Answered, ComparedDevice, Comparison, Difference, Pair, differing
-from mmaprobe.queries.compare.neighbours import Neighbour, reproducing
-from mmaprobe.queries.compare.rows import row_of
+from mmaprobe.queries.compare.neighbours import Neighbour, reproducing_neighbours
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.batch import Shared
@@ -61,15 +61,15 @@ def changes(difference: Difference) -> list[list[Neighbour]]:
     """For each device that is a model: its neighbours that give the other device's result."""
     pair, vector = difference.pair, difference.instruction
     results = (difference.left, difference.right)
-    found: list[list[Neighbour]] = []
+    near: list[list[Neighbour]] = []
     for index, side in enumerate(pair.sides):
         other = pair.sides[1 - index]
         if not side.software or vector is None:
-            found.append([])
+            near.append([])
             continue
         agrees = partial(_agrees, other.model, results[1 - index], pair.problem.compare)
-        found.append(reproducing(side.model, vector.operands, agrees))
-    return found
+        near.append(reproducing_neighbours(side.model, vector.operands, agrees))
+    return near
 
 
 def _agrees(other: Model, observed: int, compare: Compare, near: Model, result: int) -> bool:
@@ -204,11 +204,11 @@ class _Results:
         if not rows:
             return None
         predicted = shared.of(model).tolist()
-        found: list[dict[int, bool]] = []
+        agreed: list[dict[int, bool]] = []
         for side, answers in zip(self.pair.sides, self.answers, strict=True):
             wrong = differing(Problem(model, side.model, compare=compare), predicted, [answers[i] for i in rows])
-            found.append({i: not bad for i, bad in zip(rows, wrong, strict=True) if answers[i] is not None})
-        return found[0], found[1]
+            agreed.append({i: not bad for i, bad in zip(rows, wrong, strict=True) if answers[i] is not None})
+        return agreed[0], agreed[1]
 
 
 def software(sides: Sequence[ComparedDevice]) -> bool:

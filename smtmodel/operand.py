@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Operand:
-    """`name`: in steps, in vectors, and in what a device is sent; `per`: of what there is one; `key`: of its format, in
-    a unit file; `of`: which elements of a matrix product share it. One for the whole sum has no index, and is a
-    pattern, not a list of them."""
+    """`name`: in steps, in vectors, and for devices; `per`: what has one element; `key`: of its format, in a unit file;
+    `of`: the elements of a matrix product that share one. An operand of the whole sum has no index; in a vector it is a
+    pattern, not a list."""
 
     name: str
     per: Literal["product", "block", "sum"]
@@ -20,16 +20,16 @@ class Operand:
 
     @property
     def is_factor(self) -> bool:
-        """Whether it is a scale factor, of several products: its format has no sign, and it is read as it is."""
+        """Whether it is a scale factor of several products: its format has no sign, and subnormals are kept."""
         return self.per == "block"
 
     @property
     def called(self) -> str:
-        """What it is called where it is missing or too much."""
+        """Its name in messages, where it is missing or superfluous."""
         return "scale factors" if self.is_factor else self.name
 
     def count(self, length: int, blocks: int) -> int:
-        """How many there are for `length` products in `blocks` blocks."""
+        """The number of its elements for `length` products in `blocks` blocks."""
         return {"product": length, "block": blocks, "sum": 1}[self.per]
 
     def shape(self, rows: int, columns: int, count: int) -> tuple[int, int]:
@@ -41,11 +41,11 @@ class Operand:
         return matrix[{"row": (rows,), "column": (slice(None), columns), "element": (rows, columns)}[self.of]]
 
     def at(self, place: int) -> str:
-        """The name of one of them."""
+        """The name of the element at a place."""
         return self.name if self.per == "sum" else f"{self.name}{place}"
 
 
-#: in the order of a row; the first three, which every unit has formats of, come first
+#: in the order in which a row gives them; every unit has formats of the first three
 OPERANDS = (
     Operand("a", "product", "a", "row"),
     Operand("b", "product", "b", "column"),
@@ -54,13 +54,13 @@ OPERANDS = (
     Operand("scale_b", "block", "scale", "column"),
 )
 NAMED = {row.name: row for row in OPERANDS}
-FURTHER = OPERANDS[3:]  # which a unit has if it has a format of them
-FACTORS = tuple(row for row in OPERANDS if row.is_factor)  # which matrix products take beside A, B and C
+FURTHER = OPERANDS[3:]  # operands that a unit has if it has a format of them
+FACTORS = tuple(row for row in OPERANDS if row.is_factor)  # operands of matrix products besides A, B and C
 KEYS = tuple(dict.fromkeys(row.key for row in OPERANDS))
-READ = tuple(row.name for row in OPERANDS if not row.is_factor)  # whose subnormals and zeros a unit may read otherwise
+READ = tuple(row.name for row in OPERANDS if not row.is_factor)  # operands whose subnormals and zeros a unit may change
 
 
 def counts_of(given: Container[str], length: int, blocks: int) -> tuple[int, ...]:
-    """How many there are of each operand for `length` products in `blocks` blocks, in their order; none of those that
-    are not given."""
+    """The number of elements of each given operand, in the order of OPERANDS, for `length` products in `blocks`
+    blocks; 0 for the others."""
     return tuple(row.count(length, blocks) if row.name in given else 0 for row in OPERANDS)

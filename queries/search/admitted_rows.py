@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import Target
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.operands import Layout
 from mmaprobe.smtmodel.inputs.admitted import Inputs
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 
 _CARRIER = ArrayCarrier()
 
@@ -27,7 +27,7 @@ def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: S
     products = layout.length
     mode = rng.integers(0, 1 << 30, count)
     whole = inputs.products_below_two  # then b has only powers of two
-    columns = [_numbers(fmt, inputs, mode, rng, whole and products <= k < 2 * products)
+    columns = [_operand_patterns(fmt, inputs, mode, rng, whole and products <= k < 2 * products)
                for k, fmt in enumerate(layout.formats[: 2 * products + 1])]  # fmt: skip
     if inputs.exponents is None:
         _cut_off(columns, layout, bits, rng)
@@ -35,14 +35,14 @@ def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: S
         _cancel(columns, layout, rng)
     for (name, _), fmt in list(zip(layout.places, layout.formats, strict=False))[2 * products + 1 :]:
         scales = NAMED[name].is_factor
-        columns.append(_scale(fmt, rng, count) if scales else _numbers(fmt, inputs, mode, rng, whole=False))
+        columns.append(_scale(fmt, rng, count) if scales else _operand_patterns(fmt, inputs, mode, rng, whole=False))
     for index in inputs.zero_terms:
         for column in (index, products + index) if index < products else (2 * products,):
             columns[column] = np.zeros(count, dtype=np.uint64)
     return with_raised(layout, np.stack(columns, axis=1), rng)
 
 
-def _numbers(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.Generator, whole: bool) -> Table:
+def _operand_patterns(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.Generator, whole: bool) -> Table:
     """Patterns of one operand. By `mode` of each row, exponents are anywhere, at the ends, or all about one."""
     count, window = len(mode), inputs.exponents
     low, high = (fmt.emin, fmt.emax) if window is None else (max(fmt.emin, window.min), min(fmt.emax, window.max))
@@ -60,19 +60,20 @@ def _numbers(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.Generator,
     if not (inputs.normal or window is not None or whole) and fmt.subnormals:
         biased = np.where(rng.random(count) < 0.08, -rng.integers(0, fmt.fraction + 1, count), biased)
     sign = np.where((mode >> 4) % 3 == 0, 0, rng.integers(0, 2, count)) * (fmt.signed and not inputs.nonnegative)
-    found = pattern_of(fmt, sign, biased, fraction)
+    patterns = pattern_of(fmt, sign, biased, fraction)
     chance = rng.random(count)
     if not inputs.finite:
-        found = np.where(chance > 0.99, np.uint64(fmt.infinity), np.where(chance > 0.985, np.uint64(fmt.nan), found))
+        patterns = np.where(
+            chance > 0.99, np.uint64(fmt.infinity), np.where(chance > 0.985, np.uint64(fmt.nan), patterns)
+        )
     if not inputs.nonzero:
         zero = np.where((rng.random(count) < 0.3) & fmt.has_negative_zero, sign, 0).astype(np.uint64)
-        found = np.where(chance < 0.15, zero << np.uint64(fmt.field_width), found)
-    return found
+        patterns = np.where(chance < 0.15, zero << np.uint64(fmt.field_width), patterns)
+    return patterns
 
 
 def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.random.Generator) -> None:
-    """In some rows one term is large, and all others, with full fractions and one sign, lie at one distance below
-    it."""
+    """In some rows one term is large, and all others, of full fractions and one sign, one distance below."""
     products, count = layout.length, len(columns[0])
     a, b, c = (layout.formats[k] for k in (0, products, 2 * products))
     chosen, large = rng.random(count) < 0.2, rng.integers(0, products + 1, count)
@@ -94,8 +95,7 @@ def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.
 
 
 def _cancel(columns: list[Table], layout: Layout, rng: np.random.Generator) -> None:
-    """In some rows the second product is the first one negated, sometimes with another last place, and c another
-    product."""
+    """In some rows the second product is the first negated, perhaps but for a last place, and c another product."""
     products, count = layout.length, len(columns[0])
     chosen = rng.random(count) < 0.3
     a = layout.formats[0]
@@ -108,13 +108,15 @@ def _cancel(columns: list[Table], layout: Layout, rng: np.random.Generator) -> N
     if c.name in kinds:
         chosen, which = rng.random(count) < 0.3, int(rng.integers(products))
         with np.errstate(over="ignore", invalid="ignore"):
-            value = numbers(columns[which], a) * numbers(columns[products + which], layout.formats[products])
+            value = numbers_of_patterns(columns[which], a) * numbers_of_patterns(
+                columns[products + which], layout.formats[products]
+            )
             number = (-value).astype(kinds[c.name])
         held = chosen & np.isfinite(number) & (number != 0)
         columns[-1] = np.where(held, number.view(f"u{number.itemsize}").astype(np.uint64), columns[-1])
 
 
-def numbers(patterns: Table, fmt: Format) -> NDArray[np.float64]:
+def numbers_of_patterns(patterns: Table, fmt: Format) -> NDArray[np.float64]:
     """The exact numbers of patterns, with infinities and NaNs."""
     if fmt.name == "f64":
         return patterns.view(np.float64)

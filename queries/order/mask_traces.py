@@ -17,18 +17,18 @@ Power = tuple[int, int]  # (sign, exponent) of a power of two
 VARIANTS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # signs of the mask at its first leaf, and of the units
 
 
-class Asked(Protocol):
+class AskBeside(Protocol):
     """The device's sum of a mask on a pair of leaves, with signs of VARIANTS, and units of 2^unit at the other leaves
     of a group; None if it is not finite."""
 
     def __call__(self, pair: Pair, signs: Power, unit: int, group: Sequence[Leaf]) -> Fraction | None: ...
 
 
-class Beside:
+class TraceCounter:
     """Counts the units of `groups` that a mask spares. `least`: the exponent of units that every step hides;
     `precision`: significant bits of the result's format. `most`: the exponent of the largest units counted."""
 
-    def __init__(self, ask: Asked, groups: Sequence[Sequence[Leaf]], least: int, precision: int) -> None:
+    def __init__(self, ask: AskBeside, groups: Sequence[Sequence[Leaf]], least: int, precision: int) -> None:
         self.ask, self.least, self.precision = ask, least, precision
         self.groups = groups
         self.unit = self.most = least
@@ -82,7 +82,7 @@ class Beside:
         plain = signs[1] * seen / Fraction(2) ** self.least
         if plain.denominator == 1 and 0 <= plain <= most:
             return int(plain)
-        last = Fraction(2) ** (_top(seen) - self.precision + 1)
+        last = Fraction(2) ** (_leading_exponent(seen) - self.precision + 1)
         for unit in self._units(seen, bits):
             one = Fraction(2) ** unit
             value = self.ask(pair, signs, unit, group)
@@ -99,7 +99,9 @@ class Beside:
     def _units(self, seen: Fraction, bits: int) -> Iterator[int]:
         """Exponents to try: the one that worked last, then the largest ones for which the units lie below the trace."""
         lowest = (seen.numerator & -seen.numerator).bit_length() - seen.denominator.bit_length()
-        last = max(self.least, _top(seen) - self.precision)  # the result does not hold smaller ones beside the trace
+        last = max(
+            self.least, _leading_exponent(seen) - self.precision
+        )  # the result does not hold smaller ones beside the trace
         units = dict.fromkeys((self.unit, *range(lowest - bits - 1, last, -1)))
         yield from (unit for unit in units if unit > last)
 
@@ -109,6 +111,6 @@ def _halves(group: Sequence[Leaf]) -> list[Sequence[Leaf]]:
     return [half for half in (group[:middle], group[middle:]) if half]
 
 
-def _top(value: Fraction) -> int:
+def _leading_exponent(value: Fraction) -> int:
     """The exponent of the leading bit of a nonzero sum of powers of two."""
     return abs(value.numerator).bit_length() - value.denominator.bit_length()

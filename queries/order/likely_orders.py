@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mmaprobe.queries.order.tree import Kind, Leaf, Node, binary_trees, chain_of, joined
+from mmaprobe.queries.order.tree import Kind, Leaf, Node, binary_trees, chain_of, joined_branch
 
 FEW = 5  # up to so many terms, every order is tried
 SIZES = (2, 4, 8, 16, 32)  # products of a block, and numbers of lanes
 
 
-def orders(length: int, addend: bool) -> list[Node | Leaf]:
+def likely_orders(length: int, addend: bool) -> list[Node | Leaf]:
     """Every order of few terms; of more terms the orders of published units and libraries: all at once, one after
     another, in pairs, by blocks, in lanes; with c first, in the first block, or last."""
     leaves: list[Leaf] = ["c", *range(length)] if addend else [*range(length)]
-    found = list(binary_trees(leaves)) if len(leaves) <= FEW else []
+    trees = list(binary_trees(leaves)) if len(leaves) <= FEW else []
     kinds: tuple[Kind, ...] = ("fused", "exact")
     if len(leaves) > 2:
-        found += [joined(kind, leaves) for kind in kinds]
+        trees += [joined_branch(kind, leaves) for kind in kinds]
     if len(leaves) > FEW:
-        found += _of_many(length, addend)
+        trees += _of_many(length, addend)
     elif length > 2 and addend:
-        found += [Node("binary", (joined(kind, range(length)), "c")) for kind in kinds]
-    return found
+        trees += [Node("binary", (joined_branch(kind, range(length)), "c")) for kind in kinds]
+    return trees
 
 
 def _of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:
@@ -37,9 +37,9 @@ def _of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:
         for kind in kinds:
             if addend:
                 yield _blocks("c", blocks, kind)
-            total = _blocks(joined(kind, blocks[0]), blocks[1:], kind)
+            total = _blocks(joined_branch(kind, blocks[0]), blocks[1:], kind)
             yield Node("binary", (total, "c")) if addend else total
-            parts: list[Node | Leaf] = [joined(kind, block) for block in blocks]
+            parts: list[Node | Leaf] = [joined_branch(kind, block) for block in blocks]
             if addend:
                 yield chain_of(["c", *parts])
             for way in (chain_of, _pairs):
@@ -52,7 +52,7 @@ def _of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:
 
 def _sums(products: Sequence[Node | Leaf]) -> Iterator[Node | Leaf]:
     kinds: tuple[Kind, ...] = ("fused", "exact")
-    yield from (joined(kind, products) for kind in kinds)
+    yield from (joined_branch(kind, products) for kind in kinds)
     yield chain_of(products)
     yield _pairs(products)
 
@@ -60,14 +60,14 @@ def _sums(products: Sequence[Node | Leaf]) -> Iterator[Node | Leaf]:
 def _blocks(start: Node | Leaf, blocks: Sequence[Sequence[int]], kind: Kind) -> Node | Leaf:
     """A tree that adds all products of a block to the running sum in one step."""
     for block in blocks:
-        start = joined(kind, (start, *block))
+        start = joined_branch(kind, (start, *block))
     return start
 
 
 def _pairs(parts: Sequence[Node | Leaf]) -> Node | Leaf:
     """A tree that adds neighbours first, then the sums of neighbouring pairs."""
     while len(parts) > 1:
-        pairs = [joined("binary", parts[k : k + 2]) for k in range(0, len(parts), 2)]
+        pairs = [joined_branch("binary", parts[k : k + 2]) for k in range(0, len(parts), 2)]
         parts = pairs
     return parts[0]
 

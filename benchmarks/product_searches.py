@@ -1,0 +1,262 @@
+"""Which plans of whole products each entry point finds: of a recording, of a recording beside another one, and of a
+function. None of these plans was looked at while the search was written.
+
+    python -m benchmarks.product_searches [--only NAME,...] [--ways recorded,compared,function] [--seconds 60] [-o FILE]
+
+Appends a row of JSON for each plan and entry point. `found`: one of the plans named gives the true one's bits on new
+inputs; `wrong`: there are some, and none does; `units`: how many arithmetics they have. A function is asked up to the K
+of its row, with M and N up to 16; what its rules say is compared with it at new shapes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.queries.plans.recorded import Recorded
+from mmaprobe.queries.plans.results import Given, plans_of_results
+from mmaprobe.runner.device_plans import mapper_of
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
+from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Round
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans import Chain, Plan, Products
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.named import in_runs
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.tables.reference import parse_reference
+
+ROWS, COLUMNS, SEED = 72, 64, 20
+FRESH, SHAPES = 48, 12  # rows and columns of new inputs; new shapes of functions
+NAMED = 64  # plans of a recording that are looked at
+Matrix = NDArray[Any]
+
+HOPPER, AMPERE, VOLTA = "hopper/mma/m16n8k16", "ampere/mma/m16n8k16", "volta/mma/m8n8k4"
+F16, B16 = "f32.f16.f16.f32", "f32.bf16.bf16.f32"
+WGMMA = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
+ADA = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A plan: formats (with that of c in the third place, which is not read where `d` has none), K, unit, result, and
+    how inputs are converted. `bias`: C has one row, or one column, for all."""
+
+    name: str
+    formats: str
+    length: int
+    unit: str
+    result: str
+    convert: str = ""
+    bias: str = ""
+
+    @property
+    def plan(self) -> Plan:
+        a, b, c, d = self.formats.split(",")
+        converted = "convert: {a: t, b: t}\n" if self.convert else ""
+        t = f"  t: round({self.convert})\n" if self.convert else ""
+        text = (
+            f"plan: {self.name}\nformats: {{a: {a}, b: {b}, c: {c}, d: {d}}}\nunits: {{u: {self.unit}}}\n{converted}"
+            f"roundings:\n  r: round(f32, nearest_even)\n  h: round(f16, nearest_even)\n"
+            f"  s: round(bf16, nearest_even)\n{t}steps:\n  d: {self.result}\n"
+        )
+        return parse_plan(text, self.name, parse_reference)
+
+
+def number(value: float) -> str:
+    return f"number({int(np.float32(value).view(np.uint32)):#x}, f32)"
+
+
+FMA, MULADD = "ieee/fma/f32", "ieee/muladd/f32"
+PLANS = (
+    Row("split-4", "f16,f16,f32,f32", 1024, f"{HOPPER}.{F16}", "sum(split(4, u, r, grain=64), +0)"),
+    Row("split-8-pairs", "bf16,bf16,bf16,bf16", 2048, f"{AMPERE}.{B16}", "s(sum(split(8, u, r, order=pairwise), +0))"),
+    Row("split-2-back", "bf16,bf16,f32,f32", 4096, "cdna3/mfma/f32_16x16x16_bf16",
+        "sum(split(2, u, r, order=backwards), +0)"),
+    Row("fp8-promoted", "e4m3,e4m3,bf16,bf16", 1024, WGMMA, "s(sum(promote(128, u, r), +0))"),
+    Row("fp8-promoted-64-c", "e4m3,e4m3,f32,f32", 512, ADA, "r(exact(sum(promote(64, u, r), +0), c))"),
+    Row("eighth", "f16,f16,f32,f32", 512, f"{HOPPER}.{F16}", f"r(product({number(0.125)}, sum(u, +0)))"),
+    Row("third", "f32,f32,f32,f32", 1000, FMA, f"r(product({number(0.3)}, sum(promote(256, u, r), +0)))"),
+    Row("root-128", "f16,f16,f16,f16", 128, f"{AMPERE}.{F16}", f"h(r(product({number(128 ** -0.5)}, sum(u, +0))))"),
+    Row("alpha-beta", "f16,f16,f32,f32", 768, f"{HOPPER}.{F16}",
+        f"r(exact(product({number(1.5)}, sum(split(2, u, r, grain=64), +0)), r(product({number(0.5)}, c))))"),
+    Row("two-two", "f16,f16,f16,f16", 256, f"{VOLTA}.{F16}",
+        f"h(r(exact(product({number(2)}, sum(u, +0)), product({number(2)}, c))))"),
+    Row("stored-then-c", "bf16,bf16,bf16,bf16", 512, f"{HOPPER}.{B16}", "s(exact(s(sum(u, +0)), c))"),
+    Row("stored-f16-c-f32", "f16,f16,f32,f32", 320, f"{AMPERE}.{F16}", "r(exact(h(sum(u, +0)), c))"),
+    Row("split-stored-c", "f16,f16,f16,f16", 1536, f"{HOPPER}.{F16}",
+        "h(exact(h(sum(split(3, u, r, grain=64), +0)), c))"),
+    Row("c-last", "f16,f16,f32,f32", 384, f"{AMPERE}.{F16}", "r(exact(sum(promote(128, u, r), +0), c))"),
+    Row("c-first-split", "bf16,bf16,f32,f32", 1152, f"{HOPPER}.{B16}", "sum(split(3, u, r, grain=32), c)"),
+    Row("truncated-loop", "f32,f32,f32,f32", 320, "ieee/fma/f32.tf32.tf32.f32", "sum(u, +0)", "tf32, toward_zero"),
+    Row("bf16-first", "f32,f32,f32,f32", 512, f"{AMPERE}.{B16}", "sum(split(2, u, r, grain=32), +0)",
+        "bf16, nearest_even"),
+    Row("tf32-c-last", "f32,f32,f32,f32", 640, "ampere/mma/m16n8k8.f32.tf32.tf32.f32", "r(exact(sum(u, +0), c))",
+        "tf32, nearest_away"),
+    Row("four-sums-c", "f32,f32,f32,f32", 500, FMA, "r(exact(sum(interleave(4, u, r, tail=u), +0), c))"),
+    Row("lanes", "f32,f32,f32,f32", 333, MULADD, "sum(lanes(u, r, 8, fold(2, 4), fold(2, 2), fold(2, 1), tail=u), +0)"),
+    Row("bias-row", "f16,f16,f32,f16", 256, f"{HOPPER}.{F16}", "h(r(exact(sum(split(2, u, r), +0), c)))", bias="row"),
+    Row("bias-column", "bf16,bf16,f32,bf16", 896, f"{AMPERE}.{B16}", "s(sum(u, c))", bias="column"),
+    Row("twice", "f16,f16,f32,f32", 512, f"{HOPPER}.{F16}", "r(h(sum(u, +0)))"),
+    Row("workspace", "f16,f16,f16,f16", 2048, f"{AMPERE}.{F16}", "h(sum(split(4, h(u), r, grain=64), +0))"),
+)  # fmt: skip
+
+
+#: plans that were written when the search was done
+HELD = (
+    Row("held-scaled-back", "bf16,bf16,f32,f32", 3072, f"{HOPPER}.{B16}",
+        f"r(product({number(2.5)}, sum(split(8, u, r, order=backwards), +0)))"),
+    Row("held-minus-c", "bf16,bf16,f32,f32", 640, f"{AMPERE}.{B16}",
+        f"r(exact(sum(split(2, u, r), +0), product({number(-1)}, c)))"),
+    Row("held-tf32-third", "f32,f32,f32,f32", 1024, "hopper/mma/m16n8k8.f32.tf32.tf32.f32",
+        f"r(product({number(1 / 3)}, sum(split(4, u, r), +0)))", "tf32, nearest_even"),
+    Row("held-f16-first-c", "f32,f32,f32,f32", 768, f"{AMPERE}.{F16}", "r(exact(sum(u, +0), c))",
+        "f16, nearest_even"),
+    Row("held-relu-bias", "f16,f16,f32,f16", 512, f"{HOPPER}.{F16}", "h(relu(r(exact(sum(u, +0), c))))", bias="row"),
+    Row("held-fp8-root", "e4m3,e4m3,f32,f32", 1024, WGMMA,
+        f"r(product({number(0.5**0.5)}, sum(promote(256, u, r), +0)))"),
+    Row("held-stored-relu", "bf16,bf16,bf16,bf16", 256, f"{HOPPER}.{B16}", "s(relu(exact(s(sum(u, +0)), c)))"),
+    Row("held-halves", "f32,f32,f32,f32", 1024, FMA,
+        f"r(exact(product({number(0.5)}, sum(halve(128, u, r), +0)), c))"),
+    Row("held-odd-k", "f16,f16,f32,f32", 1000, f"{HOPPER}.{F16}", "sum(split(2, u, r, grain=64), +0)"),
+    Row("held-f16-sums", "f16,f16,f16,f16", 384, "turing/mma/m16n8k8.f16.f16.f16.f16",
+        f"h(product({number(0.5)}, sum(u, +0)))"),
+    Row("held-two-sums", "bf16,bf16,bf16,bf16", 1024, f"{AMPERE}.{B16}",
+        "s(exact(s(sum(interleave(2, u, r, grain=16, tail=u), +0)), c))"),
+    Row("held-bf16-c-first", "bf16,bf16,bf16,f32", 448, f"{HOPPER}.{B16}", "sum(promote(64, u, r), c)"),
+)  # fmt: skip
+
+
+class Product:
+    """One row's product of random matrices."""
+
+    def __init__(self, row: Row) -> None:
+        self.row, self.plan = row, row.plan
+        formats = row.formats.split(",")
+        self.formats = ",".join(formats if self.plan.addend else [*formats[:2], formats[3]])
+        self.asked = parse_signature(self.formats, row.length)
+
+    def inputs(self, rows: int, columns: int, seed: int, length: int = 0) -> list[Matrix]:
+        """Patterns of A, B and, where it is read, C."""
+        rng, plan = np.random.default_rng(seed), self.plan
+        length = length or self.row.length
+        c = {"row": (1, columns), "column": (rows, 1), "": (rows, columns)}[self.row.bias]
+        sides = [(plan.a, (rows, length)), (plan.b, (length, columns)), *([(plan.c, c)] if plan.addend else [])]
+        found = [
+            from_numbers(rng.standard_normal(shape).astype(type_of(fmt)), fmt, "nearest_even") for fmt, shape in sides
+        ]
+        if plan.addend:
+            found[2] = np.ascontiguousarray(np.broadcast_to(found[2], (rows, columns)))
+        return found
+
+    def of(self, sides: list[Matrix], plan: Plan | None = None) -> Matrix:
+        a, b, *c = sides
+        return simulate(a, b, c[0] if c else None, plan or self.plan, engine="compiled")
+
+    def right(self, plan: Plan) -> bool:
+        """Whether a plan gives the true one's bits on new inputs."""
+        sides = self.inputs(FRESH, FRESH, SEED + 1)
+        return bool((self.of(sides) == self.of(sides, plan)).all())
+
+    def other(self) -> Plan:
+        """Another device's plan: one chain of the unit, or two, if that is the row's own; c is added at the end."""
+        plan, own = self.plan, Chain(self.plan.models[0])
+        same = isinstance(plan.result, Products) and plan.result.stage == own
+        total = Products(in_runs(2, own, Rounding(own.d)) if same else own, Constant())
+        result = Round(ExactSum((total, Element("c"))), Rounding(plan.d)) if plan.addend else (
+            total if own.d == plan.d else Round(total, Rounding(plan.d)))  # fmt: skip
+        return Plan(plan.a, plan.b, plan.c, result, plan.convert_a, plan.convert_b)
+
+    def multiply(self, *sides: Any) -> Matrix:
+        """The function: of arrays of numbers, to patterns."""
+        formats = (self.plan.a, self.plan.b, self.plan.c)
+        return self.of([from_numbers(side, fmt, "nearest_even") for side, fmt in zip(sides, formats, strict=False)])
+
+
+def recorded(one: Product, seconds: float, beside: bool = False) -> dict[str, Any]:
+    sides = one.inputs(ROWS, COLUMNS, SEED)
+    a, b, *c = sides
+    d = (one.of(sides), *([one.of(sides, one.other())] if beside else []))
+    places = [(int(x), int(y)) for x, y in np.argwhere(d[0] != d[-1])[:16]]
+    given: Given = plans_of_results(Recorded(one.asked, a, b, c[0] if c else None, d), places, say, seconds)[0]
+    right = any(one.right(plan) for plan in given.plans[:NAMED])
+    return {
+        "found": right, "wrong": bool(given.plans) and not right, "tried": given.tried,
+        "plan": given.plans[0].reference if given.plans else None if given.best is None else
+        f"{given.best.agree} of {given.best.looked}: {given.best.plan.reference}",
+    }  # fmt: skip
+
+
+def compared(one: Product, seconds: float) -> dict[str, Any]:
+    return recorded(one, seconds, beside=True)
+
+
+def function(one: Product, seconds: float) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "library.py")
+        c = ", c" if one.plan.addend else ""
+        file.write_text(
+            f"from benchmarks.product_searches import HELD, PLANS, Product\n"
+            f"ONE = next(Product(row) for row in (*PLANS, *HELD) if row.name == {one.row.name!r})\n"
+            f"def multiply(a, b{c}):\n    return ONE.multiply(a, b{c})\n"
+        )
+        mapper = mapper_of(f"python:{file}:multiply", one.asked, (16, 16), seconds)
+        with suppress(MmaprobeError):
+            mapper.run()
+        found, rules = mapper.found, mapper.rules
+        names = [plan.reference for plan in found.plans]
+        right = any(one.right(plan) for plan in found.plans)
+        mapper.deadline, wrong, so_far = None, 0, 0
+        mapper.multiply = lambda a, b, c: one.of([a, b, *([c] if one.plan.addend else [])])
+        mapper.rng = np.random.default_rng(SEED)
+        for number in range(SHAPES if rules else 0):
+            at, so = mapper.held(rules, mapper.random_shape(number))
+            wrong += any(found.rules[rule].confirmed for rule in at[~so & (at >= 0)])
+            so_far += bool(so.all())
+        return {"found": right, "wrong": bool(wrong), "shapes": so_far, "checked": [found.right, found.checked],
+                "plan": names[:3]}  # fmt: skip
+
+
+WAYS: dict[str, Callable[[Product, float], dict[str, Any]]] = {
+    "recorded": recorded, "compared": compared, "function": function,
+}  # fmt: skip
+
+
+def say(text: str) -> None:
+    pass
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default=",".join(row.name for row in PLANS), help="or held: the plans written last")
+    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("-o", dest="out", type=Path)
+    given = parser.parse_args()
+    for way in given.ways.split(","):
+        for row in HELD if given.only == "held" else [row for row in PLANS if row.name in given.only.split(",")]:
+            one, begun = Product(row), time.monotonic()
+            told = WAYS[way](one, given.seconds)
+            line = json.dumps({"plan": row.name, "way": way, "seconds": round(time.monotonic() - begun, 1)} | {
+                "named" if key == "plan" else key: value for key, value in told.items()})  # fmt: skip
+            print(line, flush=True)
+            if given.out:
+                with given.out.open("a") as file:
+                    file.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

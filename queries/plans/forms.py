@@ -1,0 +1,309 @@
+"""What a matrix product does besides adding its products: how the inputs are converted, with what the sum begins, and
+what becomes of it. Which of these are near to given results is seen from their numbers, before any plan is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.queries.plans.recorded import Sample
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
+from mmaprobe.smtmodel.inputs.signature import Signature
+from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
+from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.rewriting import replaced
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans import Plan, Products, Stage
+from mmaprobe.smtmodel.plans.plantext import stage_text
+
+Numbers = NDArray[np.float64]
+
+#: how libraries convert inputs in f32 for units of a narrower format
+CONVERSIONS: dict[str, tuple[Mode, ...]] = {
+    "tf32": ("nearest_away", "nearest_even", "toward_zero"),
+    "bf16": ("nearest_even", "toward_zero", "nearest_away"),
+    "f16": ("nearest_even", "toward_zero"),
+}
+NARROW = ("f16", "bf16")  # formats in which a sum is stored before it goes on
+NEAR = 4.0  # times as far from the results as the nearest form, as root mean square, that others may be
+ALIKE = 1.5  # times as far, within which the likelier form is tried first
+MOST = 8  # forms of sums of one format that are tried
+DIGITS = 4  # decimal digits of a factor
+SIDES = range(1, 4097)  # of matrices and heads, whose roots and inverses are factors
+SAMPLED = 5.0  # standard errors by which a factor may be off
+BIASED = 2.0**-16  # of a factor, by which truncated sums may change it
+FACTORS = 3  # near to a number, that are tried
+ENOUGH = 8  # finite results that it takes to see anything
+
+
+@dataclass(frozen=True)
+class Form:
+    """Around a sum in a format: `convert`: how the inputs become those of the units, None if they are taken as they
+    are; `start`: c or zero; `end`: the result, over `Given(0, format)` for the sum and over c."""
+
+    asked: Signature
+    format: Format
+    convert: Rounding | None
+    start: Element | Constant
+    end: Node
+
+    @property
+    def taken(self) -> tuple[Format, Format]:
+        """The formats of a and b as the units take them."""
+        return (self.asked.a, self.asked.b) if self.convert is None else (self.convert.format, self.convert.format)
+
+    def plan(self, stage: Stage) -> Plan | None:
+        """The plan in which a stage forms the sum; None if its formats do not fit."""
+        asked = self.asked
+        if stage.d != self.format:
+            return None
+        with suppress(ParameterError):
+            total = Products(stage, self.start)
+            result = replaced(self.end, lambda node: total if isinstance(node, Given) else None)
+            return named(Plan(asked.a, asked.b, asked.c, result, self.convert, self.convert))
+        return None
+
+    def sum_of(self, stage: Stage) -> Plan | None:
+        """The plan of the sum alone."""
+        asked = self.asked
+        with suppress(ParameterError):
+            return Plan(asked.a, asked.b, asked.c, Products(stage, self.start), self.convert, self.convert)
+        return None
+
+    @cached_property
+    def _ended(self) -> Elementwise:
+        c = Given(1, self.asked.c)
+        end = replaced(self.end, lambda node: c if isinstance(node, Element) else None)
+        return Elementwise(end, (self.format, self.asked.c))
+
+    def ended(self, sums: Matrix, c: Matrix) -> Matrix:
+        """The results for patterns of sums and of c."""
+        if isinstance(self.end, Given):
+            return sums
+        return self._ended.of((sums, c)).astype(np.uint64)
+
+
+def of_plan(asked: Signature, plan: Plan) -> Form | None:
+    """The form of a plan with one sum; None of others."""
+    if len(plan.sums) != 1 or not isinstance(start := plan.sums[0].start, Element | Constant):
+        return None
+    hole = Given(0, plan.sums[0].stage.d)
+    end = replaced(plan.result, lambda node: hole if isinstance(node, Products) else None)
+    return Form(asked, hole.format, plan.convert_a, start, end)
+
+
+def named(plan: Plan) -> Plan:
+    """The plan, named by its text, by how it converts its inputs, and by roundings that are not to nearest even."""
+    how, out = plan.convert_a, plan.result.rounding.mode if isinstance(plan.result, Round) else "nearest_even"
+    inputs = "" if how is None else f", inputs rounded to {how.format.name}, {how.mode}"
+    result = "" if out == "nearest_even" else f", result rounded {out}"
+    return replace(plan, reference=f"{stage_text(plan)}{inputs}{result}")
+
+
+def plain(asked: Signature, fmt: Format, convert: Rounding | None = None) -> Iterator[Form]:
+    """The usual forms of a sum: rounded once, c at its start; and c added at its end."""
+    hole, out = Given(0, fmt), Rounding(asked.d)
+    end = hole if fmt == asked.d else Round(hole, out)
+    yield Form(asked, fmt, convert, Element("c") if asked.addend else Constant(), end)
+    if asked.addend:
+        yield Form(asked, fmt, convert, Constant(), Round(ExactSum((hole, Element("c"))), out))
+
+
+def forms_of(asked: Signature, sample: Sample) -> list[Form]:
+    """The forms that are near to the results of a sample, for the formats that sums may have: the nearest first, of
+    equally near ones the likeliest. All usual ones, where the numbers show nothing."""
+    names = dict.fromkeys(("f32", asked.d.name, *(("f64",) if asked.d.name in ("f32", "f64") else ())))
+    return list(chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), sample) for name in names))
+
+
+def _near(asked: Signature, fmt: Format, sample: Sample) -> list[Form]:
+    usual = list(plain(asked, fmt))
+    seen = _Seen.of(asked, sample)
+    if seen is None:
+        return usual
+    apart: list[tuple[float, int, Form]] = []
+    for convert in conversions(asked):
+        exact = seen.converted(convert)
+        for form in dict.fromkeys(_every(asked, fmt, convert, seen.scalars(exact), seen.rectified)):
+            apart.append((seen.distance(form, exact), len(apart), form))
+    nearest = max(min(distance for distance, _, _ in apart), np.finfo(np.float64).tiny)
+    near = sorted(
+        (int(np.log(max(distance / nearest, 1)) / np.log(ALIKE)), number, form)
+        for distance, number, form in apart
+        if distance <= NEAR * nearest
+    ) if np.isfinite(nearest) else []  # fmt: skip
+    return [form for _, _, form in near[:MOST]] or usual
+
+
+def conversions(asked: Signature) -> Iterator[Rounding | None]:
+    """How inputs may be converted: as they are first."""
+    yield None
+    if asked.a.name == asked.b.name == "f32":
+        for name, modes in CONVERSIONS.items():
+            yield from (Rounding(FORMATS[name], mode) for mode in modes)
+
+
+def _every(
+    asked: Signature, fmt: Format, convert: Rounding | None, scalars: Sequence[tuple[float, float]], rectified: bool
+) -> Iterator[Form]:
+    """The forms of a sum of a format, the likeliest first."""
+    hole, c, out = Given(0, fmt), Element("c"), Rounding(asked.d)
+    how = Rounding(FORMATS["f64" if fmt.name == "f64" else "f32"])
+    stored = [Rounding(FORMATS[name]) for name in dict.fromkeys((asked.d.name, *NARROW)) if name in FORMATS]
+    stored = [one for one in stored if one.format != fmt and fmt.holds(one.format)]
+
+    def ended(start: Element | Constant, terms: Iterable[Node]) -> Iterator[Form]:
+        for term in terms:
+            if rectified:
+                yield from (Form(asked, fmt, convert, start, Round(Relu(one), out)) for one in _rounded(term, how, out))
+            elif term == hole and fmt == asked.d:
+                yield Form(asked, fmt, convert, start, hole)
+            else:
+                yield from (Form(asked, fmt, convert, start, Round(one, out)) for one in _rounded(term, how, out))
+
+    def scaled(alpha: float, beta: float, total: Node, at: Node | None) -> Iterator[Node]:
+        """Alpha times the sum, plus beta times c: each product rounded, or fused with the addition."""
+        ends: list[Node | None] = [None] if at is None else [*_times(beta, at, how)]
+        for one, end in product(_times(alpha, total, how), ends):
+            yield one if end is None else ExactSum((one, end))
+
+    holes: list[Node] = [hole, *(Round(hole, one) for one in stored)]
+    for alpha, beta in scalars:
+        if not asked.addend or alpha == beta:
+            start = c if asked.addend else Constant()
+            yield from ended(start, scaled(alpha, 0, hole, None))
+        for total in holes if asked.addend and beta else ():
+            yield from ended(Constant(), scaled(alpha, beta, total, c))
+        for total in () if asked.addend and beta else holes[0 if asked.addend else 1 :]:
+            yield from ended(Constant(), scaled(alpha, 0, total, None))
+        if (alpha, beta) in ((1, 0), (1, 1)) and fmt != asked.d and not rectified:
+            start = c if beta else Constant()
+            yield Form(asked, fmt, convert, start, Round(hole, Rounding(asked.d, "toward_zero")))
+
+
+def _rounded(term: Node, how: Rounding, out: Rounding) -> list[Node]:
+    """A term as it is, and rounded on the way to the result."""
+    return [term] if isinstance(term, Given | Round) or how.format == out.format else [term, Round(term, how)]
+
+
+def _times(scalar: float, node: Node, how: Rounding) -> list[Node]:
+    """A scalar times a number: fused with what follows, and rounded."""
+    if scalar == 1:
+        return [node]
+    pattern = np.array(scalar, np.float64 if how.format.name == "f64" else np.float32)
+    times = Product(Literal(int(pattern.view(f"u{pattern.itemsize}")), how.format), node)
+    return [times, Round(times, how)] if np.frexp(pattern)[0] != 0.5 else [times]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The numbers of a sample: those of its inputs and its results, and where these are finite."""
+
+    asked: Signature
+    sample: Sample
+    sums: Numbers
+    c: Numbers
+    d: Numbers
+    finite: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, asked: Signature, sample: Sample) -> _Seen | None:
+        """None where too few numbers are finite."""
+        a, b, c, d = (
+            _numbers(side, fmt)
+            for side, fmt in ((sample.a, asked.a), (sample.b, asked.b), (sample.c, asked.c), (sample.d, asked.d))
+        )
+        with np.errstate(all="ignore"):
+            sums = a @ b
+        finite = np.isfinite(sums + c + d) & (sums != 0)
+        return cls(asked, sample, sums, c, d, finite) if finite.sum() >= ENOUGH and d[finite].any() else None
+
+    @property
+    def rectified(self) -> bool:
+        """Whether no result is negative, though sums are."""
+        return bool((self.d[self.finite] >= 0).all() and (self.sums[self.finite] < 0).sum() >= ENOUGH)
+
+    def converted(self, convert: Rounding | None) -> Numbers:
+        """The exact sums of converted inputs."""
+        if convert is None:
+            return self.sums
+        sides = [_numbers(_rounding(convert, self.asked.a).of((side,)), convert.format)
+                 for side in (self.sample.a, self.sample.b)]  # fmt: skip
+        with np.errstate(all="ignore"):
+            return np.asarray(sides[0] @ sides[1])
+
+    def distance(self, form: Form, exact: Numbers) -> float:
+        """How far the results of a form are from those of the sample, as root mean square, if each sum is exact."""
+        with np.errstate(all="ignore"):
+            sums = exact + self.c if form.start == Element("c") else exact
+            wide = sums.astype(np.float64)
+            patterns = from_numbers(wide, form.format, "nearest_even")
+            found = form.ended(patterns, self.sample.c)
+            apart = (_numbers(found, self.asked.d) - self.d)[self.finite]
+        size = float(np.sqrt(np.mean(apart**2)))
+        return size if np.isfinite(size) else float("inf")
+
+    def scalars(self, exact: Numbers) -> list[tuple[float, float]]:
+        """Alpha and beta such that the results are about alpha times the exact sums plus beta times c: 1 and 1, or 1
+        and 0, if these may be, or the simplest that the numbers admit."""
+        chosen = self.finite & np.isfinite(exact) & ((self.d > 0) if self.rectified else True)
+        with_c = self.asked.addend and bool(self.c[chosen].any())
+        terms = np.stack([exact[chosen], *([self.c[chosen]] if with_c else [])], axis=1)
+        found, *_ = np.linalg.lstsq(terms, self.d[chosen], rcond=None)
+        left = self.d[chosen] - terms @ found
+        with np.errstate(all="ignore"):
+            errors = [float(np.sqrt(np.mean(left**2)) / np.sqrt(np.mean(side**2))) for side in terms.T]
+        count = np.sqrt(len(left))
+        near = [_simple(float(x), error, SAMPLED * error / count) for x, error in zip(found, errors, strict=True)]
+        betas = near[1] if with_c else [1.0 if self.asked.addend else 0.0]
+        return list(product(near[0], betas))
+
+
+def _simple(value: float, most: float, least: float) -> list[float]:
+    """Factors near a value, the simplest first. `most`: the error of one result; `least`: that of all of them, in which
+    sums that are truncated are no nearer to zero."""
+    most = max(most, abs(value) * BIASED)
+    if abs(value) <= least:
+        return [0.0]
+    if abs(value - 1) <= most:
+        return [1.0]
+    near = [one for error in (least, most) for one in _factors(value) if abs(one - value) <= error]
+    return list(dict.fromkeys(near))[:FACTORS] or [float(np.float32(value))]
+
+
+def _factors(value: float) -> Iterator[float]:
+    """Numbers of few digits, and inverses and roots of sizes, that a factor near a value may be."""
+    yield from (float(f"{value:.{digits}g}") for digits in (1, 2))
+    yield 2.0 ** round(np.log2(abs(value))) * np.sign(value)
+    size = abs(value)
+    for near in (round(1 / size), round(1 / size**2)):
+        if near in SIDES:
+            yield float(np.sign(value)) * (1 / near if near == round(1 / size) else near**-0.5)
+    if round(size**2) in SIDES:
+        yield float(np.sign(value)) * round(size**2) ** 0.5
+    yield from (float(f"{value:.{digits}g}") for digits in range(3, DIGITS + 1))
+
+
+def _numbers(side: Matrix, fmt: Format) -> Numbers:
+    """The numbers of patterns in f64."""
+    return np.asarray(to_numbers(np.ascontiguousarray(side, kind_of(fmt)), fmt).astype(np.float64))
+
+
+def _rounding(how: Rounding, fmt: Format) -> Elementwise:
+    return Elementwise(Round(Given(0, fmt), how), (fmt,))
+
+
+def with_factors(plan: Plan) -> list[Literal]:
+    """The constant factors of a plan's result."""
+    return [node for node in walk(plan.result) if isinstance(node, Literal)]

@@ -1,0 +1,193 @@
+"""Which products of K are in recorded results: those that are missing, added twice, or of another row or column, as the
+results' numbers show them. Nothing is assumed of the rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.queries.order.tree import compact, not_in_the_sum
+from mmaprobe.queries.plans.recorded import Recorded, Sample
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.inputs.signature import Signature
+
+MOST = 64  # last products of K, or first ones, that may be missing together
+LONGEST = 2048  # K up to which the weights of all products are solved for, if there are as many results
+ELEMENTS = 8  # elements that it takes to tell
+NEARER = 4.0  # times nearer to the sum without them, as root mean square, that the results have to be
+SHARE = 0.5  # of a product's correlation with what is missing, from which it is suspected
+UNSURE = 0.5  # by which the weight of a product may differ from a whole number
+
+Numbers = NDArray[np.float64]
+Products = NDArray[np.int64]
+Side = NDArray[Any]
+Factors = Callable[[Side, Side, Products], tuple[Side, Side]]
+
+#: what may stand in the place of the factors of some products, in words, and the factors of A and B then
+MOVED: dict[str, Factors] = {
+    "the next row of A": lambda a, b, k: (np.roll(a, -1, 1)[:, :, k], b[:, k]),
+    "the row of A before": lambda a, b, k: (np.roll(a, 1, 1)[:, :, k], b[:, k]),
+    "the next column of B": lambda a, b, k: (a[:, :, k], np.roll(b, -1, 2)[:, k]),
+    "the column of B before": lambda a, b, k: (a[:, :, k], np.roll(b, 1, 2)[:, k]),
+    "the next product's factor of A": lambda a, b, k: (np.roll(a, -1, 2)[:, :, k], b[:, k]),
+    "the factor of A of the product before": lambda a, b, k: (np.roll(a, 1, 2)[:, :, k], b[:, k]),
+    "the next product's factor of B": lambda a, b, k: (a[:, :, k], np.roll(b, -1, 1)[:, k]),
+    "the factor of B of the product before": lambda a, b, k: (a[:, :, k], np.roll(b, 1, 1)[:, k]),
+}
+
+
+@dataclass(frozen=True)
+class Summed:
+    """What is not as it should be: products that are not in the sums, and products that are twice. `instead`: what
+    stands in the place of the former, a key of `MOVED`; empty if nothing does."""
+
+    left_out: tuple[int, ...] = ()
+    twice: tuple[int, ...] = ()
+    instead: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.left_out or self.twice)
+
+    def sentences(self) -> list[str]:
+        """What is not as it should be, in words."""
+        if self.instead:
+            return [f"{_these(self.left_out)} taken with {self.instead}"]
+        lines = [not_in_the_sum(self.left_out)] if self.left_out else []
+        return [*lines, *([f"{_these(self.twice)} added twice"] if self.twice else [])]
+
+    def of(self, recorded: Recorded) -> Iterator[Recorded]:
+        """The same results, of inputs in which all products are as they should be, in each way in which that may be."""
+        if self.instead:
+            yield self._moved(recorded)
+            return
+        length, twice, order = recorded.length, list(self.twice), list(range(recorded.length))
+        if self.left_out:
+            if not twice and self.left_out[0] == length - len(self.left_out):
+                yield recorded.taking(order[: self.left_out[0]])
+            recorded = recorded.with_zeros(self.left_out)
+        if twice:
+            yield recorded.taking([*order[: twice[-1] + 1], *twice, *order[twice[-1] + 1 :]])
+            yield recorded.taking([*order, *twice])
+        else:
+            yield recorded
+
+    def _moved(self, recorded: Recorded) -> Recorded:
+        a, b, products = recorded.a.copy(), recorded.b.copy(), np.array(self.left_out)
+        one, other = MOVED[self.instead](a[None], b[None], products)
+        a[:, products], b[products] = one[0], other[0]
+        return replace(recorded, a=a, b=b)
+
+
+WHOLE = Summed()
+
+
+def summed(asked: Signature, sample: Sample) -> Summed:
+    """What is missing from the sums of a sample, or in them twice: its results are then much nearer to the sums of the
+    others than to those of all, times a factor; nothing, if no products are, or too few finite elements tell."""
+    sides = ((sample.a, asked.a), (sample.b, asked.b), (sample.c, asked.c), (sample.d, asked.d))
+    a, b, c, d = (to_numbers(np.ascontiguousarray(side), fmt).astype(np.float64) for side, fmt in sides)
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(a @ b + c + d)
+        if finite.sum() < ELEMENTS:
+            return WHOLE
+        a[~np.isfinite(a)], b[~np.isfinite(b)], c[~finite], d[~finite] = 0, 0, 0, 0
+        return _Sums(a, b, c, d, finite).found()
+
+
+def _these(products: Sequence[int]) -> str:
+    several = len(products) > 1
+    return f"{'products' if several else 'product'} k = {compact(products)} {'are' if several else 'is'}"
+
+
+class _Sums:
+    """The numbers of a sample, zeros where they are not finite, and the sums of some products."""
+
+    def __init__(self, a: Numbers, b: Numbers, c: Numbers, d: Numbers, finite: NDArray[np.bool_]) -> None:
+        self.a, self.b, self.c, self.d, self.finite = a, b, c, d, finite
+        self.whole = a @ b
+
+    def found(self) -> Summed:
+        best, nearest = WHOLE, self._apart(self.whole) / NEARER
+        if not nearest:
+            return best
+        for number, one in enumerate(self._suspected()):
+            if number == 0 and one.left_out and not one.twice and (moved := self._moved(one)):
+                return moved
+            if (apart := self._apart(self._of(one))) < nearest:
+                best, nearest = one, apart
+        return best
+
+    def _moved(self, gone: Summed) -> Summed | None:
+        """What stands in the place of products that are not in the sums, away from the edges: past these is nothing
+        of the matrices."""
+        left, products, inner = self._of(gone), np.array(gone.left_out), np.zeros_like(self.finite)
+        inner[:, 1:-1, 1:-1] = self.finite[:, 1:-1, 1:-1]
+        if inner.sum() < ELEMENTS:
+            return None
+        most = min(self._apart(self.whole, inner), self._apart(left, inner)) / NEARER
+        for words, factors in MOVED.items():
+            first, second = factors(self.a, self.b, products)
+            if self._apart(left + first @ second, inner) < most:
+                return Summed(self._with_others(gone, factors, inner), (), words)
+        return None
+
+    def _with_others(self, gone: Summed, factors: Factors, inner: NDArray[np.bool_]) -> tuple[int, ...]:
+        """The products that have other factors, as what is left then shows: those found, and others like them."""
+        first, second = factors(self.a, self.b, np.arange(self.a.shape[2]))
+        own = np.isin(np.arange(self.a.shape[2]), gone.left_out)
+        left = self.d - self.c - self._of(gone) - first[:, :, own] @ second[:, own]
+        left[~inner] = 0
+        shares = np.zeros(len(own))
+        for k in np.flatnonzero(~own):
+            change = first[:, :, k : k + 1] @ second[:, k : k + 1] - self.a[:, :, k : k + 1] @ self.b[:, k : k + 1]
+            shares[k] = (left * change).sum() / max((change[inner] ** 2).sum(), np.finfo(np.float64).tiny)
+        return tuple(np.flatnonzero(own | (shares > SHARE)).tolist())
+
+    def _of(self, which: Summed) -> Numbers:
+        found = self.whole
+        for sign, products in ((-1, which.left_out), (1, which.twice)):
+            if products:
+                found = found + sign * (self.a[:, :, list(products)] @ self.b[:, list(products)])
+        return found
+
+    def _apart(self, sums: Numbers, where: NDArray[np.bool_] | None = None) -> float:
+        """How far the results are from some sums, times the best factors of them and of c, as root mean square."""
+        where = self.finite if where is None else where
+        terms = np.stack([one[where] for one in (sums, self.c) if one.any()], axis=1)
+        d = self.d[where]
+        factors, *_ = np.linalg.lstsq(terms, d, rcond=None)
+        return float(np.sqrt(np.mean((d - terms @ factors) ** 2)))
+
+    def _suspected(self) -> Iterator[Summed]:
+        """Products by their weights in the results, or those that correlate with what is missing; then the last ones of
+        K, and the first ones."""
+        length = self.a.shape[2]
+        if length <= min(LONGEST, self.finite.sum() // 2):
+            weights = self._weights()
+            usual = np.median(weights)
+            times = weights / usual if usual else np.ones(length)
+            gone, twice = (tuple(np.flatnonzero(np.abs(times - count) < UNSURE).tolist()) for count in (0, 2))
+            if 0 < len(gone) + len(twice) < length:
+                yield Summed(gone, twice)
+        else:
+            missing = self.whole + self.c - self.d
+            alike = ((self.a.transpose(0, 2, 1) @ missing) * self.b).sum(axis=(0, 2))
+            shares = alike / ((self.a**2).sum(axis=1) * (self.b**2).sum(axis=2)).sum(axis=0)
+            if 0 < (suspected := np.flatnonzero(shares > SHARE)).size < length:
+                yield Summed(tuple(suspected.tolist()))
+        for count in range(1, min(MOST, length - 1) + 1):
+            last, first = tuple(range(length - count, length)), tuple(range(count))
+            yield from (Summed(last), Summed(first), Summed((), last), Summed((), first))
+
+    def _weights(self) -> Numbers:
+        """By how much each product counts in the results, by least squares."""
+        left = self.d - (self.c if self.c.any() else 0)
+        gram = np.einsum("nik,nil->nkl", self.a, self.a, optimize=True) * (self.b @ self.b.transpose(0, 2, 1))
+        right = ((self.a.transpose(0, 2, 1) @ left) * self.b).sum(axis=(0, 2))
+        square = gram.sum(axis=0)
+        square[np.diag_indices_from(square)] += np.trace(square) / len(square) * np.finfo(np.float64).eps
+        return np.asarray(np.linalg.solve(square, right))
