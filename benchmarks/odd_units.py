@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.statements import Table, different, formats_of, grid_of, numbers, text_of
 from mmaprobe.queries.kernel.expressions import terms_written_out
-from mmaprobe.queries.kernel.merged import merged, merged_after_zero
+from mmaprobe.queries.kernel.plan_units import joined, joined_after_zero, read
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser, normal_form
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
@@ -201,8 +201,9 @@ FORMS: dict[str, Form] = {
     "form rewritten by lemmas": lambda unit, proofs: normal(normal_form(unit, proofs.proof(unit))),
     "form with loops and terms written out": lambda unit, _: normal(terms_written_out(unit.result)),
     "form with loops written out": lambda unit, _: written_out(unit.result),
-    "form without exact roundings": lambda unit, _: normal(merged(unit)),
-    "form without exact roundings, c not -0": lambda unit, _: merged_after_zero(unit),
+    "form by rules without lemmas": lambda unit, _: read(unit),
+    "form without exact roundings": lambda unit, _: normal(joined(unit)),
+    "form without exact roundings, c not -0": lambda unit, _: joined_after_zero(unit),
 }
 
 

@@ -43,7 +43,7 @@ PLANS = Part("rules of plans, and what their stages do", "error bounds of plans"
 SAME_PLANS = Part(
     "rules of equal plans",
     "plans that are equal",
-    _in("queries/kernel", "plan_units plans stages merged addends"),
+    _in("queries/kernel", "plan_units plans stages"),
 )
 COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions"))
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))

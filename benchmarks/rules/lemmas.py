@@ -24,21 +24,16 @@ from benchmarks.rules.numbers import (
     Value,
     Whole,
     log2,
-    number,
     rounded,
     units,
     zeros,
 )
 from benchmarks.rules.units import RESULTS, WIDE
 from mmaprobe.queries.kernel.effects import (
-    AlignmentKeepsUnit,
     BoundKeeps,
     FormatHolds,
-    LargestIsKept,
     NeverReaches,
     Normalises,
-    NumberIsKept,
-    RoundingKeepsUnit,
     RoundsAlike,
     RoundsTwice,
 )
@@ -147,17 +142,6 @@ def bound_keeps(own: BoundKeeps) -> bool:
                for m in range(own.range.low, own.bound))  # fmt: skip
 
 
-def alignment_keeps_unit(own: AlignmentKeepsUnit) -> bool:
-    exact, e = numbers_of(own.range)
-    return all(((e > m) | is_whole(np.ldexp(units(exact, m - own.bits, own.mode), -own.unit))).all()
-               for m in range(own.range.low, max(own.range.high, own.unit + own.bits) + 2))  # fmt: skip
-
-
-def largest_is_kept(own: LargestIsKept) -> bool:
-    exact, e = numbers_of(own.range)
-    return bool((units(exact, e - own.bits, own.mode) != 0).all())
-
-
 def never_reaches(own: NeverReaches) -> bool:
     return bool((np.abs(numbers_of(own.range)[0]) < 2.0**own.limit).all())
 
@@ -169,13 +153,6 @@ def format_holds(own: FormatHolds) -> bool:
     found = target_value(exact, negative, own.target)
     same = found.finite & (found.exact == exact) & (found.negative == negative)
     return bool((same & ((exact == 0) | (found.exponent == log2(np.where(exact == 0, 1.0, exact))))).all())
-
-
-def number_is_kept(own: NumberIsKept) -> bool:
-    every = number(own.target.format, np.arange(1 << own.target.format.width).astype(np.uint64))
-    counts = every.finite
-    found = target_value(np.where(counts, every.exact, 0.0), every.negative, own.target)
-    return bool((~counts | (found.finite & (found.exact == every.exact) & (found.negative == every.negative))).all())
 
 
 def rounds_alike(own: RoundsAlike) -> bool:
@@ -200,14 +177,6 @@ def rounds_twice(own: RoundsTwice) -> bool:
     infinite = (between.kind == INFINITE) & (once.kind == INFINITE) & (between.exact * once.exact > 0)
     same = np.where(finite, twice.patterns == once.patterns, infinite)
     return bool(same.all())
-
-
-def rounding_keeps_unit(own: RoundingKeepsUnit) -> bool:
-    exact, negative = magnitudes(own.target.format, own.unit, max(own.target.format.emax, own.unit) + 3)
-    exact, negative = exact[exact != 0], negative[exact != 0]
-    found = target_value(exact, negative, own.target)
-    holds = is_whole(np.ldexp(found.exact, -own.unit)) & ((found.exact != 0) | (not own.nonzero))
-    return bool((~found.finite | holds).all())
 
 
 def rounds_opposite(own: RoundsOpposite) -> bool:
@@ -237,10 +206,9 @@ def rounding_rises(own: RoundingRises) -> bool:
 
 TRUTHS: dict[type, Callable[[Any], bool]] = {
     AlignmentLoses: alignment_loses, RoundingLoses: rounding_loses, TruncationKeeps: truncation_keeps,
-    BoundKeeps: bound_keeps, AlignmentKeepsUnit: alignment_keeps_unit, LargestIsKept: largest_is_kept,
-    NeverReaches: never_reaches, FormatHolds: format_holds, NumberIsKept: number_is_kept, RoundsAlike: rounds_alike,
+    BoundKeeps: bound_keeps, NeverReaches: never_reaches, FormatHolds: format_holds, RoundsAlike: rounds_alike,
     RoundsTwice: rounds_twice,
-    RoundingKeepsUnit: rounding_keeps_unit, RoundsOpposite: rounds_opposite, RoundingRises: rounding_rises,
+    RoundsOpposite: rounds_opposite, RoundingRises: rounding_rises,
     Normalises: lambda own: True, RoundingScales: lambda own: True,  # the same number, whatever its unit
 }  # fmt: skip
 
@@ -316,16 +284,12 @@ def some_lemma(kind: type, rng: random.Random) -> Any:
         RoundingLoses: lambda: RoundingLoses(fmt, mode),
         TruncationKeeps: lambda: TruncationKeeps(fmt),
         BoundKeeps: lambda: BoundKeeps(one, bits, mode, one.low + rng.randint(1, 6)),
-        AlignmentKeepsUnit: lambda: AlignmentKeepsUnit(one, bits, mode, one.low - bits + rng.randint(1, 6)),
-        LargestIsKept: lambda: LargestIsKept(one, bits, mode),
         NeverReaches: lambda: NeverReaches(one, one.high + one.integer + rng.randint(-2, 1)),
         Normalises: lambda: Normalises(one),
         FormatHolds: lambda: FormatHolds(one, some_target(rng, format_named(rng.choice(WIDE)))),
-        NumberIsKept: lambda: NumberIsKept(target),
         RoundsAlike: lambda: RoundsAlike(target, some_target(rng, fmt) if rng.random() < 0.7 else target,
                                          rng.random() < 0.5),
         RoundsTwice: lambda: some_twice(rng),
-        RoundingKeepsUnit: lambda: RoundingKeepsUnit(target, grid(fmt) + rng.randint(-2, 4), rng.random() < 0.5),
         RoundsOpposite: lambda: RoundsOpposite(target),
         RoundingRises: lambda: RoundingRises(target),
         RoundingScales: lambda: RoundingScales(target),

@@ -345,6 +345,10 @@ def known_fails(known: Known, value: Value) -> dict[str, Flags]:
         wrong["not zero"] = v != 0
     if known.never_minus:
         wrong["-0"] = (v == 0) & value.every
+    if known.agrees:
+        wrong["above zero"] = value.every & ((v > 0) | ((v == 0) & ~value.is_zero))
+    if known.positive:
+        wrong["zero of negative numbers"] = (v == 0) & value.every
     return wrong
 
 
@@ -497,7 +501,7 @@ def alike_window(
     values = {}
     for level, kind in held.items():
         every = [(k, pattern) for k, fmt in enumerate(sorted(kind.formats, key=str))
-                 for pattern in range(1 << fmt.width) if _is_held(fmt, pattern, kind.unit)]  # fmt: skip
+                 for pattern in range(1 << fmt.width) if _is_held(fmt, pattern, kind)]  # fmt: skip
         values[level] = np.array(every or [(0, 0)]).T
     found = window(formats, reads(nodes, places), rng, [side.shape[1] for side in values.values()])
     loops: Loops = {level: (place, None) for level, place in places.items()}
@@ -508,9 +512,14 @@ def alike_window(
     return found, loops
 
 
-def _is_held(fmt: Format, pattern: int, unit: int | None) -> bool:
+def _is_held(fmt: Format, pattern: int, held: Held) -> bool:
     kind, exact, *_ = (side[pattern] for side in table_of(fmt))
-    return kind != FINITE or unit is None or float(np.ldexp(exact, -unit)).is_integer()
+    if kind != FINITE:
+        return True
+    minus = exact == 0 and pattern >> fmt.width - 1 == 1
+    tiny = 0 < abs(exact) < 2.0**fmt.emin
+    whole = held.unit is None or float(np.ldexp(exact, -held.unit)).is_integer()
+    return whole and not (held.never_minus and minus) and not (held.never_tiny and tiny)
 
 
 def alike(goal: Alike, rng: random.Random) -> Iterator[str]:

@@ -11,7 +11,7 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
 from mmaprobe.queries.kernel.ranges import Held, Scope
-from mmaprobe.queries.kernel.rewriting import REWRITES, kind_of, multiples
+from mmaprobe.queries.kernel.rewriting import REWRITES, kind_of
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -53,9 +53,11 @@ class Plain(Small):
             term = Product(self.element("a", level), self.element("b", level))
             return Round(term, self.rounding(format_named(rng.choice(WIDE))))
         if kind < 0.65:
-            return self.element("c")
+            c = self.element("c")
+            return Round(c, replace(self.rounding(self.formats["c"]), zero="positive")) if rng.random() < 0.1 else c
         if kind < 0.75:
-            return Constant(rng.random() < 0.4)
+            zero = Constant(rng.random() < 0.4)
+            return Product(zero, Constant(rng.random() < 0.4)) if rng.random() < 0.1 else zero
         if kind < 0.85:
             return ExactSum((self.product(0, level), self.element("c")))
         return Round(self.total((self.product(0, level), self.element("c"))), self.rounding())
@@ -80,9 +82,14 @@ class Plain(Small):
         rng, level = self.rng, self.levels
         self.levels += 1
         start = Constant() if rng.random() < 0.6 else rng.choice((self.element("c"), Constant(True)))
-        items = [Running(level), self.product(0, level), *(self.simple(level) for _ in range(rng.choice((0, 0, 1))))]
+        so_far: Node = Running(level)
+        how: Rounding | None = None
+        if rng.random() < 0.3:  # which reads the result so far in its own way
+            how = self.rounding(format_named(rng.choice(RESULTS)))
+            so_far = Round(so_far, replace(how, zero="positive", nan=None) if rng.random() < 0.7 else how)
+        items = [so_far, self.product(0, level), *(self.simple(level) for _ in range(rng.choice((0, 0, 1))))]
         rng.shuffle(items)
-        return Repeat(level, self.places(), start, Round(self.total(tuple(items)), self.rounding()))
+        return Repeat(level, self.places(), start, Round(self.total(tuple(items)), how or self.rounding()))
 
     def top(self) -> Node:
         rng, kind = self.rng, self.rng.random()
@@ -105,6 +112,8 @@ class Plain(Small):
                 held = format_named(rng.choice(("e3m3_ieee", "e4m3_ieee")))
                 node = Round(rng.choice((self.product(0), ExactSum((self.simple(),)))), self.rounding(held))
             inner = node.rounding if isinstance(node, Round) else None
+            if inner is not None and rng.random() < 0.1:  # with +0, rounded again
+                return Round(ExactSum((node, Constant())), replace(self.rounding(inner.format), nan=inner.nan))
             fmt = inner.format if inner is not None and rng.random() < 0.7 else None
             node = Round(Cut(node, rng.randint(2, 5)) if rng.random() < 0.1 else node, self.rounding(fmt))
         return node
@@ -131,8 +140,6 @@ def scoped(scope: Scope, node: Node, rng: random.Random) -> Iterator[Placed]:
         inner = scope
         if isinstance(node, Repeat) and operand is node.body:
             held = kind_of(scope, node)
-            if (known := multiples(scope, node)) is not None and rng.random() < 0.5:
-                held = known[0]
             if held is None or rng.random() < 0.03:
                 held = Held(frozenset((format_named(rng.choice(RESULTS)),)))
             inner = scope.within(node.level, held)
@@ -212,14 +219,9 @@ def _carried(
             for (place, part), theorems in by_node.items():
                 if part == node.body and place.held[:-1] == scope.held:
                     body = rng.choice(theorems)
-                    held = multiples(scope, node)
-                    needed = held[1] if held is not None and held[0] == place.held[-1][1] else ()
-                    lemmas = [truths.theorem(lemma) for lemma in needed]
-                    if rng.random() < 0.05:
-                        lemmas = lemmas[1:]
-                    found.append(campaign.call("looped", scope, node, body, [one for one in lemmas if one is not None]))
+                    found.append(campaign.call("looped", scope, node, body))
             if known and rng.random() < 0.1:
-                found.append(campaign.call("looped", scope, node, rng.choice(known), ()))
+                found.append(campaign.call("looped", scope, node, rng.choice(known)))
         given = [rng.choice(own) if (own := by_node.get((scope, operand), [])) else None for operand in node.operands]
         if any(one is not None for one in given):
             found.append(campaign.call("congruent", scope, node, given))

@@ -49,15 +49,14 @@ REWRITES = _by_name({
     "rewriting": "unreached gated_zero held_product normalised_in_vain needless_floor needless_carry "
                  "lossless_sum plain_overflow no_sum_to_zero no_last_sum_to_zero fitting_sum positive_term "
                  "unread_sign nested_sum zero_added single_term rounded_again rounded_twice rounded_in_vain "
-                 "minus_zero_added first_step positive_chain",
+                 "minus_zero_added first_step zero_after product_of_zeros input_read read_once",
 })  # fmt: skip
 
 #: statements about all values of some bits, which engines or evaluation settle: name -> module
 LEMMAS = _by_name({
     "lemmas": "AlignmentLoses",
     "rounding_losses": "RoundingLoses TruncationKeeps",
-    "effects": "BoundKeeps AlignmentKeepsUnit LargestIsKept NeverReaches Normalises FormatHolds "
-               "NumberIsKept RoundsAlike RoundsTwice RoundingKeepsUnit",
+    "effects": "BoundKeeps NeverReaches Normalises FormatHolds RoundsAlike RoundsTwice",
     "opposite": "RoundsOpposite",
     "rounding_rises": "RoundingRises RoundingScales",
     "undecided": "FirstWordIsWhole ZerosGiveZero ConditionsReadNumbers",

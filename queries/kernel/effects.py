@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mmaprobe.queries.kernel.ranges import Range, Symbol, is_multiple
+from mmaprobe.queries.kernel.ranges import Range, Symbol
 from mmaprobe.queries.kernel.rounding_losses import SPARE, OfMagnitudes
 from mmaprobe.smtmodel.arithmetic.alignment import align, reaches
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, unpack
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, Target, round_and_pack
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, truth
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant
 
 
 def _text(target: Target) -> str:
@@ -48,32 +48,6 @@ class BoundKeeps:
         return ~admitted | (whole & raised.shl(distance).eq(kept))
 
 
-@dataclass(frozen=True)
-class AlignmentKeepsUnit:
-    """A number with the exponent e, aligned at any m >= e with `bits` bits kept below m, is a multiple of 2^unit."""
-
-    range: Range
-    bits: int
-    mode: Mode
-    unit: int
-
-    def statement(self) -> str:
-        return f"a term of {self.range} stays a multiple of 2^{self.unit} where {self.bits} bits are kept, {self.mode}"
-
-    @property
-    def top(self) -> int:
-        """From this m on the lemma holds for any term, as the last bit kept counts 2^(m - bits)."""
-        return self.unit + self.bits
-
-    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
-        return *self.range.inputs(symbol), symbol("maximum", (self.top - self.range.low).bit_length())
-
-    def claim(self, given: tuple[Bits, ...]) -> Bit:
-        term, low, own, admitted = _below_maximum(self.range, given, self.top - 1)
-        kept = align(term, Exponent(own, low, self.top), self.bits, self.mode)
-        return ~admitted | is_multiple(kept, constant(own.carrier, self.top - low, own.width) - own)
-
-
 def _below_maximum(one: Range, given: tuple[Bits, ...], top: int) -> tuple[Term, int, Bits, Bit]:
     """The term; the least exponent of the range; m, counted from that; and whether both are admitted: the term is in
     the range, and m is at least its exponent and at most `top`."""
@@ -82,25 +56,6 @@ def _below_maximum(one: Range, given: tuple[Bits, ...], top: int) -> tuple[Term,
     own = maximum.zext(width)
     within = exponent.zext(width).ule(own) & own.ule(constant(own.carrier, top - one.low, width))
     return one.term(given), one.low, own, one.admits(given) & within
-
-
-@dataclass(frozen=True)
-class LargestIsKept:
-    """A number of the range, aligned at its own exponent with `bits` bits kept below, is not zero."""
-
-    range: Range
-    bits: int
-    mode: Mode
-
-    def statement(self) -> str:
-        return f"the largest of terms of {self.range} is not cut to zero where {self.bits} bits are kept, {self.mode}"
-
-    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
-        return self.range.inputs(symbol)
-
-    def claim(self, given: tuple[Bits, ...]) -> Bit:
-        term = self.range.term(given)
-        return ~self.range.admits(given) | align(term, term.exponent, self.bits, self.mode).any()
 
 
 @dataclass(frozen=True)
@@ -176,26 +131,6 @@ class FormatHolds:
 
 
 @dataclass(frozen=True)
-class NumberIsKept:
-    """A finite number of the target's format, rounded for the target, is the same number, of the same sign."""
-
-    target: Target
-
-    def statement(self) -> str:
-        return f"a number of the format, rounded to {_text(self.target)}, is as it is"
-
-    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
-        return (symbol("pattern", self.target.format.width),)
-
-    def claim(self, given: tuple[Bits, ...]) -> Bit:
-        (pattern,) = given
-        found = unpack(pattern, self.target.format)
-        term = found.term
-        packed = round_and_pack(term.sign, term.significand, term.exponent.offset(-term.fraction), self.target)
-        return found.is_nan | found.is_infinite | packed.eq(pattern)
-
-
-@dataclass(frozen=True)
 class RoundsAlike(OfMagnitudes):
     """A magnitude has one pattern, rounded for either of two targets of one format. `fitting`: about magnitudes of at
     most 2^p units, where p is the format's precision and a unit is at least the smallest subnormal number; else about
@@ -256,37 +191,5 @@ class RoundsTwice(OfMagnitudes):
         return ~admitted | (~between.is_nan & choose(between.is_infinite, infinite, then.eq(once)))
 
 
-@dataclass(frozen=True)
-class RoundingKeepsUnit(OfMagnitudes):
-    """A nonzero multiple of 2^unit, rounded for a target, is a multiple of 2^unit, an infinity or NaN; and not zero if
-    `nonzero`."""
-
-    target: Target
-    unit: int
-    nonzero: bool = False
-
-    def statement(self) -> str:
-        what = f"is one{' other than zero' if self.nonzero else ''}"
-        return f"a multiple of 2^{self.unit}, not zero, rounded to {_text(self.target)}, {what}, or infinite"
-
-    @property
-    def span(self) -> tuple[int, int, int]:
-        fmt = self.target.format
-        return fmt.precision + SPARE, self.unit, max(fmt.emax, self.unit) + 2
-
-    def claim(self, given: tuple[Bits, ...]) -> Bit:
-        sign, magnitude, unit, admitted = self.given(given)
-        found = unpack(round_and_pack(sign, magnitude, unit, self.target), self.target.format)
-        one = Range.of(found.term)
-        spare = self.unit + one.fraction - found.term.exponent.low
-        holds = ~found.is_zero if self.nonzero else truth(sign.carrier, True)
-        if spare > 0:
-            width = max(found.term.exponent.bits.width, spare.bit_length()) + 1
-            places = constant(sign.carrier, spare, width) - found.term.exponent.bits.zext(width)
-            holds = holds & (places.msb() | is_multiple(found.term.significand, places))
-        return ~(admitted & magnitude.any()) | found.is_nan | found.is_infinite | holds
-
-
 #: the lemmas that rules of rewriting rest on, besides what alignment loses
-EFFECTS = (BoundKeeps, AlignmentKeepsUnit, LargestIsKept, NeverReaches, Normalises, FormatHolds, NumberIsKept,
-           RoundsAlike, RoundsTwice, RoundingKeepsUnit)  # fmt: skip
+EFFECTS = (BoundKeeps, NeverReaches, Normalises, FormatHolds, RoundsAlike, RoundsTwice)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
-from mmaprobe.queries.kernel.addends import read_once, reading_that_changes_nothing
 from mmaprobe.queries.kernel.closed import is_own
-from mmaprobe.queries.kernel.merged import merged, merged_after_zero
+from mmaprobe.queries.kernel.expressions import terms_written_out
 from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.ranges import Scope
+from mmaprobe.queries.kernel.rewriting import form_of
 from mmaprobe.queries.kernel.same import SidesAgree
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -24,6 +25,7 @@ from mmaprobe.smtmodel.nodes import Constant, Each, Element, FusedSum, Node, Pro
 from mmaprobe.smtmodel.nodes.node import structure
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.rewriting import replaced
+from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.loop import step_of, unit_of_step
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.plan import Plan, Products
@@ -31,10 +33,28 @@ from mmaprobe.smtmodel.plans.stages import Chain, Stage
 from mmaprobe.smtmodel.units.unit import Unit
 
 Form = Literal["plain", "read", "joined", "positive"]
-#: what a unit computes the same as: as it is; where results so far are read as they are; without roundings that lose
-#: nothing, also for every c other than -0, of which no result is -0 then
+
+
+def read(unit: Unit) -> Node:
+    """A unit's result by the rules of rewriting, its loops as they are."""
+    return form_of(Scope.of(unit), unit.result)
+
+
+def joined(unit: Unit) -> Node:
+    """The same with loops and the terms of sums written out."""
+    return form_of(Scope.of(unit), terms_written_out(unit.result))
+
+
+def joined_after_zero(unit: Unit) -> Node | None:
+    """The same for every c other than -0; None if the result may still be -0."""
+    scope = replace(Scope.of(unit), unsigned=frozenset({"c"}))
+    found = form_of(scope, terms_written_out(unit.result))
+    return found if scope.known(found).never_minus else None
+
+
+#: what a unit computes the same as
 FORMS: Mapping[Form, Callable[[Unit], Node | None]] = {
-    "plain": lambda unit: unit.result, "read": read_once, "joined": merged, "positive": merged_after_zero,
+    "plain": lambda unit: unit.result, "read": read, "joined": joined, "positive": joined_after_zero,
 }  # fmt: skip
 PER_TERM = ("fraction_bits", "floors", "reach")  # what a fused sum may say of each of its terms
 
@@ -161,11 +181,21 @@ def _tails(name: str, left: Plan, right: Plan, length: int) -> tuple[Unit, Unit]
     whole, rest = divmod(length, one.model.length)
     if length < 1 or not whole or not rest or not read_alike(left, right):
         raise RuleError(f"{name}: no products are left over by the same tiles")
-    how = reading_that_changes_nothing(one.model.unit)
+    how = _read_without_change(one.model.unit)
     start = Element("c") if how is None else Round(Element("c"), how)
     sides = [(plan, Products(stage.tail or Chain(stage.model), start)) for plan, stage in ((left, one), (right, other))]
     first, second = (unit_of_plan(replace(plan, c=one.d, result=result, names={}), rest) for plan, result in sides)
     return _with_one_zero(first), _with_one_zero(second)
+
+
+def _read_without_change(unit: Unit) -> Rounding | None:
+    """How all results of a unit may be read without a change: a rounding to their format that makes zeros +0, and
+    subnormal numbers zero where there are none; None if a result may be -0."""
+    known = Scope.of(unit).known(unit.result)
+    flushed = Rounding(unit.d, subnormals="flush_after", zero="positive")
+    hows = (flushed, replace(flushed, subnormals="keep"))
+    fits = known.never_minus and known.formats == frozenset({unit.d})
+    return next((how for how in hows if fits and how.keeps(known)), None)
 
 
 def _with_one_zero(unit: Unit) -> Unit:

@@ -102,19 +102,29 @@ def is_multiple(value: Bits, places: Bits) -> Bit:
 @dataclass(frozen=True)
 class Held:
     """What is known of the result so far of a loop: it is zero or a number of one of these formats, infinities and NaNs
-    included, and, where finite, a multiple of 2^unit (None: of the last place of the format's smallest numbers)."""
+    included, and, where finite, a multiple of 2^unit (None: of the last place of the format's smallest numbers);
+    `never_minus`: not -0, `never_tiny`: not subnormal."""
 
     formats: frozenset[Format]
     unit: int | None = None
+    never_minus: bool = False
+    never_tiny: bool = False
+
+    @property
+    def known(self) -> Known:
+        found = Known.number(self.formats, self.unit)
+        return replace(found, never_minus=found.never_minus or self.never_minus,
+                       never_tiny=found.never_tiny or self.never_tiny)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The context of an expression: the formats of the operands, and what is known of the results so far of the loops
-    around it, by level."""
+    """The context of an expression: the formats of the operands, what is known of the results so far of the loops
+    around it, by level, and operands of which no element is -0."""
 
     formats: tuple[tuple[str, Format], ...]
     held: tuple[tuple[int, Held], ...] = ()
+    unsigned: frozenset[str] = frozenset()
 
     @staticmethod
     def of(unit: Unit) -> Scope:
@@ -122,18 +132,18 @@ class Scope:
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.formats, self.held))
+        return hash((self.formats, self.held, self.unsigned))
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
-    def _knowledge(self) -> Knowledge:
-        return Knowledge(dict(self.formats), running={at: Known.number(one.formats, one.unit) for at, one in self.held})
+    def knowledge(self) -> Knowledge:
+        return Knowledge(dict(self.formats), self.unsigned, {level: one.known for level, one in self.held})
 
     def known(self, node: Node) -> Known:
         """What is known of a node's value."""
-        return self._knowledge.of(node)
+        return self.knowledge.of(node)
 
     def within(self, level: int, held: Held) -> Scope:
         """The scope of a loop's body."""

@@ -13,7 +13,8 @@ terms, and F the number of fraction bits that it keeps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import zip_longest
@@ -21,14 +22,10 @@ from itertools import zip_longest
 from mmaprobe.queries.kernel.closed import REWRITES as REWRITING
 from mmaprobe.queries.kernel.closed import is_of
 from mmaprobe.queries.kernel.effects import (
-    AlignmentKeepsUnit,
     BoundKeeps,
     FormatHolds,
-    LargestIsKept,
     NeverReaches,
     Normalises,
-    NumberIsKept,
-    RoundingKeepsUnit,
     RoundsAlike,
     RoundsTwice,
 )
@@ -44,6 +41,7 @@ from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
     Each,
+    Element,
     ExactSum,
     FusedSum,
     Gate,
@@ -55,8 +53,9 @@ from mmaprobe.smtmodel.nodes import (
     Running,
     Scale,
 )
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import Terminal, walk
-from mmaprobe.smtmodel.nodes.rewriting import at_place, with_operands, with_running
+from mmaprobe.smtmodel.nodes.rewriting import at_place, replaced, with_operands, with_running
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -244,12 +243,13 @@ def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
 @rewrite("no sum rounded to zero")
 def no_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
     """Whether every zero result is +0, or only every exact zero sum, makes a difference only where a nonzero sum is
-    rounded to zero. If every term is a multiple of the smallest subnormal number, aligned or not, so is the sum,
-    wrapped or not, and no nonzero multiple is rounded to zero."""
+    rounded to zero; to a single number, +0 is added then."""
     if not isinstance(node, Round) or node.rounding.zero != "positive":
         return None
-    other = _with_plus(node)
-    return None if (lemmas := _kept_from_zero(scope, other)) is None else Replacement(other, lemmas)
+    known = scope.known(node.term)
+    if not node.rounding.keeps_nonzero(known) or isinstance(node.term, Running):  # of which `read_once` says more
+        return None
+    return Replacement(_with_plus(node if known.adds else replace(node, term=ExactSum((node.term, Constant())))))
 
 
 @rewrite("no last sum of a loop rounded to zero")
@@ -259,18 +259,10 @@ def no_last_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
     terms' signs, and reads the sign of a zero nowhere else."""
     if not isinstance(node, Repeat) or len(node.places) < 2 or not is_blind(node.body):
         return None
-    last = scope.within(node.level, Held(scope.known(node.body).formats or frozenset()))
-    found = no_sum_to_zero(last, node.body)
-    return None if found is None else replace(found, other=replace(node, body=found.other))
-
-
-def _kept_from_zero(scope: Scope, node: Round) -> tuple[Lemma, ...] | None:
-    """The lemmas by which no nonzero sum is rounded to zero; None if one may be."""
-    how, fmt = node.rounding, node.rounding.format
-    if how.subnormals != "keep" or not _is_sum(node.term):
+    if (last := _held(scope.known(node))) is None:
         return None
-    lemmas = _multiples(scope, node.term, fmt.emin - fmt.fraction)
-    return None if lemmas is None else (*lemmas, _stays_nonzero(how))
+    found = no_sum_to_zero(scope.within(node.level, last), node.body)
+    return None if found is None else replace(found, other=replace(node, body=found.other))
 
 
 @rewrite("sum that fits the result")
@@ -318,26 +310,11 @@ def _losses(terms: Sequence[tuple[Range, int]], mode: Mode) -> tuple[Lemma, ...]
 @rewrite("a term that is never -0")
 def positive_term(scope: Scope, node: Node) -> Replacement | None:
     """Unless rounding is down, an exact zero sum is -0 only if all terms have the sign set. A term that is never -0 has
-    it only if it is less than zero; then another term, which an exact sum does not truncate, is greater than zero."""
-    if not _has_ieee_zeros(node) or not isinstance(node, Round):
+    it only if it is less than zero; then another term is greater than zero, or the largest one is cut to zero."""
+    if not isinstance(node, Round) or node.rounding.zero != "ieee" or node.rounding.mode == "down":
         return None
-    other = _with_plus(node)
-    if Constant() in _items(node.term):
-        return Replacement(other)
-    items = _items(node.term) if isinstance(node.term, ExactSum) else ()
-    lemmas = next((found for item in items if (found := _never_negative_zero(scope, item)) is not None), None)
-    return None if lemmas is None else Replacement(other, lemmas)
-
-
-def _never_negative_zero(scope: Scope, node: Node) -> tuple[Lemma, ...] | None:
-    """The lemmas by which no value of a node is -0: it is rounded with +0 for every zero result, or with +0 for exact
-    zero sums if no other sum is rounded to zero; in a loop, in every step. None if a value may be -0."""
-    if isinstance(node, Repeat):
-        held = kind_of(scope, node)
-        return None if held is None else _never_negative_zero(scope.within(node.level, held), node.body)
-    if not isinstance(node, Round) or node.rounding.zero == "ieee" or not node.rounding.nan_or_zero:
-        return None
-    return () if node.rounding.zero == "positive" else _kept_from_zero(scope, node)
+    known = scope.known(node.term)
+    return Replacement(_with_plus(node)) if known.adds and known.positive else None
 
 
 @rewrite("sign of a zero that nothing reads")
@@ -382,15 +359,31 @@ def single_term(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("number of the format, rounded again")
 def rounded_again(scope: Scope, node: Node) -> Replacement | None:
-    """If a rounding does not change any number of its format, it does not change one that was rounded to the format
-    before, nor the sign of a zero unless every zero result is +0. Infinities and NaNs do not change."""
-    if not isinstance(node, Round) or not isinstance(node.term, (Round, Repeat)):
+    """A number of the format is not changed, unless it is subnormal and these are flushed, nor the sign of a zero
+    unless every zero result is +0."""
+    if not isinstance(node, Round) or not isinstance(node.term, (Round, Repeat, Running)):
         return None
-    how, inner = node.rounding, node.term
-    if scope.known(inner).formats != frozenset((how.format,)) or how.subnormals == "flush_before" or how.loses_nan:
+    how, inner, known = node.rounding, node.term, scope.known(node.term)
+    if known.formats != frozenset((how.format,)) or not how.keeps(known):
         return None
-    lemma = NumberIsKept(replace(target_of(how), positive_zero=False))
-    return Replacement(inner, (lemma,), signs=how.zero != "positive")
+    return Replacement(inner, signs=how.zero != "positive" or known.never_minus)
+
+
+@rewrite("number of the format and +0, rounded again")
+def zero_after(scope: Scope, node: Node) -> Replacement | None:
+    """This only makes -0 +0; so does +0 among the terms of which the number was rounded, unless one is rounded to
+    zero that is not."""
+    if not isinstance(node, Round) or not isinstance(node.term, ExactSum):
+        return None
+    how, items = node.rounding, [item for item in node.term.items if item != Constant()]
+    if len(items) != 1 or len(node.term.items) == 1 or not isinstance(items[0], Round):
+        return None
+    one, first = items[0], items[0].rounding
+    if (first.format, first.nan) != (how.format, how.nan) or (how.mode == "down" and how.zero == "ieee"):
+        return None
+    if not how.keeps(scope.known(one)) or not first.keeps_nonzero(scope.known(one.term)):
+        return None
+    return Replacement(_with_plus(replace(one, term=ExactSum((*_added(one.term), Constant())))))
 
 
 @rewrite("rounding that the next one makes needless")
@@ -414,17 +407,32 @@ def rounded_twice(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("rounding that the number needs not")
 def rounded_in_vain(scope: Scope, node: Node) -> Replacement | None:
-    """If a first rounding does not change any number that it gets, a second one gets the same number without it."""
-    if not isinstance(node, Round) or not isinstance(node.term, Round):
+    """If a first rounding does not change any number that it gets, what is rounded next, that number or an exact sum
+    with it, is the same without the first. Where the sum is zero, its sign may depend on those of the terms: a single
+    number has its own in both, and a sum of zeros the same if both roundings are down, or neither is."""
+    if not isinstance(node, Round):
         return None
-    how, first = node.rounding, node.term.rounding
-    if first.format.specials != "ieee" or not first.keeps_nan or first.subnormals == "flush_before":
-        return None
-    if not (ranges := ranges_of(scope, node.term.term)) or not all(_may_hold(first.format, one) for one in ranges):
-        return None
-    if (other := _without_first(how, node.term)) is None:
-        return None
-    return Replacement(other, tuple(FormatHolds(one, target_of(first)) for one in _sorted(ranges)))
+    how, items = node.rounding, _added(node.term)
+    held = [(at, one) for at, one in enumerate(items)
+            if isinstance(one, Round) and isinstance(one.term, BLIND) and one.rounding.keeps(scope.known(one.term))
+            and (_is_several(one.term) or not isinstance(one.term, ExactSum))]  # fmt: skip
+    if held and len(items) == 1:
+        other = None if held[0][1].rounding.zero == "positive" else _without_first(how, held[0][1])
+        return None if other is None else Replacement(other)
+    plus, found = how.zero == "positive" or plus_for_zeros(node), None
+    for at, one in held:
+        total = ExactSum((*items[:at], *_added(one.term), *items[at + 1 :]))
+        found = Replacement(replace(node, term=total), signs=plus or _has_signs(one, how.mode == "down"))
+        if found.signs:
+            break
+    return found
+
+
+def _has_signs(node: Round, down: bool) -> bool:
+    """Whether a zero result has a sign set exactly where, of all numbers added, or of one if `down`, the sign is."""
+    single = isinstance(node.term, Product) or node.term.is_number
+    zero = node.rounding.zero
+    return (zero == "ieee" and (node.rounding.mode == "down") == down) or (single and zero != "positive")
 
 
 def _without_first(how: Rounding, node: Round) -> Round | None:
@@ -434,6 +442,14 @@ def _without_first(how: Rounding, node: Round) -> Round | None:
     zero = "positive" if how.zero == "positive" else first.zero
     same = zero != "ieee" or (how.mode == "down") == (first.mode == "down")
     return Round(node.term, replace(how, zero=zero)) if same else None
+
+
+@rewrite("product of zeros")
+def product_of_zeros(_: Scope, node: Node) -> Replacement | None:
+    """It is a zero, with the sign of a product."""
+    if not isinstance(node, Product) or not all(isinstance(factor, Constant) for factor in node.operands):
+        return None
+    return Replacement(Constant(node.left != node.right))
 
 
 @rewrite("-0 added")
@@ -448,6 +464,45 @@ def minus_zero_added(_: Scope, node: Node) -> Replacement | None:
     other = replace(node, term=ExactSum(items))
     several = _is_several(other.term) or node.rounding.zero != "exact_positive"
     return Replacement(other, signs=several)
+
+
+@rewrite("input read as its own format is rounded")
+def input_read(scope: Scope, node: Node) -> Replacement | None:
+    """Where every zero is rounded to +0: an input of the format is read in the same way."""
+    if not isinstance(node, Round) or not isinstance(node.term, Element) or node.rounding.zero != "positive":
+        return None
+    how, one = node.rounding, node.term
+    if dict(scope.formats).get(one.operand) != how.format or how.loses_nan or not how.format.subnormals:
+        return None
+    keep = how.subnormals == one.subnormals == "keep"
+    return Replacement(replace(one, subnormals="keep" if keep else "positive_zero", positive_zeros=True))
+
+
+@rewrite("results so far that are read as they are")
+def read_once(scope: Scope, node: Node) -> Replacement | None:
+    """If a loop reads the result so far only as one rounding has it, which changes none of its results, that rounding
+    can be done once, of the start. None of the results is changed if none is -0 or subnormal where these are read as
+    +0, which is known of a result whose step reads one that is as the rounding has it."""
+    if not isinstance(node, Repeat):
+        return None
+    so_far = Running(node.level)
+    hows = {part.rounding for part in walk(node.body) if isinstance(part, Round) and part.term == so_far}
+    if len(hows) != 1:
+        return None
+    (how,) = hows
+    try:
+        body, bare = (
+            replaced(node.body, lambda part, to=to: to if part == Round(so_far, how) else None)  # type: ignore[misc]
+            for to in (so_far, Constant())
+        )
+    except ParameterError:  # a product takes rounded numbers alone
+        return None
+    if so_far in walk(bare) or body == so_far or (read := _held(how.known(UNKNOWN, False))) is None:
+        return None
+    known = scope.within(node.level, read).known(body)
+    if known.formats != read.formats or not how.keeps(known) or (how.zero == "positive" and not known.never_minus):
+        return None
+    return Replacement(replace(node, start=Round(node.start, how), body=body))
 
 
 @rewrite("first step of a loop")
@@ -477,7 +532,7 @@ def plus_for_zeros(node: Node) -> bool:
     """Whether the sign of a zero result does not depend on the sign of a zero operand."""
     if not isinstance(node, Round) or node.rounding.zero == "ieee":
         return False
-    return node.rounding.zero == "positive" or (isinstance(node.term, ExactSum) and _is_sum(node.term))
+    return node.rounding.zero == "positive" or (isinstance(node.term, ExactSum) and _is_several(node.term))
 
 
 #: the nodes in which the sign of a zero operand affects only the sign of a zero result
@@ -488,59 +543,6 @@ def is_blind(node: Node) -> bool:
     """Whether operands that are alike but for the signs of zeros give results that are alike but for the signs of
     zeros."""
     return all(isinstance(part, BLIND) for part in walk(node))
-
-
-@rewrite("chain from +0 that is never -0")
-def positive_chain(scope: Scope, node: Node) -> Replacement | None:
-    """By induction, no result of a loop that starts from +0 is -0, so that its exact zero sums may be rounded to +0.
-
-    The terms are multiples of the smallest subnormal number, so that no nonzero sum is rounded to zero. The previous
-    result is not -0. If its sign is not set, not all terms have the sign set; if it is set, the result is not zero, and
-    of terms that all have the sign set the largest, not truncated to zero, makes the sum less than zero. Without a
-    floor, m is the exponent of a nonzero term."""
-    if not isinstance(node, Repeat) or node.start != Constant() or not isinstance(node.body, Round):
-        return None
-    body, fmt = node.body, node.body.rounding.format
-    if not _has_ieee_zeros(body) or body.rounding.subnormals != "keep" or Running(node.level) not in _items(body.term):
-        return None
-    if (known := multiples(scope, node)) is None:
-        return None
-    held, found = known
-    inner = scope.within(node.level, held)
-    units = _multiples(inner, body.term, fmt.emin - fmt.fraction)
-    if units is None:
-        return None
-    lemmas = [*found, *units, _stays_nonzero(body.rounding)]
-    if isinstance(body.term, FusedSum):
-        total = body.term
-        bounds = (total.zeros, total.least, *total.floors, *total.reach, total.carry_bits)
-        if any(bound is not None for bound in bounds) or (terms := _ranges(inner, total)) is None:
-            return None
-        lemmas += [LargestIsKept(one, bits, total.rounding) for one, bits in terms]
-    return Replacement(replace(node, body=_with_plus(body)), tuple(lemmas))
-
-
-def multiples(scope: Scope, node: Repeat) -> tuple[Held, tuple[Lemma, ...]] | None:
-    """What is known by induction about the results of a loop that starts from +0, and the lemmas needed: if all other
-    terms are multiples of 2^unit, so are the results, as a sum of such terms is, aligned or not, and so is its
-    rounding. None if that is not known."""
-    body = node.body
-    if node.start != Constant() or not isinstance(body, Round) or body.rounding.subnormals != "keep":
-        return None
-    if not _is_sum(body.term) or node.level in node.start.free or not body.rounding.nan_or_zero:
-        return None
-    others = [item for item in _items(body.term) if item != Running(node.level)]
-    if any(Running(node.level) in walk(item) for item in others):
-        return None
-    ranges = [ranges_of(scope, item) for item in others]
-    units = [one.unit for found in ranges if found is not None for one in found]
-    if None in ranges or not units:
-        return None
-    held = Held(frozenset((body.rounding.format,)), min(units))
-    lemmas = _multiples(scope.within(node.level, held), body.term, min(units))
-    if lemmas is None:
-        return None
-    return held, (*lemmas, RoundingKeepsUnit(target_of(body.rounding), min(units)))
 
 
 def target_of(how: Rounding) -> Target:
@@ -556,26 +558,14 @@ def _items(node: Node) -> tuple[Node, ...]:
     return node.items if isinstance(node, (ExactSum, FusedSum)) else ()
 
 
-def _may_hold(fmt: Format, one: Range) -> bool:
-    """Whether a format may hold the numbers of a range, so that the lemma is tried."""
-    bits = one.width - max(0, one.unit - one.low + one.fraction)
-    return bits <= fmt.precision and one.unit >= fmt.emin - fmt.fraction and one.high + one.integer <= fmt.emax + 1
+def _added(node: Node) -> tuple[Node, ...]:
+    """The terms of which a node is the exact sum: itself, unless it is one."""
+    return node.items if isinstance(node, ExactSum) else (node,)
 
 
 def _is_several(node: Node) -> bool:
     """Whether a sum has more than one term."""
     return sum(item.count for item in _items(node)) > 1
-
-
-def _is_sum(node: Node) -> bool:
-    """Whether a zero result of a node has the sign of a zero sum: an exact sum of one term is that term instead."""
-    return isinstance(node, FusedSum) or _is_several(node)
-
-
-def _has_ieee_zeros(node: Node) -> bool:
-    if not isinstance(node, Round) or not node.rounding.nan_or_zero:
-        return False
-    return node.rounding.zero == "ieee" and node.rounding.mode != "down" and _is_sum(node.term)
 
 
 def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
@@ -590,32 +580,84 @@ def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
     return list(found)
 
 
-def _multiples(scope: Scope, node: Node, unit: int) -> tuple[Lemma, ...] | None:
-    """The lemmas by which a sum is a multiple of 2^unit: its terms are, also once they are aligned, m <= unit + F or
-    not; aligned to a larger m they always are. None if a term may not be one."""
-    if isinstance(node, ExactSum):
-        ranges = [ranges_of(scope, item) for item in node.items]
-        return () if all(own is not None and all(one.unit >= unit for one in own) for own in ranges) else None
-    if not isinstance(node, FusedSum) or node.sticky or (terms := _ranges(scope, node)) is None:
-        return None
-    least = _least_maximum(scope, node)
-    small = [(one, bits) for one, bits in terms if least < unit + bits]
-    if any(one.unit < unit for one, _ in small):
-        return None
-    return tuple(AlignmentKeepsUnit(one, bits, node.rounding, unit) for one, bits in small if one.low < unit + bits)
+# --- forms, by the rules that need no lemma --------------------------------------------------------------------------
+
+#: the rules that need no lemma, by what they are about
+PLAIN: dict[type[Node], tuple[Rewrite, ...]] = {
+    Product: (product_of_zeros,), Gate: (gated_zero,), ExactSum: (nested_sum,),
+    Repeat: (no_last_sum_to_zero, read_once),
+    Round: (no_sum_to_zero, positive_term, unread_sign, zero_added, single_term, rounded_again, zero_after,
+            rounded_in_vain, minus_zero_added, input_read),
+}  # fmt: skip
 
 
-def _least_maximum(scope: Scope, node: FusedSum) -> int:
-    """A lower bound of m wherever a sum of known terms is not zero: the least exponent of any term, since one is not
-    zero; the least exponent of the alignment; the floors; of each term the lesser of its own and that of zeros."""
-    lows = [min(one.low for one in ranges) for item in node.items if (ranges := ranges_of(scope, item))]
-    zeros = [] if node.zeros is None else [min(node.zeros, low) for low in lows]
-    bounds = [bound for bound in (node.least, *node.floors) if bound is not None]
-    return max([min(lows, default=0), *zeros, *bounds])
+def form_of(scope: Scope, node: Node) -> Node:
+    """A result rewritten by the rules that need no lemma, operands first, until none applies: numbers that compute
+    alike, rounded to one format with one pattern for NaN (`results_alike`)."""
+    found = _Forms(scope).of(node)
+    return found if [_how_rounded(node)] == [_how_rounded(found)] else node
 
 
-def _stays_nonzero(how: Rounding) -> Lemma:
-    return RoundingKeepsUnit(target_of(how), how.format.emin - how.format.fraction, nonzero=True)
+#: of what `congruent` knows, besides loops
+CONGRUENT = (Round, ExactSum, Cut, FusedSum, Product, Scale, Each, Relu)
+
+
+class _Forms:
+    """The forms of nodes in a scope; by `congruent` and `looped`, without their theorems."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.found: dict[tuple[Node, bool], Node] = {}
+
+    def of(self, node: Node) -> Node:
+        """The form of a node; that of what is below it first, as hundreds of steps may be within one another."""
+        waiting = [(node, False)]
+        while waiting:
+            part, below = waiting.pop()
+            if below:
+                self._of(part, True)
+            elif not isinstance(part, Terminal) and (part, True) not in self.found:
+                operands = (part.start,) if isinstance(part, Repeat) else part.operands
+                waiting += [(part, True), *((operand, False) for operand in operands)]
+        return self._of(node, True)
+
+    def _of(self, node: Node, signs: bool) -> Node:
+        """`signs`: whether the signs of its zeros matter."""
+        if isinstance(node, Terminal):
+            return node
+        key = node, signs
+        if key not in self.found:
+            while True:
+                node = self._within(node, signs)
+                proposed = (rule(self.scope, node) for rule in PLAIN.get(type(node), ()))
+                found = next((one for one in proposed if one is not None and (one.signs or not signs)), None)
+                if found is None:
+                    break
+                node = found.other
+            self.found[key] = node
+        return self.found[key]
+
+    def _within(self, node: Node, signs: bool) -> Node:
+        if isinstance(node, Repeat):
+            return self._loop(node)
+        if not isinstance(node, CONGRUENT):
+            return node
+        signs = signs and not plus_for_zeros(node)
+        with suppress(ParameterError):
+            return with_operands(node, [self._of(operand, signs) for operand in node.operands])
+        return node
+
+    def _loop(self, node: Repeat) -> Node:
+        if (once := read_once(self.scope, node)) is not None:  # before other rules change how the result so far is read
+            node = once.other  # type: ignore[assignment]
+        start = self._of(node.start, True)
+        if _one_format(self.scope, node.start, start):
+            node = with_operands(node, (start, node.body))  # type: ignore[assignment]
+        if (held := kind_of(self.scope, node)) is None:
+            return node
+        inner = self.scope.within(node.level, held)
+        body = _Forms(inner).of(node.body)
+        return with_operands(node, (node.start, body)) if _one_format(inner, node.body, body) else node
 
 
 # --- the rules of inference -----------------------------------------------------------------------------------------
@@ -694,10 +736,9 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
 
 
 @rule
-def looped(scope: Scope, node: Repeat, body: Theorem, lemmas: Sequence[Theorem] = ()) -> Made:
+def looped(scope: Scope, node: Repeat, body: Theorem) -> Made:
     """Induction over a loop: two loops with the same start compute and count alike if their bodies do for any result so
-    far of the kind known (`Held`). The start and every result of the body are of that kind, by the lemmas of
-    `multiples` where their formats alone do not tell."""
+    far of the kind known (`kind_of`)."""
     goal: Alike = goal_of(body, Alike, "looped")
     if goal.node != node.body or not goal.counting or not goal.scope.held:
         raise RuleError("looped: the premise is not about the body, or it counts otherwise")
@@ -706,14 +747,12 @@ def looped(scope: Scope, node: Repeat, body: Theorem, lemmas: Sequence[Theorem] 
         raise RuleError("looped: the premise is in another scope")
     if not _one_format(goal.scope, goal.node, goal.other):
         raise RuleError("looped: the results are of another format")
-    known = (held, ()) if held == kind_of(scope, node) else multiples(scope, node)
-    if known is None or known[0] != held:
+    if held != kind_of(scope, node):
         raise RuleError("looped: the results are not of the kind assumed")
-    _are_proved(lemmas, known[1], "looped")
     if not goal.signs and not is_blind(goal.other):
         raise RuleError("looped: the body sees the sign of a zero")
     other = replace(node, body=goal.other)
-    return Made(Alike(scope, node, other, True, goal.signs), (body, *lemmas))
+    return Made(Alike(scope, node, other, True, goal.signs), (body,))
 
 
 def _one_format(scope: Scope, node: Node, other: Node) -> bool:
@@ -723,9 +762,14 @@ def _one_format(scope: Scope, node: Node, other: Node) -> bool:
 
 
 def kind_of(scope: Scope, node: Repeat) -> Held | None:
-    """What is known of the results of a loop by their formats."""
-    start, body = scope.known(node.start).formats, scope.known(node.body).formats
-    return None if start is None or not body else Held(start | body)
+    """What is known of the start and of the results of a loop."""
+    return _held(node.so_far(scope.knowledge))
+
+
+def _held(known: Known) -> Held | None:
+    if not known.formats:
+        return None
+    return Held(known.formats, None if known.zero else known.grid, known.never_minus, known.never_tiny)
 
 
 @dataclass(frozen=True)
@@ -748,15 +792,14 @@ def results_alike(unit: Unit, theorem: Theorem) -> Made:
         raise RuleError("results_alike: the premise is not about the unit's result")
     if not goal.signs:
         raise RuleError("results_alike: zeros may have other signs")
-    left, right = (list(_roundings(node)) for node in (goal.node, goal.other))
-    if not left or not right or (left[0].format, left[0].nan) != (right[0].format, right[0].nan):
+    left, right = map(_how_rounded, (goal.node, goal.other))
+    if left is None or left != right:
         raise RuleError("results_alike: the result is not rounded to the same format")
     return Made(SameResults(unit, goal.other), (theorem,))
 
 
-def _roundings(node: Node) -> Iterator[Rounding]:
-    """How a result is rounded, if it is."""
+def _how_rounded(node: Node) -> tuple[Format, int | None] | None:
+    """The format to which a result is rounded, and its pattern for NaN; None if it is not rounded."""
     while isinstance(node, Repeat):
         node = node.body
-    if isinstance(node, Round):
-        yield node.rounding
+    return (node.rounding.format, node.rounding.nan) if isinstance(node, Round) else None

@@ -21,7 +21,6 @@ from mmaprobe.queries.kernel.rewriting import (
     is_blind,
     kind_of,
     looped,
-    multiples,
     plus_for_zeros,
     results_alike,
     rewritten,
@@ -106,15 +105,12 @@ class Normaliser:
                 theorem = congruent(scope, node, (start, None))
         current = node if theorem is None else _other(theorem)
         assert isinstance(current, Repeat)
-        known = multiples(scope, current)
-        lemmas = None if known is None else self.settle.all_of(known[1])
-        held = kind_of(scope, current) if known is None or lemmas is None else known[0]
-        needed = () if lemmas is None or held == kind_of(scope, current) else lemmas
+        held = kind_of(scope, current)
         inner = None if held is None else scope.within(node.level, held)
         body = None if inner is None else self._alike(inner, current.body, Wanted(True, signs))
         if body is not None:
             with suppress(RuleError):
-                theorem = _joined(theorem, looped(scope, current, body, needed))
+                theorem = _joined(theorem, looped(scope, current, body))
         return theorem
 
     def _rewritten(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:

@@ -32,7 +32,7 @@ class Cancelling(Unary):
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """The sum's value, with the sum's exponent wherever it counts in an alignment."""
-        return replace(operands[0], never_minus=False, terms=())
+        return replace(operands[0], never_minus=False, terms=(), adds=False, positive=False)
 
     def variants(self) -> Iterator[Variant]:
         yield Variant("cancelling", True, False)

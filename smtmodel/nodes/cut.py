@@ -42,7 +42,8 @@ class Cut(Unary):
         fraction = self.bits - 1
         (y,) = operands
         top = y.top if y.top is None or self.least is None else max(y.top, self.least)
-        return Known(self.least, top, 2 - power(-fraction), fraction, y.grid, self.bits, zero=y.zero, finite=y.finite)
+        return Known(self.least, top, 2 - power(-fraction), fraction, y.grid, self.bits, zero=y.zero, finite=y.finite,
+                     agrees=y.agrees and self.least is None)  # fmt: skip
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term, self.bits)

@@ -6,6 +6,7 @@ import typing
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any, ClassVar, get_args
 
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked, unpack, unpacked_row
@@ -101,10 +102,8 @@ class Element(Terminal):
         if fmt is None:
             return UNKNOWN
         kept = self.subnormals != "zero" and self.operand in knowledge.unsigned
-        return replace(
-            Known.number(frozenset({fmt})), never_minus=self.positive_zeros or kept,
-            never_tiny=self.subnormals != "keep", finite=knowledge.fits or not (fmt.has_infinity or fmt.has_nan),
-        )  # fmt: skip
+        finite = knowledge.fits or not (fmt.has_infinity or fmt.has_nan)
+        return _known(fmt, self.positive_zeros or kept, self.subnormals != "keep", finite)
 
     def key(self, context: Context) -> Hashable:
         given = self._pattern(context).value  # a constant is the same number at every place
@@ -126,6 +125,11 @@ class Element(Terminal):
         read = {"keep": "", "zero": ", subnormals read as zero", "positive_zero": ", subnormals read as +0"}
         zeros = ", -0 as +0" if self.positive_zeros else ""
         return f"an element of {self.operand}{read[self.subnormals]}{zeros}"
+
+
+@cache
+def _known(fmt: Format, never_minus: bool, never_tiny: bool, finite: bool) -> Known:
+    return replace(Known.number(frozenset({fmt})), never_minus=never_minus, never_tiny=never_tiny, finite=finite)
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,16 +87,25 @@ class ExactSum(Sum):
         tops = all_known(known.top for known in operands)
         top = None if tops is None else max(tops) + (len(operands) - 1).bit_length()
         grid, head, digits = grid_of(operands), None, None
+        bits = operands[0].bits if len(operands) == 1 else None
         if grid is not None and top is not None and grid <= top:
-            head, digits = power(top) - power(grid), -grid
+            head, digits, bits = power(top) - power(grid), -grid, top - grid if bits is None else min(bits, top - grid)
         return Known(
-            0, 0, head, digits, grid,
-            bits=operands[0].bits if len(operands) == 1 else None, top=top,
-            zero=all(known.zero for known in operands), finite=all(known.finite for known in operands), terms=terms,
+            0, 0, head, digits, grid, bits, top, zero=all(known.zero for known in operands),
+            finite=all(known.finite for known in operands), terms=terms,
+            adds=len(operands) > 1 or operands[0].adds, agrees=all(known.agrees for known in operands),
+            positive=is_positive(operands),
         )  # fmt: skip
 
     def sentence(self) -> str:
         return "the exact sum"
+
+
+def is_positive(terms: Sequence[Known]) -> bool:
+    """Whether, where the sum is zero, not all numbers added are negative or -0. If they are, no term is above zero; one
+    that is never -0 is then below zero, and so is the sum."""
+    own = any(known.never_minus or known.positive for known in terms)
+    return any(known.zero and known.never_minus for known in terms) or (own and all(known.agrees for known in terms))
 
 
 def _terms(node: Node) -> Iterator[Node]:

@@ -14,8 +14,8 @@ from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_of, select, truth
-from mmaprobe.smtmodel.nodes.exact import ExactSum
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, grid_of, power, top_of
+from mmaprobe.smtmodel.nodes.exact import ExactSum, is_positive
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, top_of
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter_terms, record_terms
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -89,11 +89,30 @@ class FusedSum(Sum):
         )
         head = None if heads is None else sum(heads) + power(-finest)
         most = None if mosts is None else max([*mosts, *self.bounds])
+        m = self._least_maximum(leasts)
+        grids = [known.grid if m is None else m - bits if known.grid is None else max(known.grid, m - bits)
+                 for known, bits in terms]  # fmt: skip
+        grid = None if self.sticky or None in grids else min(grid for grid in grids if grid is not None)
         return Known(
             None if leasts is None else min(leasts), most, head, finest + self.sticky,
-            None if self.sticky else grid_of([known for known, _ in terms]),
-            top=top_of(head, most), finite=all(known.finite for known in operands),
+            grid, top=top_of(head, most), finite=all(known.finite for known in operands),
+            adds=True, agrees=(agrees := self._agrees(operands)),
+            positive=is_positive(operands if agrees else [known for known in operands if known.zero]),
         )  # fmt: skip
+
+    def _least_maximum(self, leasts: Sequence[int] | None) -> int | None:
+        """A lower bound of m where the sum is not zero, if one is known; `leasts`: of the exponents of its terms.
+        Where it is not, a term is not zero. Of each its own exponent counts, or that of zeros."""
+        bounds = [bound for bound in (self.least, *self.floors) if bound is not None]
+        if leasts is not None:
+            bounds += [min(leasts), *([] if self.zeros is None else [min(self.zeros, max(leasts))])]
+        return max(bounds, default=None)
+
+    def _agrees(self, operands: Sequence[Known]) -> bool:
+        """As of an exact sum: nothing wraps, and m is the exponent of a nonzero term, which is not cut to zero."""
+        plain = self.carry_bits is None and not self.bounds and not any(far is not None for far in self.reach)
+        return plain and all(known.agrees and _is_kept(known, bits)
+                             for known, bits in zip(operands, self.bits_of_terms, strict=True))  # fmt: skip
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         names, values, keeps, floors, reach = [], [], [], [], []
@@ -234,6 +253,16 @@ class FusedSum(Sum):
         small = {"toward_zero": "truncated"}.get(self.rounding, f"rounded {self.rounding}")
         wraps = "" if self.carry_bits is None else f", {self.carry_bits} carry bits"
         return f"terms aligned at the largest exponent, {small} {kept} below it, added{wraps}"
+
+
+def _is_kept(known: Known, bits: int) -> bool:
+    """Whether no number other than zero is cut to zero at its own exponent: it has no digit below, or is a number of a
+    format, which below 2^emin is at least 2^grid."""
+    if known.zero or (known.digits is not None and known.digits <= bits):
+        return True
+    if not known.formats or known.grid is None:
+        return False
+    return known.grid >= max(fmt.emin for fmt in known.formats) - bits
 
 
 def _loses(term: Term, maximum: Exponent, bits: int, magnitude: Bits) -> Bit:

@@ -40,7 +40,7 @@ class Gate(Unary):
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """The product, with its exponent, but for the sign of a zero."""
-        return replace(operands[0], never_minus=False, terms=())
+        return replace(operands[0], never_minus=False)
 
     @classmethod
     def around(cls, node: Node) -> Iterator[Node]:

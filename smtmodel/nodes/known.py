@@ -22,7 +22,9 @@ class Known:
     |v| < 2^`top`; it is zero or a number of one of `formats`. `zero`: v is zero. `never_minus`: v is not -0.
     `never_tiny`: v is zero or at least the smallest normal number of its format. `finite`: no value of the node is
     infinite or a NaN.
-    `terms`: of an exact sum, what is known of each term."""
+    `terms`: of an exact sum, what is known of each term. `adds`: v is a sum, and comes with a plus where it is zero.
+    `agrees`: where all numbers that were added are negative or -0, v is not above zero, and counts as zero if it is
+    zero. `positive`: v is not zero there."""
 
     least: int | None = None
     most: int | None = None
@@ -37,6 +39,9 @@ class Known:
     never_tiny: bool = False
     finite: bool = False
     terms: tuple[Known, ...] = ()
+    adds: bool = False
+    agrees: bool = False
+    positive: bool = False
 
     @staticmethod
     def number(formats: frozenset[Format], grid: int | None = None, bits: int | None = None) -> Known:
@@ -50,7 +55,7 @@ class Known:
         grid, bits = own if grid is None else max(grid, own), digits + 1 if bits is None else min(bits, digits + 1)
         if len(formats) == 1:  # below 2^emin the multiples of 2^grid are such numbers, above it those of `bits` bits
             digits = max(0, bits - 1, emin - grid)
-        return Known(max(emin, grid), emax, 2 - power(-digits), digits, grid, bits, emax + 1, formats)
+        return Known(max(emin, grid), emax, 2 - power(-digits), digits, grid, bits, emax + 1, formats, agrees=True)
 
     def or_else(self, other: Known) -> Known:
         """The facts that both have in common."""
@@ -65,7 +70,7 @@ class Known:
             )  # fmt: skip
             facts = replace(facts, never_tiny=self.never_tiny and other.never_tiny)
         return replace(facts, never_minus=self.never_minus and other.never_minus, finite=self.finite and other.finite,
-                       terms=())  # fmt: skip
+                       agrees=self.agrees and other.agrees, terms=(), adds=False, positive=False)  # fmt: skip
 
     def times(self, other: Known) -> Known:
         """Facts of exact products, unnormalised: exponents add up, and so do the places of last bits."""
@@ -74,11 +79,12 @@ class Known:
             None if self.head is None or other.head is None else self.head * other.head,
             total(self.digits, other.digits), total(self.grid, other.grid), total(self.bits, other.bits),
             total(self.top, other.top), zero=self.zero or other.zero, finite=self.finite and other.finite,
+            agrees=True,
         )  # fmt: skip
 
 
 UNKNOWN = Known()
-ZERO = Known(None, None, Fraction(2), 0, ANY, 0, -ANY, frozenset(), True, True, True, True)
+ZERO = Known(None, None, Fraction(2), 0, ANY, 0, -ANY, frozenset(), True, True, True, True, agrees=True)
 
 
 def power(exponent: int) -> Fraction:

@@ -89,8 +89,9 @@ class Product(Node):
         """Unnormalised, its exponent is the sum of the factors'. Normalised, 2^e <= |v| < 2 * 2^e; where |v| < 4 *
         2^(sum of the exponents), as for two numbers or segments of numbers, v has at most one more digit below it."""
         left, right = operands
-        plus = all(known.zero and known.never_minus for known in operands)
-        facts = replace(left.times(right), never_minus=plus)
+        facts = left.times(right)
+        if facts.zero and all(known.zero and known.never_minus for known in operands):
+            facts = replace(facts, never_minus=True)
         if self.limit is not None:
             facts = replace(facts, finite=knowledge.fits and facts.finite)
         if not self.normalised:

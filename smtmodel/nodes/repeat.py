@@ -90,15 +90,19 @@ class Repeat(Node):
         return ()
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """By induction: a fact of the start that passes from each result to the next holds for all results."""
-        so_far = knowledge.of(self.start)
+        return knowledge.within(self.level, self.so_far(knowledge)).of(self.body)
+
+    def so_far(self, knowledge: Knowledge) -> Known:
+        """The facts of the start and of every result, by induction: those of the start that each result passes to the
+        next."""
+        start = so_far = knowledge.of(self.start)
         for _ in range(ROUNDS):
-            facts = knowledge.within(self.level, so_far).of(self.body)
-            either = so_far.or_else(facts)
+            either = so_far.or_else(knowledge.within(self.level, so_far).of(self.body))
             if either == so_far:
-                return facts
+                return so_far
             so_far = either
-        return knowledge.within(self.level, UNKNOWN).of(self.body)
+        formats = knowledge.within(self.level, UNKNOWN).of(self.body).formats
+        return UNKNOWN if start.formats is None or formats is None else Known.number(start.formats | formats)
 
     @kept_property
     def free(self) -> frozenset[int]:

@@ -88,30 +88,48 @@ class Rounding:
         same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # an infinity is not written as a number
         below = fits or (same and y.top is not None and y.top <= fmt.emax)
         facts = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None)
-        facts = replace(facts, finite=fits or not (fmt.has_infinity or fmt.has_nan))
+        finite = fits or not (fmt.has_infinity or fmt.has_nan)
         if not plain:
-            return facts
-        if y.zero:
-            facts = replace(facts, grid=ANY, zero=True)
-        terms, flushes = y.terms or (y,), self.subnormals != "keep"
-        positive = (self.zero == "exact_positive" and len(terms) > 1) or any(known.never_minus for known in terms)
+            return replace(facts, finite=finite)
+        plus = self.zero == "exact_positive" and y.adds
+        own = self.mode != "down" and (y.never_minus or y.positive)
         return replace(
-            facts, never_tiny=flushes or self._is_far(terms, True),
-            never_minus=self.zero == "positive"
-            or (self.mode != "down" and positive and self._is_far(terms, flushes)),
+            facts, finite=finite, grid=ANY if y.zero else facts.grid, zero=y.zero,
+            never_tiny=self.subnormals != "keep" or self._is_far(y, True),
+            never_minus=self.zero == "positive" or ((plus or own) and self.keeps_nonzero(y)),
         )  # fmt: skip
 
-    def _is_far(self, terms: Sequence[Known], normal: bool) -> bool:
-        """Whether the exact sum of some terms is zero or at least 2^e, the smallest positive number of the format (the
-        smallest normal one if `normal`).
+    def keeps_nonzero(self, y: Known) -> bool:
+        """Whether no number y other than zero is rounded to zero."""
+        return self._is_far(y, self.subnormals != "keep")
 
-        It is if all terms are multiples of 2^e; or if all terms but one, y, are multiples of 2^(e + p), where y is a
-        number of the format, of p bits of precision, and zero or at least 2^e. Proof: if the sum of the other terms is
-        zero, the sum is y. Else let it be a multiple of 2^g: if y is below 2^(g - 1), the sum is at least 2^(g - 1); if
-        not, y is a multiple of 2^(g - p), and so is the sum."""
+    def keeps(self, y: Known) -> bool:
+        """Whether no number y is changed, nor an infinity or a NaN; but for the sign of a zero.
+
+        A number of the format is not, unless it is subnormal and these are flushed; nor one of at most as many bits as
+        the format has that lies below the largest power of two, a multiple of the smallest number that is kept."""
         fmt = self.format
+        if not fmt.subnormals or y.grid is None:  # it has no zero
+            return False
+        fine = y.grid >= (fmt.emin - fmt.fraction if self.subnormals == "keep" else fmt.emin)
+        if _is_number(y, fmt):
+            return not self.loses_nan and (fine or y.never_tiny)
+        if y.bits is None or y.top is None or not fmt.has_negative_zero:
+            return False
+        return fine and y.bits <= fmt.precision and y.top <= fmt.emax and (
+            y.finite or (fmt.has_infinity and self.keeps_nan))  # fmt: skip
+
+    def _is_far(self, y: Known, normal: bool) -> bool:
+        """Whether y is zero or at least 2^e, the smallest positive number of the format, the smallest normal one if
+        `normal`.
+
+        It is if it is a multiple of 2^e; or an exact sum of terms all of which but one, x, are multiples of 2^(e + p),
+        where x is a number of the format, of p bits of precision, and zero or at least 2^e. Proof: if the sum of the
+        other terms is zero, the sum is x. Else let it be a multiple of 2^g: if x is below 2^(g - 1), the sum is at
+        least 2^(g - 1); if not, x is a multiple of 2^(g - p), and so is the sum."""
+        fmt, terms = self.format, y.terms or (y,)
         least = fmt.emin if normal else fmt.emin - fmt.fraction
-        if all(known.grid is not None and known.grid >= least for known in terms):
+        if y.grid is not None and y.grid >= least:
             return True
         near = [known for known in terms if known.grid is None or known.grid - fmt.precision < least]
         return len(near) == 1 and _is_number(near[0], fmt) and (not normal or near[0].never_tiny)

@@ -75,7 +75,7 @@ class Segment(Unary):
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """It counts with the input's exponent, and has no digit that the input lacks; but it need not be a number of
         the format, as it is not normalised."""
-        return replace(operands[0], formats=None, never_minus=False, never_tiny=False)
+        return replace(operands[0], formats=None, never_minus=False, never_tiny=False, agrees=False)
 
     def variants(self) -> Iterator[Variant]:
         yield from others("end", self.end, near(self.end))

@@ -227,6 +227,15 @@ STEP = r(ExactSum((LOOPED, ACC)), zero="exact_positive")
 FIRST = r(ExactSum((P, ZERO)), zero="exact_positive")
 FLUSHED = r(ExactSum((P, C)), zero="positive", subnormals="flush_after")
 FITS = r(fused(P, P, bits=3), mode="up")
+FAR = r(P, subnormals="flush_after")
+FREE_TURNED, TWO = ExactSum((C, P)), ExactSum((P, P))
+READ = r(C, zero="positive", subnormals="flush_after")
+READ_C = replace(C, subnormals="positive_zero", positive_zeros=True)
+READ_ACC = r(ACC, zero="positive", subnormals="flush_after")
+FLUSH: dict[str, Any] = {"mode": "down", "subnormals": "flush_after"}
+START = with_how(READ, subnormals="keep")
+ONCE, PLUS = loop(r(ExactSum((LOOPED, r(ACC, zero="positive")))), C), r(ExactSum((LOOPED, ACC)))
+CUT = "all that is added may be -0, or the largest"
 NUMBER = {"fmt": FORMATS["e4m3"], "nan": 0}  # for a NaN +0 is written, which is no number other than zero
 WRITTEN = {"fmt": FORMATS["e4m3"], "nan": 1}
 
@@ -293,17 +302,19 @@ STEPS: list[tuple[str, Node, Node, str | None]] = [
      r(P, overflow="infinity"), "its overflow depends on the sign, or is named"),
     ("no sum rounded to zero", r(ExactSum((P, C)), zero="positive"), plus(r(ExactSum((P, C)), zero="positive")), None),
     ("no sum rounded to zero", r(ExactSum((P, C))), plus(r(ExactSum((P, C)))), "not every zero result is +0"),
-    ("no sum rounded to zero", FLUSHED, plus(FLUSHED), "tiny results, or no sums, are rounded"),
-    ("no sum rounded to zero", r(ExactSum((P,)), zero="positive"),
-     plus(r(ExactSum((P,)), zero="positive")), "tiny results, or no sums, are rounded"),
+    ("no sum rounded to zero", FLUSHED, plus(FLUSHED), "what is not zero may be rounded to zero"),
+    ("no sum rounded to zero", r(P, zero="positive"), FIRST, None),
+    ("no sum rounded to zero", r(P, zero="positive"), plus(r(P, zero="positive")), "what stands for the node is no"),
+    ("no sum rounded to zero", r(P, zero="positive"), plus(r(ExactSum((C, ZERO)))), "it is the sum of other terms"),
+    ("no sum rounded to zero", r(ACC, zero="positive"), plus(r(ExactSum((ACC, ZERO)))), "a loop may read it once"),
     ("no sum rounded to zero", r(ExactSum((P, C)), E4M3, zero="positive"),
-     plus(r(ExactSum((P, C)), E4M3, zero="positive")), "a term is a multiple of less"),
+     plus(r(ExactSum((P, C)), E4M3, zero="positive")), "what is not zero may be rounded to zero"),
     ("no sum rounded to zero", r(fused(P, C, bits=9), E4M3, zero="positive"),
-     plus(r(fused(P, C, bits=9), E4M3, zero="positive")), "a term is a multiple of less"),
+     plus(r(fused(P, C, bits=9), E4M3, zero="positive")), "what is not zero may be rounded to zero"),
     ("no sum rounded to zero", r(fused(P, C, bits=9, zeros=0), E4M3, zero="positive"),
-     r(fused(P, C, bits=9, zeros=0), E4M3, zero="exact_positive"), "a term is a multiple of less"),
+     r(fused(P, C, bits=9, zeros=0), E4M3, zero="exact_positive"), "what is not zero may be rounded to zero"),
     ("no sum rounded to zero", r(fused(P, C, sticky=True), zero="positive"),
-     plus(r(fused(P, C, sticky=True), zero="positive")), "a sticky bit lies below the terms"),
+     plus(r(fused(P, C, sticky=True), zero="positive")), "what is not zero may be rounded to zero"),
     ("no last sum of a loop rounded to zero", chain(zero="positive"), plus(chain(zero="positive")), None),
     ("no last sum of a loop rounded to zero", replace(chain(zero="positive"), places=range(1)),
      plus(replace(chain(zero="positive"), places=range(1))), "the first step is the last"),
@@ -311,6 +322,7 @@ STEPS: list[tuple[str, Node, Node, str | None]] = [
      plus(loop(r(GridSum((LOOPED, ACC), (4, 4)), zero="positive"))), "a step before may see the sign of a zero"),
     ("no last sum of a loop rounded to zero", chain(zero="positive"),
      replace(chain(zero="exact_positive"), start=C), "what stands for the node is something else"),
+    ("no last sum of a loop rounded to zero", loop(UNKNOWN), loop(P), "it is not known which numbers the results"),
     ("sum that fits the result", FITS, with_how(FITS, mode="toward_zero"), None),
     ("sum that fits the result", r(fused(P, P), mode="down"),
      r(fused(P, P), mode="toward_zero"), "zeros, or tiny results"),
@@ -336,21 +348,21 @@ STEPS: list[tuple[str, Node, Node, str | None]] = [
      r(fused(P, P, bits=1, least=40), mode="toward_zero"), "its last place may not be one of the format"),
     ("a term that is never -0", r(ExactSum((P, ZERO))), plus(r(ExactSum((P, ZERO)))), None),
     ("a term that is never -0", r(fused(P, ZERO)), plus(r(fused(P, ZERO))), None),
-    ("a term that is never -0", r(ExactSum((P, MINUS))), plus(r(ExactSum((P, MINUS)))), "it says nothing of a"),
-    ("a term that is never -0", r(fused(r(P, zero="positive"), C)),
-     plus(r(fused(r(P, zero="positive"), C))), "a term may be cut to zero"),
+    ("a term that is never -0", r(ExactSum((P, MINUS))), plus(r(ExactSum((P, MINUS)))), CUT),
+    ("a term that is never -0", r(fused(r(P, zero="positive"), P)), plus(r(fused(r(P, zero="positive"), P))), CUT),
+    ("a term that is never -0", r(fused(r(P, zero="positive"), P, bits=10)),
+     plus(r(fused(r(P, zero="positive"), P, bits=10))), None),
+    ("a term that is never -0", r(ExactSum((r(P, zero="positive"), fused(P, C, bits=10, carry_bits=1)))),
+     plus(r(ExactSum((r(P, zero="positive"), fused(P, C, bits=10, carry_bits=1))))), CUT),
     ("a term that is never -0", r(ExactSum((r(P, zero="positive"), C))),
      plus(r(ExactSum((r(P, zero="positive"), C)))), None),
-    ("a term that is never -0", r(ExactSum((r(P), r(P)))), plus(r(ExactSum((r(P), r(P))))), "it may be -0"),
+    ("a term that is never -0", r(ExactSum((r(P), r(P)))), plus(r(ExactSum((r(P), r(P))))), CUT),
     ("a term that is never -0", r(ExactSum((r(P, zero="positive", nan=0x8000),) * 2)),
-     plus(r(ExactSum((r(P, zero="positive", nan=0x8000),) * 2))), "it may be -0"),
-    ("a term that is never -0", r(ExactSum((r(P, zero="positive", nan=1), ZERO)), nan=1),
-     plus(r(ExactSum((r(P, zero="positive", nan=1), ZERO)), nan=1)), "a number is written for a NaN"),
+     plus(r(ExactSum((r(P, zero="positive", nan=0x8000),) * 2))), CUT),
     ("a term that is never -0", r(ExactSum((P, ZERO)), mode="down"),
      plus(r(ExactSum((P, ZERO)), mode="down")), "zeros have signs"),
-    ("a term that is never -0", r(ExactSum((ZERO,))), plus(r(ExactSum((ZERO,)))), "zeros have signs"),
-    ("a term that is never -0", r(ExactSum((loop(UNKNOWN),) * 2)),
-     plus(r(ExactSum((loop(UNKNOWN),) * 2))), "it is not known which numbers the results so far are"),
+    ("a term that is never -0", r(ExactSum((ZERO,))), plus(r(ExactSum((ZERO,)))), CUT),
+    ("a term that is never -0", r(ExactSum((loop(UNKNOWN),) * 2)), plus(r(ExactSum((loop(UNKNOWN),) * 2))), CUT),
     ("sign of a zero that nothing reads", r(P), plus(r(P)), None),
     ("sign of a zero that nothing reads", r(P, zero="exact_positive"), r(P, zero="exact_positive"), "nothing changes"),
     ("exact sum in an exact sum", ExactSum((FREE_SUM, ACC)), ExactSum((P, C, ACC)), None),
@@ -380,8 +392,10 @@ STEPS: list[tuple[str, Node, Node, str | None]] = [
     ("number of the format, rounded again", r(r(P, F32)), r(P, F32), "it is not a number of the format"),
     ("number of the format, rounded again", r(r(P)), r(C), "what stands for the node is something else"),
     ("number of the format, rounded again", r(C), C, "it is not rounded before"),
-    ("number of the format, rounded again", r(r(P), subnormals="flush_before"), r(P), "tiny numbers are flushed"),
-    ("number of the format, rounded again", r(r(P), nan=0), r(P), "a NaN becomes a number"),
+    ("number of the format, rounded again", r(r(C), subnormals="flush_before"), r(C), "a NaN or a tiny"),
+    ("number of the format, rounded again", r(r(P), subnormals="flush_after"), r(P), "a NaN or a tiny"),
+    ("number of the format, rounded again", r(FAR, subnormals="flush_before"), FAR, None),
+    ("number of the format, rounded again", r(r(P), nan=0), r(P), "a NaN or a tiny"),
     ("fused sum that loses nothing", fused(P, P, bits=34), ExactSum((P, P)), None),
     ("fused sum that loses nothing", fused(P, P, bits=33), ExactSum((P, P)), "a term may lose bits"),
     ("fused sum that loses nothing", fused(P, C, bits=(40, 39)), ExactSum((P, C)), "a term may lose bits"),
@@ -411,10 +425,59 @@ STEPS: list[tuple[str, Node, Node, str | None]] = [
     ("rounding that the next one makes needless", r(r(P, F32, mode="to_odd")), r(C),
      "what stands for the node is something else"),
     ("rounding that the number needs not", r(r(P, F32)), r(P), None),
-    ("rounding that the number needs not", r(r(P, F32, zero="positive")), r(P),
-     "what stands for the node is something else"),
+    ("rounding that the number needs not", r(r(P, F32)), r(C), "what stands for the node is something else"),
+    ("rounding that the number needs not", r(r(P, F32, zero="positive")), r(P), "its zeros are +0"),
     ("rounding that the number needs not", r(r(P, E4M3)), r(P), "the first rounding changes numbers"),
-    ("rounding that the number needs not", r(r(ZERO, F32)), r(ZERO), "it is not known what is rounded"),
+    ("rounding that the number needs not", r(r(C, F32, subnormals="flush_after", nan=1)), r(C), "the first rounding"),
+    ("rounding that the number needs not", r(r(ExactSum((P,)), F32)), r(ExactSum((P,))), "it is a sum of one term"),
+    ("rounding that the number needs not", r(r(Relu(P), F32)), r(Relu(P)), "a sign may be another"),
+    ("rounding that the number needs not", r(ExactSum((C, r(P, F32)))), r(FREE_TURNED), None),
+    ("rounding that the number needs not", r(ExactSum((C, r(FREE_SUM, F32)))), r(ExactSum((C, P, C))), "the first"),
+    ("rounding that the number needs not", r(ExactSum((C, r(TWO, FORMATS["f64"])))), r(ExactSum((C, P, P))), None),
+    ("rounding that the number needs not", r(ExactSum((C, r(P, F32)))), r(ExactSum((C, C))), "it is the sum of other"),
+    ("rounding that the number needs not", r(ExactSum((C, P))), r(ExactSum((C, P))), "the term is not rounded before"),
+    ("rounding that the number needs not", r(P), r(P), "a term alone is not rounded before"),
+    ("rounding that the number needs not", r(ExactSum((C, r(P, F32)))), r(FREE_TURNED, mode="up"),
+     "what stands for the node is something else"),
+    ("number of the format and +0, rounded again", r(ExactSum((r(P), ZERO))), FIRST, None),
+    ("number of the format and +0, rounded again", r(ExactSum((r(FREE_SUM), ZERO)), mode="up"),
+     plus(r(ExactSum((P, C, ZERO)))), None),
+    ("number of the format and +0, rounded again", r(ExactSum((r(P), C))), FIRST, "+0 is not all"),
+    ("number of the format and +0, rounded again", r(ExactSum((C, ZERO))), FIRST, "the term is not rounded before"),
+    ("number of the format and +0, rounded again", r(ExactSum((r(P), ZERO)), nan=0x7E00), FIRST, "another NaN, or"),
+    ("number of the format and +0, rounded again", r(ExactSum((r(P), ZERO)), mode="down"), FIRST, "another NaN, or"),
+    ("number of the format and +0, rounded again", r(ExactSum((r(P, F32), ZERO))), FIRST, "another NaN, or"),
+    ("number of the format and +0, rounded again", r(ExactSum((r(C), ZERO)), subnormals="flush_after"),
+     plus(r(ExactSum((C, ZERO)))), "it is changed again"),
+    ("number of the format and +0, rounded again", r(ExactSum((r(P, E4M3), ZERO)), E4M3),
+     plus(r(ExactSum((P, ZERO)), E4M3)), "what is not zero may be rounded to zero"),
+    ("number of the format and +0, rounded again", r(ExactSum((r(P), ZERO))), r(ExactSum((P, ZERO))),
+     "what stands for the node is something else"),
+    ("number of the format and +0, rounded again", r(ExactSum((r(P), ZERO))), plus(r(ExactSum((C, ZERO)))),
+     "it is the sum of other terms"),
+    ("product of zeros", Product(ZERO, MINUS), MINUS, None),
+    ("product of zeros", Product(ZERO, A), ZERO, "a factor is not zero"),
+    ("product of zeros", Product(MINUS, MINUS), MINUS, "what stands for the node is something else"),
+    ("input read as its own format is rounded", READ, READ_C, None),
+    ("input read as its own format is rounded", with_how(READ, subnormals="keep"), READ_C, "what stands for the node"),
+    ("input read as its own format is rounded", with_how(READ, zero="ieee"), READ_C, "it is no input, or"),
+    ("input read as its own format is rounded", with_how(READ, nan=1), READ_C, "it may be another number"),
+    ("input read as its own format is rounded", r(A, zero="positive"), A, "it may be another number"),
+    ("results so far that are read as they are", ONCE, replace(ONCE, start=START, body=PLUS), None),
+    ("results so far that are read as they are", ONCE, replace(ONCE, body=PLUS), "the start is not rounded"),
+    ("results so far that are read as they are", ONCE, replace(ONCE, start=READ, body=PLUS), "another node reads"),
+    ("results so far that are read as they are", ONCE,
+     replace(ONCE, start=START, body=r(ExactSum((P, ACC)))), "another node reads"),
+    ("results so far that are read as they are", ONCE,
+     replace(ONCE, start=START, body=PLUS, places=range(2)), "what stands for the node"),
+    ("results so far that are read as they are", loop(r(ExactSum((LOOPED, ACC, r(ACC, zero="positive")))), C),
+     loop(r(ExactSum((LOOPED, ACC, ACC))), r(C, zero="positive")), "another node reads"),
+    ("results so far that are read as they are", loop(r(ExactSum((LOOPED, r(ACC, zero="positive", nan=1)))), C),
+     loop(PLUS, r(C, zero="positive", nan=1)), "a number is written for a NaN"),
+    ("results so far that are read as they are", loop(r(ExactSum((r(LOOPED), READ_ACC))), C),
+     loop(r(ExactSum((r(LOOPED), ACC))), READ), "a result is changed where it is read"),
+    ("results so far that are read as they are", loop(r(ExactSum((LOOPED, READ_ACC)), **FLUSH), C),
+     loop(r(ExactSum((LOOPED, ACC)), **FLUSH), READ), "a result may be -0"),
     ("-0 added", r(ExactSum((P, C, MINUS))), r(ExactSum((P, C))), None),
     ("-0 added", r(ExactSum((P, C, ZERO))), r(ExactSum((P, C))), "no -0 is added, or rounding is down"),
     ("-0 added", r(ExactSum((P, MINUS)), mode="down"), r(ExactSum((P,)), mode="down"),
@@ -437,34 +500,6 @@ STEPS: list[tuple[str, Node, Node, str | None]] = [
      "the first step may see the sign of a zero"),
     ("first step of a loop", loop(r(ExactSum((Each(2, range(2), P), ACC)), zero="exact_positive"), places=range(1)),
      r(ExactSum((Each(2, range(2), P), ZERO)), zero="exact_positive"), "there is a loop in the loop"),
-    ("chain from +0 that is never -0", chain(), plus(chain()), None),
-    ("chain from +0 that is never -0", loop(r(fused(LOOPED, ACC))), plus(loop(r(fused(LOOPED, ACC)))), None),
-    ("chain from +0 that is never -0", replace(chain(), start=MINUS),
-     plus(replace(chain(), start=MINUS)), "it does not start from +0"),
-    ("chain from +0 that is never -0", chain(mode="down"), plus(chain(mode="down")), "zeros have signs"),
-    ("chain from +0 that is never -0", chain(nan=1), plus(chain(nan=1)), "a number is written for a NaN"),
-    ("chain from +0 that is never -0", chain(subnormals="flush_after"),
-     plus(chain(subnormals="flush_after")), "tiny results are flushed, or nothing is added"),
-    ("chain from +0 that is never -0", loop(r(ExactSum((LOOPED, C)))),
-     plus(loop(r(ExactSum((LOOPED, C))))), "the result so far is not a term"),
-    ("chain from +0 that is never -0", loop(r(ExactSum((r(ACC), ACC)))),
-     plus(loop(r(ExactSum((r(ACC), ACC))))), "another term depends on the result so far"),
-    ("chain from +0 that is never -0", loop(r(ExactSum((ACC, ACC)))),
-     plus(loop(r(ExactSum((ACC, ACC))))), "no other term is known"),
-    ("chain from +0 that is never -0", loop(r(fused(LOOPED, ACC, least=-30))),
-     plus(loop(r(fused(LOOPED, ACC, least=-30)))),
-     "the largest term may be aligned above its exponent, or the sum wraps"),
-    ("chain from +0 that is never -0", loop(r(fused(LOOPED, ACC, carry_bits=3))),
-     plus(loop(r(fused(LOOPED, ACC, carry_bits=3)))),
-     "the largest term may be aligned above its exponent, or the sum wraps"),
-    ("chain from +0 that is never -0", loop(r(fused(LOOPED, ACC, reach=(9, None)))),
-     plus(loop(r(fused(LOOPED, ACC, reach=(9, None))))),
-     "the largest term may be aligned above its exponent, or the sum wraps"),
-    ("chain from +0 that is never -0", loop(r(fused(LOOPED, ACC, floors=(-30, None)))),
-     plus(loop(r(fused(LOOPED, ACC, floors=(-30, None))))),
-     "the largest term may be aligned above its exponent, or the sum wraps"),
-    ("chain from +0 that is never -0", loop(r(ExactSum((LOOPED, ACC)), E4M3)),
-     plus(loop(r(ExactSum((LOOPED, ACC)), E4M3))), "a term is a multiple of less"),
 ]  # fmt: skip
 
 UNIT = parse_unit("""unit: any
@@ -537,16 +572,20 @@ def conditions(module: Any) -> set[str]:
 
 def test_no_condition_of_rewriting_is_without_a_step() -> None:
     refused = {wanted for *_, wanted in STEPS if wanted is not None}
-    assert conditions(rewrite_rules) == refused
+    known = conditions(rewrite_rules)
+    assert {one for one in known if not any(one.startswith(text) for text in refused)} == set()
+    assert all(any(one.startswith(text) for one in known) for text in refused)
 
 
 # -- the rules that join steps
 
 SCOPE = Scope.of(UNIT)
-INNER = SCOPE.within(1, rewriting.Held(frozenset((F16,))))
 SUM, ROUNDED = ExactSum((NORMALISED, C)), r(fused(NORMALISED, C))
 BARE = fused(P, C)
 STEP_SUM = r(ExactSum((LOOPED, ACC)))
+HELD_SO_FAR = rewriting.kind_of(SCOPE, loop(STEP_SUM))
+assert HELD_SO_FAR is not None
+INNER = SCOPE.within(1, HELD_SO_FAR)
 WITH_C = r(ExactSum((LOOPED, C, ACC)))  # of which C is a multiple of less
 GRID = loop(r(GridSum((LOOPED, ACC), (4, 4))))
 
@@ -614,11 +653,13 @@ JOINED: list[tuple[str, list[Alike], Any, str | None]] = [
     ("looped", [alike(STEP_SUM, STEP, scope=SCOPE.within(1, rewriting.Held(frozenset((F16,)), 3)))],
      alike(loop(STEP_SUM), loop(STEP)), "the results are not of the kind assumed"),
     ("looped", [alike(STEP_SUM, STEP, scope=INNER)], alike(loop(STEP_SUM, E4), loop(STEP, E4)),
-     "it does not start from +0"),
+     "the results are not of the kind assumed"),
+    ("looped", [alike(STEP_SUM, STEP, scope=INNER)], alike(loop(STEP_SUM, UNKNOWN), loop(STEP, UNKNOWN)),
+     "it is not known which numbers the results so far are"),
     ("looped", [alike(WITH_C, STEP, scope=SCOPE.within(1, rewriting.Held(frozenset((F16,)), -18)))],
      alike(loop(WITH_C), loop(STEP)), "the results are not of the kind assumed"),
     ("looped", [alike(chain(nan=1).body, STEP, scope=SCOPE.within(1, rewriting.Held(frozenset((F16,)), -18)))],
-     alike(chain(nan=1), loop(STEP)), "a number is written for a NaN"),
+     alike(chain(nan=1), loop(STEP)), "the results are not of the kind assumed"),
     ("looped", [alike(STEP_SUM, STEP, signs=False, scope=INNER)], alike(loop(STEP_SUM), loop(STEP)),
      "the conclusion does not follow"),
     ("looped", [alike(STEP_SUM, GRID.body, signs=False, scope=INNER)], alike(loop(STEP_SUM), GRID, signs=False),
@@ -671,6 +712,8 @@ WRONG: list[tuple[str, Any, Any]] = [
     ("there is no such node", alike(r(ExactSum((P,))), r(P)), lambda goals: goals[0].update(node=999)),
     ("there is no such node", alike(r(ExactSum((P,))), r(P)), lambda goals: goals[0].update(other=-1)),
     ("it is about other operands", alike(r(ExactSum((P,))), r(P)), lambda goals: goals[0]["scope"]["formats"].pop()),
+    ("it says something of inputs", alike(r(ExactSum((P,))), r(P), scope=replace(SCOPE, unsigned=frozenset({"c"}))),
+     lambda goals: None),
     ("a loop is around itself", alike(r(ExactSum((P,))), r(P), scope=replace(INNER, held=INNER.held * 2)),
      lambda goals: None),
     ("the conclusion does not follow", alike(r(ExactSum((P,))), r(P), signs=False), lambda goals: None),

@@ -21,7 +21,6 @@ from benchmarks.rules.numbers import formats_of as formats_of_unit
 from benchmarks.rules.units import reads, small_unit, window
 from mmaprobe.queries.kernel import (
     closed,
-    effects,
     enclosures,
     expressions,
     facts,
@@ -53,7 +52,7 @@ from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.algorithms.parts import Part as AlgorithmPart
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Round
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Round, exact
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
@@ -149,7 +148,6 @@ def _nothing(*given: Any) -> Fraction:
 
 _run, _rounded = induction.Step.run, sums.after_rounding
 QUARTER = Fraction(1, 4)
-KEEPS = ("AlignmentKeepsUnit", "RoundingKeepsUnit")
 
 
 @dataclass(frozen=True)
@@ -170,8 +168,17 @@ WRONG = {
         "rewrites that apply", ("zero_added", "first_step"), rewriting, "plus_for_zeros", lambda node: True, 7
     ),
     "no sum wraps": Wrong("rewrites that apply", ("needless_carry",), rewriting, "fits", lambda *given: True, 1),
-    "no term is -0": Wrong(
-        "rewrites that apply", ("positive_term",), rewriting, "_never_negative_zero", lambda *given: (), 4
+    "no term is -0": Wrong("rewrites that apply", ("positive_term",), exact, "is_positive", lambda terms: True, 4),
+    "no rounding changes a number": Wrong(
+        "rewrites that apply",
+        ("rounded_in_vain", "rounded_again", "read_once", "zero_after"),
+        Rounding,
+        "keeps",
+        lambda self, y: True,
+        1,
+    ),
+    "no number is rounded to zero": Wrong(
+        "rewrites that apply", ("no_sum_to_zero", "zero_after"), Rounding, "keeps_nonzero", lambda self, y: True, 1
     ),
     "every term is whole": Wrong(
         "nodes", ("fused", "grid"), enclosures._Aligned, "whole", property(lambda self: True), 24
@@ -186,7 +193,6 @@ WRONG = {
     "a sum may lose more than it gains": Wrong("order", ("rises",), rises, "_kept", lambda gain: max(gain, 0), 4),
     "any fact says that terms are equal": Wrong("terms", ("replaced",), facts, "_says", lambda *given: True, 8),
     "all normal forms are one": Wrong("orders", ("one_sum",), expressions, "normal", lambda node: 0, 2),
-    "all is a multiple": Wrong("lemmas", KEEPS, effects, "is_multiple", lambda value, places: value.eq(value), 3),
     "a rounding loses nothing": Wrong("steps of plans", ("added",), sums, "after_rounding", _lossless, 7),
     "nothing overflows": Wrong("nodes", ("rounded",), enclosures.NoOverflow, "is_met", lambda *given: True, 6),
     "all units have one form": Wrong("plans that agree", ("same_forms",), plan_units, "normal", lambda node: 0, 10),

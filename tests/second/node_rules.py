@@ -142,7 +142,7 @@ def exact(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         top = max(one for one in tops if one is not None) + next(k for k in count() if len(every) <= 1 << k)
         found = replace(found, top=top)
         if own is not None and own <= top:
-            found = replace(found, head=two(top) - two(own), digits=-own)
+            found = replace(found, head=two(top) - two(own), digits=-own, bits=min(top - own, bits or top - own))
     conclude(goal, found)
 
 
@@ -218,10 +218,15 @@ def fused(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     floors = [bound for bound in (what["zeros"], what["least"], *what["floors"]) if bound is not None]
     end = None if None in ends else max([one for one in ends if one is not None] + floors)
     head = room + two(-finest) if known else None
+    lows = [bound for bound in (what["least"], *what["floors"]) if bound is not None]  # of m, where a term is not zero
+    if len(leasts) == len(some):
+        lows += [min(leasts), min(leasts if what["zeros"] is None else [what["zeros"], max(leasts)])]
+    places_kept = [[term.facts.grid, *([max(lows) - term.bits] if lows else [])] for term in terms]
+    grids = [max(own) for one in places_kept if (own := [grid for grid in one if grid is not None])]
     conclude(goal, Facts(
         add(*(f.low for f in some), sides[0]), add(*(f.high for f in some), sides[1]), add(*(f.size for f in some)),
         add(m, plain(max(map(two, bounds), default=0))), min(leasts) if len(leasts) == len(some) else None,
-        head, finest + sticky, None if sticky else grid_of(some), most=end,
+        head, finest + sticky, None if sticky or len(grids) < len(some) else min(grids), most=end,
         top=None if head is None or end is None else _below(head, end),
     ))  # fmt: skip
     return None

@@ -6,14 +6,14 @@ other node is not what the rule makes of the first. Lemmas are as a document has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from tests.second.document import Document, largest_number, nan_as
-from tests.second.magnitudes import FaultError, need, two
-from tests.second.term_ranges import Held, Known, Plain, Range, Scope, factors_of
+from tests.second.document import Document, largest_number, nan_as, operands_of
+from tests.second.magnitudes import need, two
+from tests.second.term_ranges import BLIND, Held, Known, Plain, Range, Scope, factors_of
 
 Lemmas = list[dict[str, Any]]
 
@@ -181,9 +181,26 @@ def _rounds_alike(place: Place, fitting: bool = False) -> dict[str, Any]:
 
 
 def no_sum_to_zero(place: Place) -> Needs:
-    need(place.kind("round")["rounding"]["zero"] == "positive", "not every zero result is +0")
-    _plus(place)
-    return Needs([_kept_from_zero(place.of(place.other, place.other))])
+    what = place.kind("round")
+    how, term = what["rounding"], what["term"]
+    need(how["zero"] == "positive", "not every zero result is +0")
+    need(place.tree.nodes[term]["kind"] != "acc", "a loop may read it once")
+    y = place.known.value(place.scope, term)
+    need(place.known.reaches(how, y, how["subnormals"] != "keep"), "what is not zero may be rounded to zero")
+    if y.adds:
+        _plus(place)
+        return Needs()
+    place.changes(term=place.new.get("term", -1), rounding={**how, "zero": "exact_positive"})
+    total = place.tree.nodes[place.new["term"]]
+    _is_sum_of(place, total, [term])
+    return Needs()
+
+
+def _is_sum_of(place: Place, total: Plain, terms: Sequence[int]) -> None:
+    """Check that a node is the exact sum of terms and +0."""
+    need(total["kind"] == "exact", "what stands for the node is no exact sum")
+    *items, last = total["items"]
+    need(items == [*terms] and _is_plus_zero(place, last), "it is the sum of other terms")
 
 
 def no_last_sum_to_zero(place: Place) -> Needs:
@@ -191,45 +208,11 @@ def no_last_sum_to_zero(place: Place) -> Needs:
     need(len(what["places"]) > 1, "the first step is the last")
     need(place.known.blind(what["body"]), "a step before may see the sign of a zero")
     place.changes(body=place.new["body"])
-    formats = place.known.formats(place.scope, what["body"])
-    last = (*place.scope, (what["level"], Held(formats or frozenset())))
+    y = place.known.value(place.scope, place.at)
+    need(bool(y.formats), "it is not known which numbers the results so far are")
+    held = Held(y.formats or frozenset(), None if y.zero else y.grid, y.plus, y.large)
+    last = (*place.scope, (what["level"], held))
     return no_sum_to_zero(replace(place, scope=last, at=what["body"], other=place.new["body"]))
-
-
-def _kept_from_zero(place: Place) -> Lemmas:
-    """The lemmas by which a rounding takes no sum that is not zero to zero."""
-    how, last = place.kind("round")["rounding"], place.tree.last(place.node["rounding"]["format"])
-    need(how["subnormals"] == "keep" and place.known.adds(place.node["term"]), "tiny results, or no sums, are rounded")
-    return [*_multiples(place.of(place.node["term"], place.node["term"]), last), _keeps(how, last, True)]
-
-
-def _keeps(how: Plain, unit: int, nonzero: bool) -> dict[str, Any]:
-    return {"is": "RoundingKeepsUnit", "target": target_of(how), "unit": unit, "nonzero": nonzero}
-
-
-def _multiples(place: Place, unit: int) -> Lemmas:
-    """The lemmas by which a sum is a multiple of 2^unit, as its terms are, aligned or not."""
-    what = place.kind("exact", "fused")
-    if what["kind"] == "exact":
-        every = [one for item in what["items"] for one in place.ranges(item)]
-        need(all(one.unit >= unit for one in every), "a term is a multiple of less")
-        return []
-    need(not what["sticky"], "a sticky bit lies below the terms")
-    least = _least_maximum(place)
-    small = [(one, bits) for one, bits in place.aligned() if least < unit + bits]
-    need(all(one.unit >= unit for one, _ in small), "a term is a multiple of less")
-    return [_lemma("AlignmentKeepsUnit", one, bits=bits, mode=what["rounding"], unit=unit)
-            for one, bits in small if one.low < unit + bits]  # fmt: skip
-
-
-def _least_maximum(place: Place) -> int:
-    """A lower bound of the exponent at which a sum is aligned whose terms are not all zero."""
-    what = place.node
-    lows = [min(one.low for one in ranges) for item in what["items"] if (ranges := place.ranges(item))]
-    bounds = [min(lows, default=0), *(bound for bound in (what["least"], *what["floors"]) if bound is not None)]
-    if what["zeros"] is not None:  # of each term, its own exponent or that of zeros counts
-        bounds += [min(what["zeros"], low) for low in lows]
-    return max(map(int, bounds))
 
 
 def fitting_sum(place: Place) -> Needs:
@@ -256,39 +239,12 @@ def fitting_sum(place: Place) -> Needs:
 
 
 def positive_term(place: Place) -> Needs:
+    how = place.kind("round")["rounding"]
     _plus(place)
-    term = place.node["term"]
-    _has_ieee_zeros(place)
-    items = place.known.items(term)
-    if any(_is_plus_zero(place, item) for item in items):
-        return Needs()
-    need(place.tree.nodes[term]["kind"] == "exact", "a term may be cut to zero")
-    return Needs(list(_every(lambda item: _never_minus(place.of(item, item)), items)))
-
-
-def _every(lemmas: Callable[[int], Lemmas], items: Iterable[int]) -> Iterator[Lemmas]:
-    """The lemmas of each item that has some. Raises FaultError if none has."""
-    said, found = "there is no term", 0
-    for item in items:
-        try:
-            yield lemmas(item)
-            found += 1
-        except FaultError as fault:
-            said = str(fault)
-    need(found > 0, said)
-
-
-def _never_minus(place: Place) -> Lemmas:
-    """The lemmas by which no value of a node is -0."""
-    what = place.kind("round", "repeat")
-    if what["kind"] == "repeat":
-        held = by_formats(place)
-        need(held is not None, "it is not known which numbers the results so far are")
-        assert held is not None
-        return _never_minus(replace(place, scope=(*place.scope, (what["level"], held)), at=what["body"]))
-    zero = what["rounding"]["zero"]
-    need(zero != "ieee" and nan_as(what["rounding"], _format(place, place.at)) != "number", "it may be -0")
-    return [] if zero == "positive" else _kept_from_zero(place)
+    need(how["zero"] == "ieee" and how["mode"] != "down", "zeros have signs")
+    y = place.known.value(place.scope, place.node["term"])
+    need(y.adds and y.positive, "all that is added may be -0, or the largest term cut to zero")
+    return Needs()
 
 
 def unread_sign(place: Place) -> Needs:
@@ -336,15 +292,129 @@ def single_term(place: Place) -> Needs:
 
 
 def rounded_again(place: Place) -> Needs:
-    what, how, fmt = place.kind("round"), place.node["rounding"], _format(place, place.at)
+    what, how = place.kind("round"), place.node["rounding"]
     need(place.other == what["term"], "what stands for the node is something else")
-    need(place.tree.nodes[what["term"]]["kind"] in ("round", "repeat"), "it is not rounded before")
-    own = place.known.formats(place.scope, what["term"])
-    need(own == frozenset({how["format"]}), "it is not a number of the format")
-    need(how["subnormals"] != "flush_before", "tiny numbers are flushed")
-    need(nan_as(how, fmt) == "nan" or fmt["specials"] in ("none", "unused"), "a NaN becomes a number")
-    lemma = {"is": "NumberIsKept", "target": {**target_of(how), "positive_zero": False}}
-    return Needs([[lemma]], signs=how["zero"] != "positive")
+    need(place.tree.nodes[what["term"]]["kind"] in ("round", "repeat", "acc"), "it is not rounded before")
+    y = place.known.value(place.scope, what["term"])
+    need(y.formats == frozenset({how["format"]}), "it is not a number of the format")
+    need(place.known.kept(how, y), "a NaN or a tiny number becomes another number")
+    return Needs(signs=how["zero"] != "positive" or y.plus)
+
+
+def _terms(place: Place, at: int) -> list[int]:
+    """What a node is the exact sum of."""
+    node = place.tree.nodes[at]
+    return [*node["items"]] if node["kind"] == "exact" else [at]
+
+
+def zero_after(place: Place) -> Needs:
+    how, items = place.kind("round")["rounding"], _terms(place, place.node["term"])
+    rest = [item for item in items if not _is_plus_zero(place, item)]
+    need(len(rest) == 1 < len(items), "+0 is not all that is added to a term")
+    inner = place.tree.nodes[rest[0]]
+    need(inner["kind"] == "round", "the term is not rounded before")
+    first = inner["rounding"]
+    same = (how["format"], how["nan"]) == (first["format"], first["nan"])
+    need(same and (how["mode"] != "down" or how["zero"] != "ieee"), "another NaN, or another zero")
+    need(place.known.kept(how, place.known.value(place.scope, rest[0])), "it is changed again")
+    y = place.known.value(place.scope, inner["term"])
+    need(place.known.reaches(first, y, first["subnormals"] != "keep"), "what is not zero may be rounded to zero")
+    plus = {**first, "zero": "exact_positive"}
+    need(place.new["kind"] == "round" and place.new["rounding"] == plus, "what stands for the node is something else")
+    _is_sum_of(place, place.tree.nodes[place.new["term"]], _terms(place, inner["term"]))
+    return Needs()
+
+
+def rounded_in_vain(place: Place) -> Needs:
+    how = place.kind("round")["rounding"]
+    if place.tree.nodes[place.node["term"]]["kind"] == "round":
+        first = place.tree.nodes[place.node["term"]]
+        need(how["zero"] == "positive" or first["rounding"]["zero"] != "positive", "its zeros are +0")
+        _is_needless(place, first)
+        _without_first(place)
+        return Needs()
+    items, others = (_terms(place, node.get("term", -1)) for node in (place.node, place.new))
+    need(len(items) > 1, "a term alone is not rounded before")
+    place.changes(term=place.new["term"])
+    at = next((k for k, pair in enumerate(zip(items, others, strict=False)) if pair[0] != pair[1]), len(items) - 1)
+    inner = place.tree.nodes[items[at]]
+    need(inner["kind"] == "round", "the term is not rounded before")
+    _is_needless(place, inner)
+    need(others == items[:at] + _terms(place, inner["term"]) + items[at + 1 :], "it is the sum of other terms")
+    first, one = inner["rounding"], _is_number(place, inner["term"])
+    one = one or place.tree.nodes[inner["term"]]["kind"] == "product"
+    alike = first["zero"] == "ieee" and (first["mode"] == "down") is (how["mode"] == "down")
+    read = how["zero"] != "positive" and not plus_for_zeros(place.known, place.at)
+    return Needs(signs=not read or alike or (one and first["zero"] != "positive"))
+
+
+def _is_number(place: Place, at: int) -> bool:
+    """Whether a value is one number, and no sum."""
+    node = place.tree.nodes[at]
+    return node["kind"] in ("element", "zero", "number", "round") or (
+        node["kind"] == "repeat" and _is_number(place, node["body"]))  # fmt: skip
+
+
+def _is_needless(place: Place, inner: Plain) -> None:
+    """Check that a rounding changes nothing that it gets, and what that is."""
+    term = inner["term"]
+    node = place.tree.nodes[term]
+    need(node["kind"] in BLIND, "a sign may be another than that of what was added")
+    need(node["kind"] != "exact" or place.known.adds(term), "it is a sum of one term")
+    y = place.known.value(place.scope, term)
+    need(place.known.kept(inner["rounding"], y), "the first rounding changes numbers")
+
+
+def product_of_zeros(place: Place) -> Needs:
+    what = place.kind("product")
+    factors = [place.tree.nodes[what[side]] for side in ("left", "right")]
+    need(all(one["kind"] == "zero" for one in factors), "a factor is not zero")
+    minus = factors[0]["negative"] is not factors[1]["negative"]
+    need(place.new == {"kind": "zero", "negative": minus}, "what stands for the node is something else")
+    return Needs()
+
+
+def input_read(place: Place) -> Needs:
+    how = place.kind("round")["rounding"]
+    one, fmt = place.tree.nodes[place.node["term"]], _format(place, place.at)
+    need(one["kind"] == "element" and how["zero"] == "positive", "it is no input, or a zero has its sign")
+    own = place.tree.unit[one["operand"].split("_")[0]] == how["format"]
+    named = nan_as(how, fmt) == "nan" or fmt["specials"] in ("none", "unused")
+    need(own and fmt["subnormals"] and named, "it may be another number")
+    tiny = "keep" if how["subnormals"] == "keep" == one["subnormals"] else "positive_zero"
+    need(place.new == {**one, "subnormals": tiny, "positive_zeros": True}, "what stands for the node is something else")
+    return Needs()
+
+
+def read_once(place: Place) -> Needs:
+    what = place.kind("repeat")
+    start, body = (place.new.get(name, -1) for name in ("start", "body"))
+    place.changes(start=start, body=body)
+    reading = place.tree.nodes[start]
+    need(reading["kind"] == "round" and reading["term"] == what["start"], "the start is not rounded")
+    how = reading["rounding"]
+    need(_reads(place, what["body"], body, what["level"], how), "another node reads the result so far")
+    named = Held(frozenset({how["format"]}), None, how["zero"] == "positive", how["subnormals"] != "keep")
+    fmt = place.tree.formats[how["format"]]
+    need(nan_as(how, fmt) != "number", "a number is written for a NaN")
+    y = place.known.value((*place.scope, (what["level"], named)), body)
+    need(y.formats == frozenset({how["format"]}) and place.known.kept(how, y), "a result is changed where it is read")
+    need(how["zero"] != "positive" or y.plus, "a result may be -0")
+    return Needs()
+
+
+def _reads(place: Place, at: int, other: int, level: int, how: Plain) -> bool:
+    """Whether a node is another one in which every result so far is rounded, and is read nowhere else."""
+    node, new = place.tree.nodes[at], place.tree.nodes[other]
+    if node["kind"] == "acc" and node["level"] == level:
+        return False
+    if node["kind"] == "round" and _is_running(place, node["term"], level):
+        return node["rounding"] == how and _is_running(place, other, level)
+    below, under = operands_of(node), operands_of(new)
+    names = ("left", "right", "term", "start", "body", "items")
+    rest = [{name: value for name, value in one.items() if name not in names} for one in (node, new)]
+    return rest[0] == rest[1] and len(below) == len(under) and all(
+        _reads(place, one, two, level, how) for one, two in zip(below, under, strict=True))  # fmt: skip
 
 
 def lossless_sum(place: Place) -> Needs:
@@ -385,15 +455,6 @@ def rounded_twice(place: Place) -> Needs:
     targets = [target_of(one) for one in (first, how, place.new["rounding"])]
     twice = {"is": "RoundsTwice", **dict(zip(("first", "then", "once"), targets, strict=True))}
     return Needs([[twice, *({"is": "RoundingScales", "target": target} for target in (targets[0], targets[2]))]])
-
-
-def rounded_in_vain(place: Place) -> Needs:
-    _, first = _without_first(place)
-    fmt = place.tree.formats[first["format"]]
-    need(fmt["specials"] == "ieee" and first["subnormals"] != "flush_before", "the first rounding changes numbers")
-    ranges = place.ranges(place.tree.nodes[place.node["term"]]["term"])
-    need(bool(ranges), "it is not known what is rounded")
-    return Needs([[_lemma("FormatHolds", one, target=target_of(first)) for one in ranges]])
 
 
 def minus_zero_added(place: Place) -> Needs:
@@ -446,55 +507,6 @@ def _index_at(index: Mapping[str, Any] | None, level: int, where: int) -> Mappin
     return {"offset": index["offset"] + moved, "factors": [x for x in index["factors"] if x[0] != level]}
 
 
-def positive_chain(place: Place) -> Needs:
-    what = place.kind("repeat")
-    body = place.of(what["body"], place.new.get("body", -1))
-    place.changes(body=body.other)
-    _plus(body)
-    _has_ieee_zeros(body)
-    running = [item for item in place.known.items(body.node["term"]) if _is_running(place, item, what["level"])]
-    need(bool(running), "the result so far is not a term")
-    held, lemmas = multiples(place)
-    inner = replace(body, scope=(*place.scope, (what["level"], held)))
-    lemmas = [*lemmas, *_kept_from_zero(inner)]
-    total = inner.of(body.node["term"], body.node["term"])
-    if total.node["kind"] == "fused":
-        bounds = ("zeros", "least", "carry_bits")
-        free = all(total.node[name] is None for name in bounds) and not any(
-            one is not None for one in (*total.node["floors"], *total.node["reach"]))  # fmt: skip
-        need(free, "the largest term may be aligned above its exponent, or the sum wraps")
-        mode = total.node["rounding"]
-        lemmas += [_lemma("LargestIsKept", one, bits=bits, mode=mode) for one, bits in total.aligned()]
-    return Needs([lemmas])
-
-
-def multiples(place: Place) -> tuple[Held, Lemmas]:
-    """What is known by induction about the results of a loop from +0: they are multiples of 2^unit, as the other terms
-    of its sum are; and the lemmas for it."""
-    what = place.kind("repeat")
-    need(_is_plus_zero(place, what["start"]), "it does not start from +0")
-    body = place.of(what["body"], what["body"])
-    how, total = body.kind("round")["rounding"], body.node["term"]
-    need(how["subnormals"] == "keep" and place.known.adds(total), "tiny results are flushed, or nothing is added")
-    need(nan_as(how, _format(body, body.at)) != "number", "a number is written for a NaN")
-    level = what["level"]
-    others = [item for item in place.known.items(total) if not _is_running(place, item, level)]
-    reads = any(_is_running(place, one, level) for item in others for one in place.tree.below(item))
-    need(not reads, "another term depends on the result so far")
-    units = [one.unit for item in others for one in place.ranges(item)]
-    need(bool(units), "no other term is known")
-    held = Held(frozenset({how["format"]}), min(units))
-    inner = replace(place, scope=(*place.scope, (level, held)), at=total, other=total)
-    return held, [*_multiples(inner, min(units)), _keeps(how, min(units), False)]
-
-
-def by_formats(place: Place) -> Held | None:
-    """What is known by their formats about the results of a loop."""
-    what = place.node
-    start, body = (place.known.formats(place.scope, what[name]) for name in ("start", "body"))
-    return None if start is None or not body else Held(start | body)
-
-
 # -- what rules have in common
 
 
@@ -520,13 +532,6 @@ def _plus(place: Place) -> None:
     """Check that the other node is this rounding with +0 for exact zero sums."""
     place.kind("round")
     place.rounds(zero="exact_positive")
-
-
-def _has_ieee_zeros(place: Place) -> None:
-    """Check that a zero result has the sign that IEEE 754 gives to a zero sum that is not rounded down."""
-    how = place.kind("round")["rounding"]
-    need(how["zero"] == "ieee" and how["mode"] != "down" and place.known.adds(place.node["term"]), "zeros have signs")
-    need(nan_as(how, _format(place, place.at)) != "number", "a number is written for a NaN")
 
 
 def _format(place: Place, at: int) -> Plain:
@@ -565,5 +570,8 @@ REWRITES: dict[str, Callable[[Place], Needs]] = {
     "rounding that the number needs not": rounded_in_vain,
     "-0 added": minus_zero_added,
     "first step of a loop": first_step,
-    "chain from +0 that is never -0": positive_chain,
+    "number of the format and +0, rounded again": zero_after,
+    "product of zeros": product_of_zeros,
+    "input read as its own format is rounded": input_read,
+    "results so far that are read as they are": read_once,
 }

@@ -7,12 +7,12 @@ significand of `width` bits, `fraction` of them below the exponent, which is fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from tests.second.document import Document, largest_number, nan_as
+from tests.second.document import Document, largest_number, nan_as, operands_of
 from tests.second.magnitudes import need
 
 Plain = Mapping[str, Any]
@@ -24,10 +24,13 @@ BLIND = {"element", "zero", "number", "acc", "product", "gate", "scale", "each",
 
 @dataclass(frozen=True)
 class Held:
-    """A result so far is a number of one of these formats, and a multiple of 2^unit (None: of their smallest)."""
+    """A result so far is a number of one of these formats, and a multiple of 2^unit (None: of their smallest), and not
+    -0, or not subnormal."""
 
     formats: frozenset[int]
     unit: int | None = None
+    never_minus: bool = False
+    never_tiny: bool = False
 
 
 Scope = tuple[tuple[int, Held], ...]  # by level, outermost first
@@ -59,10 +62,42 @@ class Range:
 Ranges = frozenset[Range] | None
 
 
+@dataclass(frozen=True)
+class Value:
+    """The finite values of a node: zeros or numbers of `formats`, multiples of 2^grid, below 2^top, of at most `bits`
+    significant bits; where they count, with an exponent e of at least `least`, multiples of 2^(e - digits). `plus`:
+    none is -0; `large`: none is subnormal; `parts`: of what it is the exact sum. `adds`: a zero has the sign of a sum;
+    where all numbers added are negative or -0, it is at most zero, and counts as zero if it is one (`agrees`), or it is
+    not zero (`positive`)."""
+
+    formats: frozenset[int] | None = None
+    grid: int | None = None
+    top: int | None = None
+    bits: int | None = None
+    least: int | None = None
+    digits: int | None = None
+    zero: bool = False
+    finite: bool = False
+    plus: bool = False
+    large: bool = False
+    parts: tuple[Value, ...] = ()
+    adds: bool = False
+    agrees: bool = False
+    positive: bool = False
+
+    @property
+    def sizes(self) -> tuple[int | None, ...]:
+        return self.grid, self.top, self.bits, self.least, self.digits
+
+
+NOUGHT = Value(frozenset(), NOTHING, -NOTHING, 0, None, 0, True, True, True, True, agrees=True)
+
+
 def read_scope(tree: Document, given: Plain) -> Scope:
     names = ("a", "b", "c") + (("scale_a", "scale_b") if tree.unit["scale"] is not None else ())
     need(given["formats"] == [[name, tree.unit[name.split("_")[0]]] for name in names], "it is about other operands")
-    found = tuple((level, Held(frozenset(one["formats"]), one["unit"])) for level, one in given["held"])
+    need(given["unsigned"] == [], "it says something of inputs")
+    found = tuple((level, Held(**{**one, "formats": frozenset(one["formats"])})) for level, one in given["held"])
     need(len(dict(found)) == len(found), "a loop is around itself")
     return found
 
@@ -73,6 +108,8 @@ class Known:
     def __init__(self, tree: Document) -> None:
         self.tree = tree
         self.found: dict[tuple[Scope, int], Ranges] = {}
+        self.values: dict[tuple[Scope, int], Value] = {}
+        self.given: dict[int, Value] = {}  # of the results so far of loops, while these are looked for
 
     def formats(self, scope: Scope, at: int) -> frozenset[int] | None:
         """The formats of which a value is a number, none for a zero; None if they are not known."""
@@ -117,47 +154,181 @@ class Known:
         formats = self.formats(scope, at)
         if formats is None:
             return None
-        return frozenset(self._number(fmt, self.grid(scope, at)) for fmt in formats)
+        return frozenset(self._number(fmt, self.value(scope, at).grid) for fmt in formats)
 
-    def grid(self, scope: Scope, at: int) -> int | None:
-        """Of what power of two every finite value is a multiple, none for a zero; None if it is not known."""
+    def value(self, scope: Scope, at: int) -> Value:
+        """What is known of the finite values of a node."""
+        if (scope, at) not in self.values:
+            self.values[scope, at] = self._value(scope, at)
+        return self.values[scope, at]
+
+    def _value(self, scope: Scope, at: int) -> Value:
         node = self.tree.nodes[at]
-        kind, fmts = node["kind"], self.formats(scope, at)
+        kind = node["kind"]
         if kind == "zero":
-            return NOTHING
+            return replace(NOUGHT, plus=not node["negative"])
         if kind == "acc":
-            own = dict(scope).get(node["level"])
-            return None if own is None else own.unit
+            held = dict(scope).get(node["level"])
+            if node["level"] in self.given:
+                return self.given[node["level"]]
+            return Value() if held is None else replace(
+                self._numbers(held.formats, held.unit, None), plus=held.never_minus, large=held.never_tiny)  # fmt: skip
+        if kind == "element":
+            fmt = self.tree.unit[node["operand"].split("_")[0]]
+            finite = self.tree.formats[fmt]["specials"] in ("none", "unused")
+            return replace(self._numbers(frozenset({fmt}), None, None), finite=finite, plus=node["positive_zeros"],
+                           large=node["subnormals"] != "keep")  # fmt: skip
         if kind == "repeat":
-            return self._of_loop(scope, node)
-        if kind == "element" and fmts:
-            return min(map(self.tree.last, fmts))
+            return self._within(node["level"], self._induction(scope, node)).value(scope, node["body"])
+        below = [self.value(scope, one) for one in operands_of(node)]
         if kind == "round":
-            how, inner = node["rounding"], self.grid(scope, node["term"])
-            fmt = self.tree.formats[how["format"]]
-            largest, last = largest_number(fmt)[0] - fmt["fraction"], self.tree.last(how["format"])
-            return last if inner is None or nan_as(how, fmt) == "number" else max(min(inner, largest), last)
-        if kind in ("each", "gate", "relu", "cut", "cancelling", "segment"):
-            return self.grid(scope, node["body" if kind == "each" else "term"])
+            return self._rounded(node["rounding"], below[0])
+        if kind in ("each", "gate"):
+            return below[0] if kind == "each" else replace(below[0], plus=False)
+        if kind in ("relu", "segment", "cancelling"):
+            kept = replace(below[0], plus=False, parts=(), adds=False, positive=False)
+            kept = kept if kind == "cancelling" else replace(kept, agrees=False)
+            return replace(kept, formats=None, large=False) if kind == "segment" else kept
         if kind in ("product", "scale"):
-            return self._joined(scope, factors_of(node), sum)
-        if kind == "exact" or (kind == "fused" and not node["sticky"]):
-            return self._joined(scope, node["items"], min)
-        return None
+            found = below[0]
+            for other in below[1:]:
+                pairs = zip(found.sizes, other.sizes, strict=True)
+                sizes: Any = [None if x is None or y is None else x + y for x, y in pairs]
+                found = Value(None, *sizes, zero=found.zero or other.zero, finite=found.finite and other.finite,
+                              agrees=True)  # fmt: skip
+            plus = kind == "product" and all(one.zero and one.plus for one in below)
+            free = kind == "scale" or node["limit"] is None
+            return replace(found, plus=plus, finite=found.finite and free, **self._normalised(node, found))
+        if kind == "cut":
+            top = below[0].top
+            if node["least"] is not None and top is not None:
+                top = max(top, node["least"])
+            return Value(None, below[0].grid, top, node["bits"], node["least"], node["bits"] - 1, below[0].zero,
+                         below[0].finite, agrees=below[0].agrees and node["least"] is None)  # fmt: skip
+        counts = [self.count(item) for item in node["items"]] if kind in ("exact", "fused") else []
+        terms = [one for one, many in zip(below, counts, strict=True) for _ in range(many)] if counts else []
+        if kind == "exact":
+            return _exact(terms)
+        return self._fused(node, terms) if kind == "fused" else Value()
 
-    def _of_loop(self, scope: Scope, node: Plain) -> int | None:
-        """By induction: a grid of the start that no step makes finer."""
-        so_far, fmts = self.grid(scope, node["start"]), self.formats(scope, node["start"]) or frozenset()
+    def _normalised(self, node: Plain, found: Value) -> dict[str, Any]:
+        """How a normalised product counts: 2^e is at most its magnitude."""
+        if node["kind"] == "scale" or not node["normalised"]:
+            return {}
+        return {"least": found.grid, "digits": None if found.digits is None else found.digits + 1}
+
+    def _numbers(self, fmts: frozenset[int], grid: int | None, bits: int | None) -> Value:
+        """Numbers of formats, multiples of 2^grid of so many significant bits."""
+        if not fmts:
+            return NOUGHT
+        lasts, emins = ([how(fmt) for fmt in fmts] for how in (self.tree.last, self.tree.emin))
+        digits = max(self.tree.formats[fmt]["fraction"] for fmt in fmts)
+        grid = min(lasts) if grid is None else max(grid, *lasts) if len(lasts) == 1 else max(grid, min(lasts))
+        bits = digits + 1 if bits is None else min(bits, digits + 1)
+        if len(fmts) == 1:
+            digits = max(0, bits - 1, emins[0] - grid)
+        top = 1 + max(largest_number(self.tree.formats[fmt])[0] for fmt in fmts)
+        return Value(fmts, grid, top, bits, max(min(emins), grid), digits, agrees=True)
+
+    def _rounded(self, how: Plain, y: Value) -> Value:
+        fmt, number = self.tree.formats[how["format"]], frozenset({how["format"]})
+        largest, numbers = largest_number(fmt)[0], fmt["specials"] in ("none", "unused")
+        if nan_as(how, fmt) == "number":
+            return replace(self._numbers(number, None, None), finite=numbers)
+        infinite = fmt["specials"] in ("ieee", "extended")
+        small = (y.finite or (infinite and how["overflow"] == "ieee")) and y.top is not None and y.top <= largest
+        grid = None if y.grid is None else min(y.grid, largest - fmt["fraction"])
+        found = replace(self._numbers(number, grid, y.bits if small else None), finite=numbers, zero=y.zero)
+        found = replace(found, grid=NOTHING) if y.zero else found
+        own = (how["zero"] == "exact_positive" and y.adds) or (how["mode"] != "down" and (y.plus or y.positive))
+        plus = how["zero"] == "positive" or (own and self.reaches(how, y, how["subnormals"] != "keep"))
+        return replace(found, plus=plus, large=how["subnormals"] != "keep" or self.reaches(how, y, True))
+
+    def reaches(self, how: Plain, y: Value, normal: bool) -> bool:
+        """Whether y, unless it is zero, is at least the smallest positive number of the format, or the smallest normal
+        one: a multiple of it, or a number of the format to which something far larger is added."""
+        least = self.tree.emin(how["format"]) if normal else self.tree.last(how["format"])
+        if y.grid is not None and y.grid >= least:
+            return True
+        precision = self.tree.formats[how["format"]]["fraction"] + 1
+        near = [one for one in y.parts or (y,) if one.grid is None or one.grid < least + precision]
+        if len(near) != 1 or near[0].formats is None:
+            return False
+        return near[0].formats <= {how["format"]} and (near[0].large or not normal)
+
+    def kept(self, how: Plain, y: Value) -> bool:
+        """Whether a rounding changes no value, but for the sign of a zero."""
+        fmt, flushes = self.tree.formats[how["format"]], how["subnormals"] != "keep"
+        named = fmt["specials"] not in ("none", "unused")
+        if not fmt["subnormals"]:
+            return False
+        if y.formats is not None and y.formats <= {how["format"]}:
+            return (not named or nan_as(how, fmt) == "nan") and (
+                y.large or not flushes or (y.grid is not None and y.grid >= self.tree.emin(how["format"]))
+            )
+        if None in (y.bits, y.top, y.grid) or fmt["specials"] in ("negative_zero", "extended"):
+            return False
+        assert y.bits is not None
+        assert y.top is not None
+        assert y.grid is not None
+        least = self.tree.emin(how["format"]) if flushes else self.tree.last(how["format"])
+        fits = y.bits <= fmt["fraction"] + 1 and least <= y.grid and y.top <= largest_number(fmt)[0]
+        return fits and (y.finite or (fmt["specials"] == "ieee" and nan_as(how, fmt) == "nan"))
+
+    def _fused(self, node: Plain, terms: Sequence[Value]) -> Value:
+        """What is aligned is a multiple of the last place kept at m, or of what it is a multiple of itself."""
+        each = node["fraction_bits"]
+        each = each if isinstance(each, list) else [each] * len(node["items"])
+        bits = [own for own, item in zip(each, node["items"], strict=True) for _ in range(self.count(item))]
+        some = [(one, own) for one, own in zip(terms, bits, strict=True) if not one.zero]
+        if not some:
+            return replace(NOUGHT, plus=all(one.plus for one in terms))
+        floors = [bound for bound in (node["least"], *node["floors"]) if bound is not None]
+        leasts = [one.least for one, _ in some if one.least is not None]
+        if len(leasts) == len(some):
+            floors += [min(leasts), min(node["zeros"], max(leasts)) if node["zeros"] is not None else min(leasts)]
+        found = [[one.grid, max(floors) - own if floors else None] for one, own in some]
+        grids = [max(known) for pair in found if (known := [grid for grid in pair if grid is not None])]
+        free = node["carry_bits"] is None and node["zeros"] is None and node["least"] is None and not any(
+            bound is not None for bound in (*node["floors"], *node["reach"]))  # fmt: skip
+        agrees = free and all(one.agrees and self._stays(one, own) for one, own in zip(terms, bits, strict=True))
+        positive = any((one.plus and (one.zero or agrees)) or (one.positive and agrees) for one in terms)
+        return Value(None, min(grids) if len(grids) == len(some) and not node["sticky"] else None,
+                     least=min(leasts) if len(leasts) == len(some) else None, digits=max(bits) + node["sticky"],
+                     finite=all(one.finite for one in terms), adds=True, agrees=agrees, positive=positive)  # fmt: skip
+
+    def _stays(self, one: Value, bits: int) -> bool:
+        """Whether no number other than zero is cut to zero at its own exponent."""
+        if one.zero or (one.digits is not None and one.digits <= bits):
+            return True
+        if not one.formats or one.grid is None:
+            return False
+        return one.grid >= max(map(self.tree.emin, one.formats)) - bits
+
+    def so_far(self, scope: Scope, at: int) -> Held:
+        """What is known of the start and of the results of a loop, by induction."""
+        found = self._induction(scope, self.tree.nodes[at])
+        need(bool(found.formats), "it is not known which numbers the results so far are")
+        return Held(found.formats or frozenset(), None if found.zero else found.grid, found.plus, found.large)
+
+    def _induction(self, scope: Scope, node: Plain) -> Value:
+        need(bool(node["places"]), "a loop has no step")
+        start = found = self.value(scope, node["start"])
         for _ in range(4):
-            last = self.grid((*scope, (node["level"], Held(fmts, so_far))), node["body"])
-            if so_far is None or last is None or last >= so_far:
-                return last
-            so_far = last
-        return self.grid((*scope, (node["level"], Held(fmts))), node["body"])
+            either = _either(found, self._within(node["level"], found).value(scope, node["body"]))
+            if either == found:
+                return found
+            found = either
+        last = self._within(node["level"], Value()).value(scope, node["body"])
+        if start.formats is None or last.formats is None:
+            return Value()
+        return self._numbers(start.formats | last.formats, None, None)
 
-    def _joined(self, scope: Scope, every: Sequence[int], how: Callable[[list[int]], int]) -> int | None:
-        grids = [self.grid(scope, one) for one in every]
-        return None if None in grids else how([one for one in grids if one is not None])
+    def _within(self, level: int, so_far: Value) -> Known:
+        """The same in a loop, of whose results so far this is known."""
+        inner = Known(self.tree)
+        inner.given = {**self.given, level: so_far}
+        return inner
 
     def _number(self, number: int, unit: int | None) -> Range:
         """The numbers of a format that are multiples of 2^unit."""
@@ -197,6 +368,38 @@ class Known:
         if any(ranges is None for ranges in own):
             return None
         return [(one, kept) for ranges, kept in zip(own, each, strict=True) for one in ranges or ()]
+
+
+def _exact(terms: Sequence[Value]) -> Value:
+    """An exact sum, which counts with the exponent 0."""
+    grids, tops = [one.grid for one in terms if not one.zero], [one.top for one in terms]
+    grid = None if None in grids else min((one for one in grids if one is not None), default=NOTHING)
+    top = None if None in tops else max(one for one in tops if one is not None) + (len(terms) - 1).bit_length()
+    bits, digits = terms[0].bits if len(terms) == 1 else None, None
+    if grid is not None and top is not None and grid <= top:
+        digits, bits = -grid, top - grid if bits is None else min(bits, top - grid)
+    minus = [one for one in terms if one.plus or one.positive]
+    agrees = all(one.agrees for one in terms)
+    return Value(
+        None, grid, top, bits, 0, digits, all(one.zero for one in terms), all(one.finite for one in terms),
+        parts=tuple(part for one in terms for part in one.parts or (one,)), adds=len(terms) > 1 or terms[0].adds,
+        agrees=agrees, positive=any(one.zero and one.plus for one in terms) or (agrees and bool(minus)),
+    )  # fmt: skip
+
+
+def _either(one: Value, other: Value) -> Value:
+    """What is known of two nodes."""
+    both: Any = {
+        name: getattr(one, name) and getattr(other, name) for name in ("zero", "finite", "plus", "large", "agrees")
+    }
+    if one.zero or other.zero:
+        kept = other if one.zero else one
+        return replace(kept, **{**both, "large": kept.large}, parts=(), adds=False, positive=False)
+    hows: Any = (min, max, max, min, max)
+    pairs = zip(hows, one.sizes, other.sizes, strict=True)
+    sizes: Any = [None if x is None or y is None else how(x, y) for how, x, y in pairs]
+    formats = None if one.formats is None or other.formats is None else one.formats | other.formats
+    return Value(formats, *sizes, **both)
 
 
 def factors_of(node: Plain) -> list[int]:

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mmaprobe.queries.kernel.merged import merged
+from mmaprobe.queries.kernel.plan_units import joined
 from mmaprobe.queries.plans import equal as plans_equal
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -79,7 +79,7 @@ def test_a_number_for_nan_may_round_to_zero() -> None:
         "r(exact(r(exact(sum(tiny, +0), +0)), -0))", "r(exact(r(sum(tiny, +0)), -0, +0))")]  # fmt: skip
     assert differ(sides[0], sides[1], 1)
     units = [unit_of_plan(side, 1) for side in sides]
-    assert merged(units[0]) != merged(units[1])
+    assert joined(units[0]) != joined(units[1])
     assert prover(*sides, 1)._at(1) is None
     assert prover(*sides, 1)._for_all() is None
 

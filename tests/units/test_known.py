@@ -6,21 +6,26 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from benchmarks.rules.meanings import known_fails
 from benchmarks.rules.numbers import Evaluation, Loops, TooWide
 from benchmarks.rules.units import small_unit
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Constant, Each, FusedSum, GridSum, Node, Repeat, Round
+from mmaprobe.smtmodel.nodes import Constant, Each, Element, FusedSum, GridSum, Index, Node, Repeat, Round
 from mmaprobe.smtmodel.nodes.known import ZERO, Known
 from mmaprobe.smtmodel.nodes.node import Knowledge
-from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit
+from tests.node_units import MODES
 
 ROWS = 1500
 UNITS = 60  # of one test
@@ -151,3 +156,55 @@ def test_nothing_is_known_of_a_node_that_says_nothing() -> None:
 
     unit = small_unit(random.Random(1))
     assert Knowledge(unit.formats).of(Strange(unit.result, Rounding(unit.d))) == Known()
+
+
+WIDE = Format("wide", 5, 4, 15, "ieee")
+KINDS = ("e2m1", "e3m2_ieee", "e3m1_all_ones", "e2m2_negative_zero", "e3m1_extended", "e3m0_extended", "e2m2b0_none")
+
+
+def as_floats(patterns: NDArray[np.uint64], fmt: Format) -> NDArray[np.float64]:
+    return np.array([float(exact_value(int(pattern), fmt)) for pattern in patterns])
+
+
+def is_known(x: NDArray[np.float64], known: Known) -> NDArray[np.bool_]:
+    """Whether numbers are such that this is known of them."""
+    assert known.grid is not None
+    assert known.bits is not None
+    assert known.top is not None
+    whole = np.ldexp(x, -known.grid)
+    digits = np.ldexp(np.frexp(x)[0], known.bits)
+    sized = (whole == np.rint(whole)) & (digits == np.rint(digits)) & (np.abs(x) < 2.0**known.top)
+    return np.where(np.isfinite(x), sized, not known.finite)
+
+
+@pytest.mark.parametrize("subnormals", ["keep", "flush_after", "flush_before"])
+@pytest.mark.parametrize("name", KINDS)
+def test_a_rounding_keeps_what_it_says(name: str, subnormals: Tiny) -> None:
+    """All numbers of all sizes about the format's, in every mode: none is changed, or none becomes zero."""
+    fmt, kept, fine = format_named(name), 0, 0
+    rows = np.arange(1 << WIDE.width, dtype=np.uint64)[:, None]
+    x = as_floats(rows[:, 0], WIDE)
+    numbers = as_floats(np.arange(1 << fmt.width, dtype=np.uint64), fmt)
+    for mode in MODES:
+        nan = (1 if mode == "up" else fmt.nan) if fmt.has_nan else None
+        how = Rounding(fmt, mode, "saturate" if mode == "to_odd" else "ieee", subnormals, nan=nan)
+        unit = Unit(WIDE, WIDE, fmt, 1, Round(Element("a", Index(0)), how))
+        y = as_floats(evaluate_batch(Model("one", unit), rows, rows * 0, rows[:, 0] * 0), fmt)
+        same = np.where(np.isnan(x), np.isnan(y), (x == y) & (np.signbit(x) == np.signbit(y)))
+        lost = (y == 0) & (x != 0) & np.isfinite(x)
+        for g, b, t, finite in product(
+            range(fmt.emin - fmt.fraction - 1, fmt.emin + 2), range(1, 5), range(fmt.emax - 2, fmt.emax + 3), (0, 1)
+        ):
+            known = Known(grid=g, bits=b, top=t, finite=bool(finite))
+            given = is_known(x, known)
+            assert not how.keeps(known) or same[given].all(), (how, known)
+            assert not how.keeps_nonzero(known) or not lost[given].any(), (how, known)
+            kept, fine = kept + how.keeps(known), fine + bool(same[given].all())
+        own = np.isin(x, numbers) & ~((x == 0) & np.signbit(x) & (not fmt.has_negative_zero))
+        own |= np.isnan(x) & fmt.has_nan
+        for large in (False, True):
+            known = replace(Known.number(frozenset({fmt})), never_tiny=large)
+            given = own & ~(large & (x != 0) & (np.abs(x) < 2.0**fmt.emin))
+            assert how.keeps(known) == same[given].all(), (how, known)
+    assert 3 * kept >= fine or not fmt.has_negative_zero
+    assert (kept > 0) == fmt.has_negative_zero
