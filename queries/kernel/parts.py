@@ -11,6 +11,8 @@ from functools import reduce
 from operator import mul
 
 from mmaprobe.queries.kernel.enclosures import (
+    CHAIN,
+    Assumption,
     Enclosed,
     Facts,
     Kept,
@@ -22,7 +24,7 @@ from mmaprobe.queries.kernel.enclosures import (
     terms_of,
     with_lemmas,
 )
-from mmaprobe.queries.kernel.forms import NOUGHT, Form, magnitude, number, total
+from mmaprobe.queries.kernel.forms import NOUGHT, SIZE, Form, magnitude, number, total
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.smtmodel.arithmetic.display import exact_value
@@ -57,10 +59,11 @@ Polynomial = Mapping[Powers, Fraction]  # powers of symbols: the coefficient of 
 
 
 class Parted:
-    """Values of nodes as polynomials of inputs and of what the roundings `kept` add to their operands."""
+    """Values of nodes as polynomials of inputs and of what the roundings `kept` add to their operands. `chain`: the
+    addend is the previous result of a chain of instructions, without rounding."""
 
-    def __init__(self, unit: Unit, kept: Set[Node]) -> None:
-        self.unit, self.kept = unit, kept
+    def __init__(self, unit: Unit, kept: Set[Node], chain: bool = False) -> None:
+        self.unit, self.kept, self.chain = unit, kept, chain
         self._known: dict[Symbol, Polynomial] = {}
         self._sizes: dict[Symbol, Form] = {}
 
@@ -122,7 +125,8 @@ class Parted:
     def _size(self, symbol: Symbol) -> Form:
         node, places = symbol
         if isinstance(node, Element):
-            return magnitude(node.operand, node.index)
+            chained = self.chain and node.operand == "c"
+            return magnitude(SIZE, Index(CHAIN)) if chained else magnitude(node.operand, node.index)
         if symbol not in self._sizes:
             assert isinstance(node, Round)
             operand = Facts(NOUGHT, NOUGHT, self.size(self.of(node.term, places)))
@@ -181,17 +185,27 @@ def part(unit: Unit, node: Round, places: Places, lemmas: Sequence[Theorem]) -> 
     return with_lemmas(made, lemmas, part_lemmas(node))
 
 
+def _reads_addend(node: Node) -> bool:
+    return any(isinstance(one, Element) and one.operand == "c" for one in walk(node))
+
+
 @rule
 def rejoined(premise: Theorem) -> Made:
     """A bound of |v - x| where roundings are kept implies one where none is: x with what is kept is a polynomial of
     inputs, and of what the roundings kept add to their operands; x without is the same with zero for these. The two
-    differ by the products with such a factor."""
+    differ by the products with such a factor. In a chain of instructions the addend's x is that of the previous result,
+    in both."""
     goal: Enclosed = goal_of(premise, Enclosed, "rejoined")
     kept = frozenset(one.node for one in goal.assuming if isinstance(one, Kept))
-    if not kept or len(kept) < len(goal.assuming) or goal.places or goal.node.free or not isinstance(goal.unit, Unit):
-        raise RuleError("rejoined: the premise is not about roundings that are kept, and nothing else")
-    parted = Parted(goal.unit, kept)
+    others = frozenset(one for one in goal.assuming if isinstance(one, Assumption))
+    if not kept or any(one.level != CHAIN for one in others):
+        raise RuleError("rejoined: the premise is not about roundings that are kept, and nothing else but the addend")
+    if goal.places or goal.node.free or not isinstance(goal.unit, Unit):
+        raise RuleError("rejoined: the premise is not about a unit, or about some places alone")
+    if others and any(_reads_addend(node) for node in kept):
+        raise RuleError("rejoined: the addend is taken both as a previous result and as an exact input")
+    parted = Parted(goal.unit, kept, bool(others))
     polynomial = parted.of(goal.node, ())
     lost, size = parted.size(polynomial, lambda lost: lost), parted.size(polynomial, lambda lost: not lost)
     facts = replace(goal.facts, low=goal.facts.low + lost, high=goal.facts.high + lost, size=size)
-    return Made(replace(goal, facts=facts, assuming=frozenset()), (premise,))
+    return Made(replace(goal, facts=facts, assuming=others), (premise,))

@@ -44,11 +44,15 @@ Settle = Callable[[Lemma], Theorem | None]
 def bound_of(unit: Unit, settle: Settle) -> Theorem:
     """A theorem that bounds |d - exact|; `settle` proves the lemmas that it rests on. Raises RuleError if no rule gives
     a bound, or if a lemma is not proved."""
-    parts = parts_of(unit)
+    return _composed(unit, settle, False)
+
+
+def _composed(unit: Unit, settle: Settle, chain: bool) -> Theorem:
+    parts = frozenset(node for node in parts_of(unit) if not (chain and "c" in _operands_of(node)))
     with suppress(RuleError):
         if parts:
-            return _Composer(unit, settle, parts=parts).of(unit.result, ())
-    return _Composer(unit, settle).of(unit.result, ())
+            return _Composer(unit, settle, chain, parts).of(unit.result, ())
+    return _Composer(unit, settle, chain).of(unit.result, ())
 
 
 def parts_of(unit: Unit) -> frozenset[Node]:
@@ -62,9 +66,13 @@ def parts_of(unit: Unit) -> frozenset[Node]:
     return frozenset(found) if any(found & set(walk(node.term)) for node in found) else frozenset()
 
 
+def _operands_of(node: Node) -> set[str]:
+    return {one.operand for one in walk(node) if isinstance(one, Element)}
+
+
 def chain_of(unit: Unit, settle: Settle) -> Theorem:
     """A theorem about how one instruction of a chain changes the error. Raises RuleError if no rule gives one."""
-    return chained(_Composer(unit, settle, chain=True).of(unit.result, ()))
+    return chained(_composed(unit, settle, True))
 
 
 def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle) -> Theorem:
