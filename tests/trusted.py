@@ -51,7 +51,7 @@ ROWS = Part("rules of sums of numbers", "claims of overflow", _in("queries/kerne
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
              _in("queries/kernel", "same undecided expressions"))  # fmt: skip
 SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
-              _in("queries/kernel", "shares recorded"))  # fmt: skip
+              _in("queries/kernel", "shares recorded unit_shares windows"))  # fmt: skip
 TOGETHER = Part("rules of what parts give together", "properties", _in("queries/kernel", "together"))
 RISING = Part("the rule of what rises", "monotonicity", _in("queries/kernel", "rises gains rounding_rises"))
 RULED = (
@@ -72,7 +72,7 @@ RULED = (
 )
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/kernel", "cutting"))
 SAID = Part("what a claim says", "claims", ["queries/kernel/scene.py", "smtmodel/algorithms/assertion.py", *_in(
-    "smtmodel/algorithms", "exact fixed forms parts predicate products reach scene steps words")])  # fmt: skip
+    "smtmodel/algorithms", "exact fixed forms lowering parts predicate products reach scene steps words")])  # fmt: skip
 GOALS = Part("what is asked", "all", [*_in("queries/kernel", "problem statements"), "smtmodel/inputs/admitted.py"])
 MEANING = Part("what a unit is", "all", [
     *_in("smtmodel/arithmetic", "alignment decode formats ieee ordering rounding"),

@@ -17,13 +17,13 @@ from typing import NoReturn
 import numpy as np
 from pysmt.fnode import FNode
 
-from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.hypotheses.claim import Claim, Largest
 from mmaprobe.hypotheses.claim_file import located
 from mmaprobe.queries.claims.faults import no_number
 from mmaprobe.queries.claims.maximise import climb
 from mmaprobe.queries.claims.outcome import BATCH, DECIDED, SHRINK, Outcome, SearchStep
 from mmaprobe.queries.claims.samples import claim_rows
-from mmaprobe.queries.claims.shares import by_shares
+from mmaprobe.queries.claims.shares import within_of
 from mmaprobe.queries.claims.stages import Stages
 from mmaprobe.queries.kernel.lemmas import settled
 from mmaprobe.queries.kernel.scene import conditions, symbolic_scene
@@ -37,6 +37,7 @@ from mmaprobe.queries.kernel.undecided import (
     lemmas_of,
     undecided,
 )
+from mmaprobe.queries.kernel.unit_shares import ShareClaim, compares, share_claim
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import build_query, evaluate_claim, row_of
 from mmaprobe.queries.search.witness import Row, shrink_rows
@@ -59,6 +60,7 @@ SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # share of the time f
 BEFORE = 64 * BATCH  # inputs, at most, that are simulated before a proof is tried
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
 CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # share of the time, and most seconds, for climbing to the worst input
+REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # seconds for the largest share: of what is proved, and else
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 
 
@@ -153,11 +155,11 @@ class _Verifier:
         began = time.monotonic()
         limit = CLIMB_MOST if limit is None else min(limit, CLIMB_MOST)
         self.options.progress(Wait("climbing to the worst input", limit))
-        row = climb(claim, limit, self._decides)
+        row = climb(claim, claim.maximise, limit, self._decides).row
         self.outcome.asked.append(SearchStep("climbing to the worst input", (), time.monotonic() - began))
-        if row is not None:
+        if decides := row is not None and self._decides(row):
             self._decide(row)
-        return row is not None
+        return decides
 
     def _decides(self, row: Row) -> bool:
         return bool(evaluate_claim(self.claim, np.array([row], dtype=np.uint64)).deciding[0])
@@ -201,14 +203,37 @@ class _Verifier:
             self.outcome.lemmas = confirm(lemmas, self.options, time.monotonic() - self.start)
 
     def _shares(self) -> bool:
-        """Whether it follows from error bounds and the sizes of words."""
-        settle = Settled(replace(self.options, timeout=self.remaining()), needed=False)
+        """Whether the least share of the sum of magnitudes that is proved decides, or the largest one that is found, of
+        a claim that compares with such a share."""
+        outcome, assertion = self.outcome, self.claim.assertion
         try:
-            self.outcome.theorem = by_shares(self.claim, settle)
+            wanted = share_claim(assertion)
         except RuleError:
             return False
-        self.outcome.lemmas = settle.asked
-        return True
+        settle = Settled(replace(self.options, timeout=self.remaining()), needed=False)
+        self.options.progress("the error bound")
+        began = time.monotonic()
+        try:
+            outcome.within = within_of(self.claim, settle)
+            outcome.theorem = compares(assertion, outcome.within)
+            outcome.lemmas = settle.asked
+        except RuleError as error:
+            outcome.asked.append(SearchStep(f"error bounds ({error})", (), time.monotonic() - began))
+        return self._reached(wanted) or outcome.theorem is not None
+
+    def _reached(self, wanted: ShareClaim) -> bool:
+        """Whether an input decides, found by climbing to the largest share."""
+        proved, began = self.outcome.theorem is not None, time.monotonic()
+        limit = REACHED if proved else REACHED_MOST
+        limit = min(limit, REACHED_SHARE * (self.remaining() or limit))
+        self.options.progress(Wait("climbing to the largest share of the sum of magnitudes", limit))
+        largest = Largest(wanted.compared, wanted.against, ())
+        worst = climb(self.claim, largest, limit, self._decides)
+        self.outcome.reached = worst.value
+        self.outcome.asked.append(SearchStep("climbing to the largest share", (), time.monotonic() - began))
+        if decides := worst.row is not None and self._decides(worst.row):
+            self._decide(worst.row)
+        return decides
 
     def _stages(self, question: Question, ledger: Ledger) -> Stages:
         solver = engines_of(self.options.solver)[0]  # the others slow it down

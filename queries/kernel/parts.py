@@ -20,13 +20,16 @@ from mmaprobe.queries.kernel.enclosures import (
     Places,
     after_rounding,
     bound_places,
+    index_at,
+    knowledge_of,
     numbers,
     terms_of,
     with_lemmas,
 )
-from mmaprobe.queries.kernel.forms import NOUGHT, SIZE, Form, magnitude, number, total
+from mmaprobe.queries.kernel.forms import NOUGHT, ONE, SIZE, Form, magnitude, number, power, total
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
@@ -45,7 +48,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Sum,
 )
-from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -62,8 +65,8 @@ class Parted:
     """Values of nodes as polynomials of inputs and of what the roundings `kept` add to their operands. `chain`: the
     addend is the previous result of a chain of instructions, without rounding."""
 
-    def __init__(self, unit: Unit, kept: Set[Node], chain: bool = False) -> None:
-        self.unit, self.kept, self.chain = unit, kept, chain
+    def __init__(self, unit: Unit | Windowed, kept: Set[Node], chain: bool = False) -> None:
+        self.unit, self.kept, self.chain, self.knowledge = unit, kept, chain, knowledge_of(unit)
         self._known: dict[Symbol, Polynomial] = {}
         self._sizes: dict[Symbol, Form] = {}
 
@@ -80,12 +83,7 @@ class Parted:
     def _made(self, node: Node, places: Places) -> Polynomial:
         match node:
             case Element():
-                index = node.index
-                if index is not None:
-                    known = dict(places)
-                    at = sum(factor * known[level] for level, factor in index.factors if level in known)
-                    index = Index(index.offset + at, tuple(x for x in index.factors if x[0] not in known))
-                return _symbol((replace(node, index=index), ()))
+                return _symbol((replace(node, index=index_at(node, places)), ()))
             case Constant():
                 return {}
             case Literal():
@@ -118,7 +116,7 @@ class Parted:
         found = []
         for item, value in polynomial.items():
             if counts(any(isinstance(node, Round) for (node, _), _ in item)):
-                factors = [self._size(symbol) for symbol, power in item for _ in range(power)]
+                factors = [self._size(symbol) for symbol, count in item for _ in range(count)]
                 found.append(reduce(mul, factors, number(abs(value))))
         return total(found)
 
@@ -129,9 +127,38 @@ class Parted:
             return magnitude(SIZE, Index(CHAIN)) if chained else magnitude(node.operand, node.index)
         if symbol not in self._sizes:
             assert isinstance(node, Round)
-            operand = Facts(NOUGHT, NOUGHT, self.size(self.of(node.term, places)))
-            self._sizes[symbol] = after_rounding(operand, node.rounding).error
+            operand = self.of(node.term, places)
+            known = self.knowledge.of(node.term) if isinstance(self.unit, Windowed) else UNKNOWN
+            term = Facts(NOUGHT, NOUGHT, self.size(operand), known=known)
+            lost = after_rounding(term, node.rounding).error
+            self._sizes[symbol] = self.relative(lost, operand)
         return self._sizes[symbol]
+
+    def relative(self, form: Form, polynomial: Polynomial) -> Form:
+        """A bound of what a form bounds where a polynomial is not zero, and which is zero where it is: an input that is
+        a factor of all its products is then not zero, and in a window, so that it is at least its least number."""
+        if not (isinstance(self.unit, Windowed) and form.constant):
+            return form
+        windows = dict(self.unit.windows)
+        there = sorted((node for node in self._factors(polynomial) if node.operand in windows), key=repr)
+        if not there or self.chain:
+            return form
+        rest, one = Form({atom: value for atom, value in form.parts.items() if atom != ONE}), there[0]
+        return rest + magnitude(one.operand, one.index) * (form.constant * power(-windows[one.operand][0]))
+
+    def _factors(self, polynomial: Polynomial) -> frozenset[Element]:
+        """The inputs that are zero nowhere that the polynomial is not: those that are factors of all its products, or
+        of all that a rounding in it rounds."""
+        every = [frozenset[Element]().union(*(self._zeros(symbol) for symbol, _ in item)) for item in polynomial]
+        return frozenset.intersection(*every) if every else frozenset()
+
+    def _zeros(self, symbol: Symbol) -> frozenset[Element]:
+        """The inputs with which a symbol is zero."""
+        node, places = symbol
+        if isinstance(node, Element):
+            return frozenset({node})
+        assert isinstance(node, Round)
+        return self._factors(self.of(node.term, places))
 
 
 def _symbol(symbol: Symbol) -> Polynomial:
@@ -163,7 +190,7 @@ def part_lemmas(node: Node) -> list[RoundingLoses]:
 
 
 @rule
-def part(unit: Unit, node: Round, places: Places, lemmas: Sequence[Theorem]) -> Made:
+def part(unit: Unit | Windowed, node: Round, places: Places, lemmas: Sequence[Theorem]) -> Made:
     """A rounding of an expression without loss of inputs and of such roundings, all kept: v = x, by what is kept. Its
     operand is a polynomial of inputs and of what those roundings add, each at most what `rounded` says of it: |v| is at
     most the sum of the magnitudes of all products of the polynomial, and of what this rounding adds. Likewise what each
@@ -174,9 +201,12 @@ def part(unit: Unit, node: Round, places: Places, lemmas: Sequence[Theorem]) -> 
         raise RuleError("part: a rounding of what is not exact")
     kept = frozenset(roundings_in(node))
     parted, how = Parted(unit, kept), node.rounding
-    size = parted.size(parted.of(node, places))
+    polynomial = parted.of(node, places)
+    size = parted.size(polynomial)
     known = replace(Known.number(frozenset({how.format})), never_tiny=how.subnormals != "keep")
     facts = numbers(known, NOUGHT, NOUGHT, size)
+    if facts.weight is not None:
+        facts = replace(facts, weight=parted.relative(facts.weight, polynomial))
     provided = frozenset(
         NoOverflow(one, bound_places(one, dict(places)), one.rounding.format.emax,
                    parted.size(parted.of(one.term, places))) for one in kept
@@ -200,7 +230,7 @@ def rejoined(premise: Theorem) -> Made:
     others = frozenset(one for one in goal.assuming if isinstance(one, Assumption))
     if not kept or any(one.level != CHAIN for one in others):
         raise RuleError("rejoined: the premise is not about roundings that are kept, and nothing else but the addend")
-    if goal.places or goal.node.free or not isinstance(goal.unit, Unit):
+    if goal.places or goal.node.free or not isinstance(goal.unit, (Unit, Windowed)):
         raise RuleError("rejoined: the premise is not about a unit, or about some places alone")
     if others and any(_reads_addend(node) for node in kept):
         raise RuleError("rejoined: the addend is taken both as a previous result and as an exact input")

@@ -14,6 +14,7 @@ from mmaprobe.queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined, 
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
 from mmaprobe.queries.kernel.table9 import loosened, sum_of, summed, terms_of_sum, truncated
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
@@ -41,13 +42,13 @@ from mmaprobe.smtmodel.units.unit import Unit
 Settle = Callable[[Lemma], Theorem | None]
 
 
-def bound_of(unit: Unit, settle: Settle) -> Theorem:
+def bound_of(unit: Unit | Windowed, settle: Settle) -> Theorem:
     """A theorem that bounds |d - exact|; `settle` proves the lemmas that it rests on. Raises RuleError if no rule gives
     a bound, or if a lemma is not proved."""
     return _composed(unit, settle, False)
 
 
-def _composed(unit: Unit, settle: Settle, chain: bool) -> Theorem:
+def _composed(unit: Unit | Windowed, settle: Settle, chain: bool) -> Theorem:
     parts = frozenset(node for node in parts_of(unit) if not (chain and "c" in _operands_of(node)))
     with suppress(RuleError):
         if parts:
@@ -55,7 +56,7 @@ def _composed(unit: Unit, settle: Settle, chain: bool) -> Theorem:
     return _Composer(unit, settle, chain).of(unit.result, ())
 
 
-def parts_of(unit: Unit) -> frozenset[Node]:
+def parts_of(unit: Unit | Windowed) -> frozenset[Node]:
     """The parts of inputs: the roundings of one input, and of what others leave of it; none where nothing is left."""
 
     def inputs(node: Node) -> set[Node]:
@@ -103,7 +104,7 @@ def error_of(theorem: Theorem) -> Form:
 
 
 class _Composer:
-    def __init__(self, unit: Unit, settle: Settle, chain: bool = False,
+    def __init__(self, unit: Unit | Windowed, settle: Settle, chain: bool = False,
                  parts: frozenset[Node] = frozenset()) -> None:  # fmt: skip
         self.unit, self.settle, self.chain, self.parts = unit, settle, chain, parts
         self.known: dict[tuple[Node, Places], Theorem] = {}
@@ -127,7 +128,7 @@ class _Composer:
         match node:
             case Element():
                 if self.chain and node.operand == "c":
-                    return rules.assumed(self.unit, node, frozenset({self.unit.c}))
+                    return rules.assumed(self.unit, node, frozenset({self.unit.formats["c"]}))
                 return rules.element(self.unit, node, places)
             case Constant():
                 return rules.constant(self.unit, node)

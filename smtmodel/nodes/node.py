@@ -486,12 +486,14 @@ def near(value: int) -> tuple[int, ...]:
 class Knowledge:
     """What is known of the nodes of one unit. `formats`: those of its operands, by name. `unsigned`: operands of which
     no element is -0. `running`: of the results so far of the loops around, by level. `fits`: on inputs that are
-    finite, where nothing overflows; else on all inputs."""
+    finite, where nothing overflows; else on all inputs. `given`: what is known of the elements of an operand besides
+    its format."""
 
     formats: Mapping[str, Format]
     unsigned: frozenset[str] = frozenset()
     running: Mapping[int, Known] = field(default_factory=dict)
     fits: bool = False
+    given: Mapping[str, Known] = field(default_factory=dict)
     _found: dict[Node, Known] = field(default_factory=dict)
 
     def of(self, node: Node) -> Known:
@@ -505,7 +507,7 @@ class Knowledge:
 
     def within(self, level: int, so_far: Known) -> Knowledge:
         """The same within a loop, of whose results so far this is known."""
-        return Knowledge(self.formats, self.unsigned, {**self.running, level: so_far}, self.fits)
+        return Knowledge(self.formats, self.unsigned, {**self.running, level: so_far}, self.fits, self.given)
 
 
 class Terminal(Node):
