@@ -72,6 +72,13 @@ class Parted:
 
     def of(self, node: Node, places: Places) -> Polynomial:
         """The node without its roundings, those kept apart. Raises RuleError."""
+        if not node.free and (node, ()) not in self._known:  # from below: steps may be deep within one another
+            for below in walk(node):
+                if isinstance(below, (Round, Repeat)) and not below.free:
+                    self._of(below, ())
+        return self._of(node, places)
+
+    def _of(self, node: Node, places: Places) -> Polynomial:
         key = node, bound_places(node, dict(places))
         if key not in self._known:
             found = {item: value for item, value in self._made(*key).items() if value}
@@ -92,22 +99,22 @@ class Parted:
                     raise RuleError(f"parts: {value} is not a number")
                 return {} if isinstance(value, str) else {frozenset(): value}
             case Product() | Scale():
-                return reduce(_times, (self.of(operand, places) for operand in node.operands))
+                return reduce(_times, (self._of(operand, places) for operand in node.operands))
             case Sum():
-                return _added([self.of(*term) for item in node.items for term in terms_of(item, dict(places))])
+                return _added([self._of(*term) for item in node.items for term in terms_of(item, dict(places))])
             case Gate() | Cancelling() | Cut():
-                return self.of(node.term, places)
+                return self._of(node.term, places)
             case Round():
-                operand = self.of(node.term, places)
+                operand = self._of(node.term, places)
                 return _added([operand, _symbol((node, places))]) if node in self.kept else operand
             case Repeat():
-                found = self.of(node.start, places)
+                found = self._of(node.start, places)
                 for place in node.places:
                     own = {**dict(places), node.level: place}
                     # a result so far of this loop is another one now
                     self._known = {key: one for key, one in self._known.items() if node.level not in key[0].free}
                     self._known[Running(node.level), ((node.level, place),)] = found
-                    found = self.of(node.body, tuple(sorted(own.items())))
+                    found = self._of(node.body, tuple(sorted(own.items())))
                 return found
         raise RuleError(f"parts: nothing is known of {node.kind}")
 

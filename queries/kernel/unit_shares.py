@@ -47,6 +47,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
 
 
@@ -164,49 +165,32 @@ def adds_products_once(unit: Unit) -> None:
 
 
 def makes_zero(unit: Unit) -> None:
-    """Checks that a result is zero where c, and of each product a factor, is zero. Raises RuleError."""
-    if not _is_zero(unit.result, frozenset()):
+    """Checks that a result is zero where c, and of each product a_k b_k a factor, is zero. Raises RuleError.
+
+    Of each node: the inputs of which any makes it zero; and whether it is zero there. A result so far is taken to be
+    zero, as it is by induction if the start is, and the body whenever the result so far is."""
+    inputs, zero = dict[Node, frozenset[tuple[str, Index | None]]](), dict[Node, bool]()
+    for node in walk(unit.result):  # operands first
+        every, below = [inputs[one] for one in node.operands], [zero[one] for one in node.operands]
+        none = frozenset[tuple[str, Index | None]]()
+        some, all_zero = none.union(*every), all(below)
+        match node:
+            case Element():
+                inputs[node], zero[node] = frozenset({(node.operand, node.index)}), False
+            case Constant() | Running():
+                inputs[node], zero[node] = none, True
+            case Product() | Scale():
+                inputs[node], zero[node] = some, any(below)
+            case Round() | Cut() | Relu() | Cancelling() | Gate() | Each() | Segment():
+                inputs[node], zero[node] = some, all_zero
+            case ExactSum() | FusedSum():
+                inputs[node], zero[node] = frozenset.intersection(*every), all_zero
+            case _:
+                inputs[node], zero[node] = none, isinstance(node, Repeat) and all_zero
+        own = inputs[node]
+        zero[node] |= any(name == "c" or (name == "a" and ("b", index) in own) for name, index in own)
+    if not zero[unit.result]:
         raise RuleError("makes_zero: it is not known that the unit makes a zero of zeros")
-
-
-Inputs = frozenset[tuple[str, Index | None]]
-
-
-def _zeros(node: Node) -> Inputs:
-    """Inputs of which each makes the node zero if it is zero."""
-    match node:
-        case Element():
-            return frozenset({(node.operand, node.index)})
-        case Product() | Scale() | Gate():
-            return frozenset[tuple[str, Index | None]]().union(*map(_zeros, node.operands))
-        case Round() | Cut() | Relu() | Cancelling() | Segment():
-            return _zeros(node.operands[0])
-        case ExactSum() | FusedSum():
-            return frozenset.intersection(*(_zeros(item.body if isinstance(item, Each) else item)
-                                            for item in node.items))  # fmt: skip
-    return frozenset()
-
-
-def _is_zero(node: Node, running: frozenset[int]) -> bool:
-    """Whether a node is zero for certain where c, and of each product a_k b_k a factor, is zero. `running`: the levels
-    of loops whose result so far is."""
-    zeros = _zeros(node)
-    if any(name == "c" or (name == "a" and ("b", index) in zeros) for name, index in zeros):
-        return True
-    match node:
-        case Constant():
-            return True
-        case Running():
-            return node.level in running
-        case Product() | Scale() | Gate():
-            return any(_is_zero(operand, running) for operand in node.operands)
-        case Round() | Cut() | Relu() | Cancelling() | Each():
-            return all(_is_zero(operand, running) for operand in node.operands)
-        case ExactSum() | FusedSum():
-            return all(_is_zero(item, running) for item in node.items)
-        case Repeat():
-            return _is_zero(node.start, running) and _is_zero(node.body, running | {node.level})
-    return False
 
 
 # -- claims

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from mmaprobe.queries.kernel import enclosures as rules
 from mmaprobe.queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
@@ -50,10 +50,16 @@ def bound_of(unit: Unit | Windowed, settle: Settle) -> Theorem:
 
 def _composed(unit: Unit | Windowed, settle: Settle, chain: bool) -> Theorem:
     parts = frozenset(node for node in parts_of(unit) if not (chain and "c" in _operands_of(node)))
-    with suppress(RuleError):
+    why = ""
+    try:
         if parts:
-            return _Composer(unit, settle, chain, parts).of(unit.result, ())
-    return _Composer(unit, settle, chain).of(unit.result, ())
+            return _Composer(unit, settle, chain, parts).result()
+    except RuleError as error:
+        why = f"; with parts of inputs: {error}"
+    try:
+        return _Composer(unit, settle, chain).result()
+    except RuleError as error:
+        raise type(error)(f"{error}{why}") from None
 
 
 def parts_of(unit: Unit | Windowed) -> frozenset[Node]:
@@ -110,19 +116,42 @@ class _Composer:
         self.known: dict[tuple[Node, Places], Theorem] = {}
         self.formats: dict[int, frozenset[Format]] = {}
         self.tops: set[Node] = set()
+        own = unit.unit if isinstance(unit, Windowed) else unit
+        self.steps = {step: name for name, step in own.names.items()} | {own.result: "d"}
+        self.where: str | None = None
         node = unit.result
         while not chain and isinstance(node, (Round, Cut)):
             node = node.term
             self.tops.add(node)
         self.joined = node
 
+    def result(self) -> Theorem:
+        """About the unit's result, from below: steps may be deep within one another."""
+        inside = {one for part in self.parts for one in walk(part)} - self.parts
+        for node in walk(self.unit.result):
+            if isinstance(node, (Round, Repeat)) and not node.free and node not in inside:
+                self.of(node, ())
+        return self.of(self.unit.result, ())
+
     def of(self, node: Node, places: Places) -> Theorem:
         key = node, bound_places(node, dict(places))
         if key not in self.known:
-            made = self._made(*key)
+            with self._located(node):
+                made = self._made(*key)
             made = rejoined(made) if self.parts and node == self.joined else made
             self.known[key] = rules.whole(made) if node in self.tops else made
         return self.known[key]
+
+    @contextmanager
+    def _located(self, node: Node) -> Iterator[None]:
+        """A rule that refuses says in which step of the unit: the innermost one that has a name."""
+        try:
+            yield
+        except RuleError as error:
+            if self.where is None and (name := self.steps.get(node)) is not None:
+                self.where = name
+                raise type(error)(f"{error}, in step {name}") from None
+            raise
 
     def _made(self, node: Node, places: Places) -> Theorem:
         match node:

@@ -498,12 +498,19 @@ class Knowledge:
 
     def of(self, node: Node) -> Known:
         """What is known of a node."""
+        if node not in self._found and not node.free:  # from below: steps may be deep within one another
+            for below in walk(node):
+                if not below.free:
+                    self._of(below)
+        return self._of(node)
+
+    def _of(self, node: Node) -> Known:
         if node not in self._found:
             self._found[node] = node.known(self, [known for term in node.known_from for known in self._terms(term)])
         return self._found[node]
 
     def _terms(self, item: Node) -> list[Known]:
-        return [self.of(item)] * item.count
+        return [self._of(item)] * item.count
 
     def within(self, level: int, so_far: Known) -> Knowledge:
         """The same within a loop, of whose results so far this is known."""
