@@ -2,8 +2,9 @@
 
 One or two units of a few products, drawn over all kinds of nodes; conditions and claims of any words of the language,
 for all inputs or some. What a claim says is worked out anew, from docs/claims.md alone, in exact rationals, over the
-oracle of nodes (tests/node_oracle.py). "At fault" is right where some input in the windows leads to a result that is no
-number and is read; a verdict by an input where that input is one; any other verdict where no input is at fault.
+oracle of nodes (tests/oracles/node_oracle.py). "At fault" is right where some input in the windows leads to a result
+that is no number and is read; a verdict by an input where that input is one; any other verdict where no input is at
+fault.
 
 `python -m benchmarks.claim_values [--count 40] [--first 0] [--timeout 20] [-o FILE]`
 """
@@ -41,9 +42,9 @@ from mmaprobe.smtmodel.nodes import Element, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
-from tests.node_oracle import ANY_NAN, evaluate
 from tests.node_units import Maker
-from tests.oracle import FORMATS, decode, floor_log2
+from tests.oracles.node_oracle import ANY_NAN, evaluate
+from tests.oracles.oracle import FORMATS, decode, floor_log2
 
 INPUTS = 900  # of one claim, at most
 #: formats of a and b, their windows, and the number of products

@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.evidence_steps import PREPARED, STEPS, Job
 from mmaprobe.runner.devices import DeviceUnavailableError
-from mmaprobe.runner.kernels import CAPABILITIES, architecture, kernels_of
+from mmaprobe.runner.gpu.kernels import CAPABILITIES, architecture, kernels_of
 from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError
 from mmaprobe.smtmodel.tables.instruction import Instruction
 
@@ -56,7 +56,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 def architecture_here() -> str:
     """The architecture of this machine's GPU. Raises DeviceUnavailableError, saying what is missing."""
-    from mmaprobe.runner.cuda import launcher_here
+    from mmaprobe.runner.gpu.cuda import launcher_here
 
     launcher = launcher_here()
     arch = architecture(launcher.capability)

@@ -1,4 +1,4 @@
-"""A device that is not a model of mmaprobe's: the exact rationals of tests/oracle.py behind the device protocol.
+"""A device that is not a model of mmaprobe's: the exact rationals of tests/oracles behind the device protocol.
 
 `python -m benchmarks.exact_device REFERENCE` answers vectors on standard input. Formats and parameters are read from
 the reference; nothing of smtmodel computes.
@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 
 from mmaprobe.smtmodel.tables.reference import parse_reference
-from tests import oracle
-from tests.family_oracle import parameters_of
+from tests.oracles import oracle
+from tests.oracles.family_oracle import parameters_of
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A device that is not a model of mmaprobe's: the exact rationals of tests/node_oracle.py behind the device protocol.
+"""A device that is not a model of mmaprobe's: the exact rationals of tests/oracles behind the device protocol.
 
 `python -m benchmarks.exact_unit FILE` serves the unit of a file. Nothing of smtmodel computes.
 """
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from mmaprobe.smtmodel.units.unitfile import parse_unit
-from tests.node_oracle import ANY_NAN, evaluate
+from tests.oracles.node_oracle import ANY_NAN, evaluate
 
 
 def main() -> None:

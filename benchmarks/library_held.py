@@ -18,9 +18,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mmaprobe.cli.commands.identify_gemm import mapper_of
 from mmaprobe.queries.plans.library import Mapper
+from mmaprobe.runner.device_plans import mapper_of
 from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.inputs.signature import parse_signature
 
 COUNT, SEED = 200, 4242
 LENGTH, SHAPE = 2048, "128,128"
@@ -53,7 +54,9 @@ def main() -> None:
     parser.add_argument("--shape", default=SHAPE, help="the largest M and N: 128,1 for a matrix times a vector")
     given = parser.parse_args()
     with patch("time.monotonic", computing):
-        mapper = mapper_of(f"python:{given.function}", given.formats, LENGTH, given.shape, given.seconds)
+        rows, columns = map(int, given.shape.split(","))
+        asked = parse_signature(given.formats, LENGTH)
+        mapper = mapper_of(f"python:{given.function}", asked, (rows, columns), given.seconds)
         with suppress(IncompleteError):
             mapper.run()
     right, wrong = held(mapper)

@@ -52,8 +52,8 @@ from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.rewriting import written_out
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
-from tests import node_oracle, oracle
 from tests.node_units import MODES, Maker
+from tests.oracles import node_oracle, oracle
 
 TINY = (
     "e1m1_none", "ue1m1_none", "e1m1_all_ones", "e1m1_negative_zero", "binary3p2se", "binary3p1se", "e2m0_all_ones",

@@ -27,7 +27,7 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.cpu import INSTRUCTIONS, Instruction, processor
 from mmaprobe.runner.device_unit import built
-from mmaprobe.runner.kernels import architecture, kernels_of
+from mmaprobe.runner.gpu.kernels import architecture, kernels_of
 from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_batch
@@ -112,7 +112,7 @@ def measure(name: str, device: BatchDevice, known: bool) -> Result:
 def devices(gpu: bool) -> Iterator[tuple[str, Callable[[], BatchDevice]]]:
     """Every instruction's name, and what opens it."""
     if gpu:
-        from mmaprobe.runner.cuda import launcher_here, open_cuda
+        from mmaprobe.runner.gpu.cuda import launcher_here, open_cuda
 
         for kernel in kernels_of(str(architecture(launcher_here().capability))):
             name = f"{kernel.row.unit}/{kernel.row.name}"

@@ -128,7 +128,7 @@ def rate(model: Model, engine: str, repeats: int = 5) -> float:
     best = 0.0
     for _ in range(repeats):
         start = time.process_time()
-        simulate(*sides, None, model, engine=engine, threads=1, **factors)
+        simulate(*sides, None, model, engine=engine, threads=1, scales=factors)
         best = max(best, size * size * 4 / (time.process_time() - start))
     return best
 
@@ -216,7 +216,7 @@ def differing(model: Model, size: int = 1000) -> int:
             left, right = (rng.integers(0, most, shape, dtype=np.uint64) for _ in "ab")
             factors = {"scale_a": left, "scale_b": right.T}
         one, other = (
-            simulate(a, b.T, c, model, engine=engine, threads=1, **factors) for engine in ("numpy", "compiled")
+            simulate(a, b.T, c, model, engine=engine, threads=1, scales=factors) for engine in ("numpy", "compiled")
         )
         found += int(np.count_nonzero(one != other))
     return found

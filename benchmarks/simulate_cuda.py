@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.simulate import MODELS, inputs, mixed
-from mmaprobe.runner.cuda import launcher_here
-from mmaprobe.runner.cuda_product import CudaProduct
+from mmaprobe.runner.gpu.cuda import launcher_here
+from mmaprobe.runner.gpu.cuda_product import CudaProduct
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -36,8 +36,8 @@ def differing(model: Model, product: CudaProduct, size: int = 500) -> int:
             most, shape = 1 << model.scale.width, (size, 3 * model.scales)
             left, right = (rng.integers(0, most, shape, dtype=np.uint64) for _ in "ab")
             factors = {"scale_a": left, "scale_b": right.T}
-        plain = simulate(a, b.T, c, model, engine="numpy", **factors)
-        found += int(np.count_nonzero(plain != simulate(a, b.T, c, model, engine=product, **factors)))
+        plain = simulate(a, b.T, c, model, engine="numpy", scales=factors)
+        found += int(np.count_nonzero(plain != simulate(a, b.T, c, model, engine=product, scales=factors)))
     return found
 
 
@@ -47,7 +47,7 @@ def rate(model: Model, product: CudaProduct) -> float:
     best = 0.0
     for _ in range(4):
         start = time.perf_counter()
-        simulate(*sides, None, model, engine=product, **factors)
+        simulate(*sides, None, model, engine=product, scales=factors)
         best = max(best, SIZE * SIZE * STEPS / (time.perf_counter() - start))
     return best
 

@@ -1,7 +1,7 @@
 """Random pairs of small models, each with so few inputs that evaluating all of them tells whether the two differ.
 
 The verdicts of `prove` (and of `distinguish` for some) are held against that truth, and the evaluation itself against
-the exact rationals of tests/oracle.py. Half of the pairs are equal, which no solver had a part in choosing.
+the exact rationals of tests/oracles/oracle.py. Half of the pairs are equal, which no solver had a part in choosing.
 
 `python -m benchmarks.small_pairs [--count 500] [--first 0] [--timeout 60] [-o benchmarks/small_pairs.md]`
 """
@@ -34,8 +34,8 @@ from mmaprobe.smtmodel.families.member import FUNCTIONS, Member, nvidia_nan
 from mmaprobe.smtmodel.families.parameters import FAMILY
 from mmaprobe.smtmodel.inputs.admitted import Compare, ExponentRange, Inputs
 from mmaprobe.smtmodel.tables.reference import member_of
-from tests import oracle
-from tests.family_oracle import parameters_of
+from tests.oracles import oracle
+from tests.oracles.family_oracle import parameters_of
 
 Table = NDArray[np.uint64]
 Flags = NDArray[np.bool_]

@@ -2,8 +2,8 @@
 
 All properties of `prove`, equality and error bounds; formats of at most 8 bits, up to 3 products, some with scale
 factors, restrictions of the inputs. The truth is of the array carrier's results (held against the exact rationals of
-tests/node_oracle.py) and of NumPy's own numbers; it shares nothing with the goals that provers are given: all orders of
-the products are tried, not an exchange and a rotation, and every pair of inputs one of which is larger.
+tests/oracles/node_oracle.py) and of NumPy's own numbers; it shares nothing with the goals that provers are given: all
+orders of the products are tried, not an exchange and a rotation, and every pair of inputs one of which is larger.
 
 A unit is drawn with one parameter after another changed until the statement is as true as its number wants: half of the
 statements hold, where such a unit is found.
@@ -80,8 +80,8 @@ from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.tables.reference import with_parameters
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import unit_text
-from tests import node_oracle, oracle
 from tests.node_units import Maker
+from tests.oracles import node_oracle, oracle
 from tests.said import believed
 
 Table = NDArray[np.uint64]

@@ -20,6 +20,7 @@ from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.files import append_whole, size_of, write_whole
 from mmaprobe.smtmodel.inputs.restrictions import RESTRICTIONS, WINDOW
+from mmaprobe.smtmodel.nodes.operand import FACTORS
 
 if TYPE_CHECKING:
     from mmaprobe.queries.solvers.pool import Pool
@@ -42,8 +43,8 @@ VECTORS_OUTPUT = click.option(
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 DEVICE = click.option(
     "--device", "device_name", required=True, metavar="D",
-    help="model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, cpu:INSTRUCTION or "
-    "cuda:[UNIT/]INSTRUCTION; `mmaprobe list devices` shows those of this machine.",
+    help="model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, rtl:FILE.sv,top=NAME, "
+    "cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION; `mmaprobe list devices` shows those of this machine.",
 )  # fmt: skip
 DEVICE_TIMEOUT = click.option(
     "--device-timeout", type=Seconds(), default=60.0, show_default=True,
@@ -116,6 +117,15 @@ def _with_solver_options(
     ):  # fmt: skip
         wrapped = option(wrapped)
     return wrapped
+
+
+def factor_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options for the scale factors of a matrix product, each a file; the command gets them by their names."""
+    for row in reversed(FACTORS):
+        of, option = "A" if row.of == "row" else "B", f"--{row.name.replace('_', '-')}"
+        help_text = f"Scale factors of {of}, as patterns."
+        command = click.option(option, row.name, type=FileName(), metavar="FILE", help=help_text)(command)
+    return command
 
 
 def refuse(why: str, *names: str) -> None:

@@ -15,7 +15,7 @@ from mmaprobe.cli.options import refuse
 from mmaprobe.smtmodel.base.files import write_whole
 
 if TYPE_CHECKING:
-    from mmaprobe.reports.sheet import Drawing
+    from mmaprobe.reports.drawings.sheet import Drawing
 
 OTHERS = (".svg", ".pdf", ".tex", ".png", ".jpg", ".jpeg", ".eps")  # suffixes that say of which format a picture is
 
@@ -49,21 +49,21 @@ class PictureFiles:
     def write(self, draw: Callable[[float | None], Drawing]) -> None:
         """Lay the drawing out, for a width in pixels or (None) for its natural width, and write every file. Raises
         MmaprobeError."""
-        from mmaprobe.reports.sheet import pixels
+        from mmaprobe.reports.drawings.sheet import pixels
 
         if not self:
             return
         drawing = draw(None if self.width is None else pixels(self.width))
         if self.svg is not None:
-            from mmaprobe.reports.svg import svg_of
+            from mmaprobe.reports.drawings.svg import svg_of
 
             write_whole(self.svg, svg_of(drawing, millimetres=self.width) + "\n")
         if self.tikz is not None:
-            from mmaprobe.reports.tikz import tikz_of
+            from mmaprobe.reports.drawings.tikz import tikz_of
 
             write_whole(self.tikz, tikz_of(drawing, millimetres=self.width))
         if self.pdf is not None:
-            from mmaprobe.reports.pdf import pdf_of
+            from mmaprobe.reports.drawings.pdf import pdf_of
 
             write_whole(self.pdf, pdf_of(drawing, millimetres=self.width))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from mmaprobe.documents.parts import ABSENT, Document, Hex, Part, Vector
+from mmaprobe.documents.parts import ABSENT, Document, Hex, Input, Part, Vector
 
 
 class ModelCount(Part):
@@ -158,8 +158,8 @@ class ComparedDevice(Part):
     asked: int  #: questions put to it
 
 
-class AnyInput(Part):
-    """An input of any number of products."""
+class AnyInput(Input):
+    """An input of any number of products. What else the unit takes has keys of its own."""
 
     a: Sequence[Hex]  #: bit patterns of the first factors
     b: Sequence[Hex]  #: bit patterns of the second factors

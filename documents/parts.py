@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, dataclass_transform
 
 if TYPE_CHECKING:
-    from mmaprobe.smtmodel.inputs.vectors import Vector as Input
+    from mmaprobe.smtmodel.inputs import vectors
 
 
 class Absent:
@@ -73,7 +73,19 @@ class Document(Part):
     """the program and its command line"""
 
 
-class Vector(Part):
+class Input(Part):
+    """An input, which may have more operands than those named here."""
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], **more: Any) -> Self:
+        """The input of a row, whose keys stay as they are, and then `more` keys."""
+        complete(cls)
+        made = object.__new__(cls)
+        vars(made).update(row, **more)
+        return made
+
+
+class Vector(Input):
     """An input of a unit, as in a line of a vector file. Keys of your own are kept."""
 
     schema: Literal[1] = ABSENT  #: the version of the row
@@ -91,16 +103,8 @@ class Vector(Part):
     family: str = ABSENT  #: the family whose candidates it helps to distinguish
     outcomes: Mapping[str, int] = ABSENT  #: result: how many classes of that family's candidates give it
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any], **more: Any) -> Self:
-        """The vector of a row, whose keys stay as they are, and then `more` keys."""
-        complete(cls)
-        made = object.__new__(cls)
-        vars(made).update(row, **more)
-        return made
 
-
-def input_of(row: Vector) -> Input:
+def input_of(row: Vector) -> vectors.Vector:
     """The input that a row is. Raises ValueError or MmaprobeError."""
     from mmaprobe.smtmodel.inputs.vectors import vector_of
 

@@ -8,7 +8,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from mmaprobe.documents.parts import ABSENT, Part, Vector, complete
+from mmaprobe.documents.parts import ABSENT, Input, Part, complete
 
 _WANTED = {str: "text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
 
@@ -35,7 +35,7 @@ def required(part: type[Part]) -> list[str]:
 
 def read(kind: Any, value: Any, key: str = "", whole: bool = False) -> Any:
     """The value of a type that a JSON value says. Keys that a part does not have are left out, but for those of
-    vectors; one that is not there is missed when it is asked for (AttributeError), or at once if `whole`. Raises
+    inputs; one that is not there is missed when it is asked for (AttributeError), or at once if `whole`. Raises
     WrongDocumentError for a value of another type."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
@@ -65,7 +65,7 @@ def _first(kinds: Sequence[Any], value: Any, key: str, whole: bool) -> Any:
 def _part(kind: Any, value: dict[str, Any], key: str, whole: bool) -> Part:
     if whole and (missing := [name for name in required(kind) if name not in value]):
         raise WrongDocumentError(f"{key}.{missing[0]}".lstrip("."), "this key")
-    if whole and not issubclass(kind, Vector) and (other := value.keys() - kinds_of(kind).keys()):
+    if whole and not issubclass(kind, Input) and (other := value.keys() - kinds_of(kind).keys()):
         raise WrongDocumentError(f"{key}.{min(other)}".lstrip("."), "no such key")
     complete(kind)
     kinds = kinds_of(kind)
@@ -73,7 +73,7 @@ def _part(kind: Any, value: dict[str, Any], key: str, whole: bool) -> Part:
     for name, one in value.items():
         if name in kinds:
             vars(made)[name] = read(kinds[name], one, f"{key}.{name}".lstrip("."), whole)
-        elif issubclass(kind, Vector):
+        elif issubclass(kind, Input):
             vars(made)[name] = one
     return made
 

@@ -87,6 +87,12 @@ class Question:
         return zeros_only(self.inputs, models[0], self.length) | unread_by_some(models)
 
 
+def pair_of(left: Model, right: Model, inputs: Inputs) -> Question:
+    """The question whether two models differ."""
+    models = {"left": left, "right": right}
+    return Question(id="left-right", question="Do the two models differ?", models=models, inputs=inputs)
+
+
 def build_question(file: YamlFile) -> Question:
     """The question of a hypothesis file. Raises InputError with file, line and key."""
     parsed = validate(file, _HypothesisFile)

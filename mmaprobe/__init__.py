@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mmaprobe.bounds import Bound, Nearest, bound
+    from mmaprobe.bounds import Bound, bound
     from mmaprobe.devices import Identified, Order, identify, order
     from mmaprobe.pictures import Explained, explain
     from mmaprobe.products import dot, matmul
@@ -34,7 +34,6 @@ __all__ = [
     "Identified",
     "MmaprobeError",
     "Model",
-    "Nearest",
     "Order",
     "Plan",
     "Proved",
@@ -52,7 +51,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "mmaprobe.bounds": ("Bound", "Nearest", "bound"),
+    "mmaprobe.bounds": ("Bound", "bound"),
     "mmaprobe.devices": ("Identified", "Order", "identify", "order"),
     "mmaprobe.pictures": ("Explained", "explain"),
     "mmaprobe.products": ("dot", "matmul"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from mmaprobe.products import Plans, Units
 from mmaprobe.questions import Case, Verdicts, case_of, flag_of, is_plan, numbers_of, options_of
@@ -20,46 +20,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Nearest:
-    """Of the inputs tried, the one whose error is nearest to its bound, so that no bound can be much smaller.
-
-    `case`: the input, with `a` and `b` of K elements, and the result of the unit, chain or plan; `error`: |d - exact|;
-    `bound`: the bound for this input.
-    """
-
-    case: Case
-    error: float
-    bound: float
-
-
-@dataclass(frozen=True)
 class Bound(Verdicts):
     """A bound of |d - exact|, where `exact` is the same sum without rounding.
 
-    `unit`: the reference of the unit or the plan. `verdict`: holds, refuted (a sum wraps on the input `nearest`, whose
-    `bound` is the sum of all magnitudes), or unknown; `reason` says why no rule gives a bound. `formula`: the bound in
-    the magnitudes of the inputs, for `length` products; of a plan without a length both are None. `every`: the formula
-    for every length that a chain or a plan takes without a tail, None where there is none. `where`: the conditions
-    under which both hold. `largest`: what the formula is at most where no input's exponent is above `exponent`, rounded
-    up. `nearest`: an input that comes near the bound. `lemmas`: the statements about the datapath that the bound rests
-    on, each with the solvers that proved it. `seconds`: of the clock.
+    `verdict`: holds, refuted (a sum wraps on the input `nearest`, and the bound in `document.nearest` is the sum of all
+    magnitudes), or unknown (`document.reason`). `formula`: the bound in the magnitudes of the inputs, of a plan for the
+    length asked; else None. `every`: the formula for every length that a chain or a plan takes without a tail, None
+    where there is none. `where`: the conditions under which both hold. `largest`: what the formula is at most where no
+    input's exponent is above `exponent`, rounded up. `nearest`: of the inputs tried, the one whose error is nearest to
+    its bound, with `a` and `b` of K elements, and the result.
     `document`: what `mmaprobe prove --property error-bound --json` prints, as a value whose attributes are its keys,
     each coefficient of a unit's bound as a fraction. `proved`: what `at` evaluates.
     """
 
-    unit: str
-    verdict: Literal["holds", "refuted", "unknown"]
-    length: int | None
+    document: ErrorBound | PlanErrorBound = field(repr=False)
     formula: str | None
     every: str | None
     where: str
     exponent: int
     largest: float | None
-    nearest: Nearest | None
-    lemmas: tuple[str, ...]
-    reason: str
-    seconds: float
-    document: ErrorBound | PlanErrorBound = field(repr=False)
+    nearest: Case | None
     proved: BoundResult | PlanBound = field(repr=False, compare=False)
 
     def at(self, a: Any, b: Any, c: Any = None, *, convert: str | None = None) -> Any:
@@ -124,28 +104,21 @@ def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options
     document = document_of(found)
     formula = document.formula or None
     return Bound(
-        model.reference,
-        found.verdict,
-        found.length,
+        document,
         formula,
         document.chain.any if document.chain else None,
         conditions_of(found.premises, formula or ""),
         found.window.max,
         document.window.bound if document.window else None,
         _nearest_of_model(found),
-        _lemmas(document),
-        found.reason,
-        found.seconds,
-        document,
         found,
     )
 
 
-def _nearest_of_model(found: BoundResult) -> Nearest | None:
+def _nearest_of_model(found: BoundResult) -> Case | None:
     """The rows of a chain as one input: the first row's addend, the last row's result."""
     from itertools import chain
 
-    from mmaprobe.queries.kernel.wording import up_float
     from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
 
     if found.near is None:
@@ -157,7 +130,7 @@ def _nearest_of_model(found: BoundResult) -> Nearest | None:
     every = zip(*(row.sides.values() for row in rows), strict=True)
     a, b, _, *rest = (tuple(chain.from_iterable(sides)) for sides in every)
     whole = Operands(a, b, rows[0].c, tuple(rest))
-    return Nearest(case_of(model, whole, near.results[-1]), float(near.error), up_float(near.bound))
+    return case_of(model, whole, near.results[-1])
 
 
 def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, confirm: bool) -> Bound:
@@ -168,21 +141,14 @@ def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, c
     found = find_plan_bound(plan, inputs, () if length is None else (length,), settled, late=settled.late)
     document = document_of_plan(found, plan.reference)
     every, size = document.formula, document.sizes[0] if document.sizes else None
-    formulas = [one.bound for one in (every, size) if one is not None]
     return Bound(
-        plan.reference,
-        "holds" if formulas else "unknown",
-        length,
+        document,
         None if size is None else size.bound,
         None if every is None else _every(every),
         ", ".join(found.premises),
         found.window.max,
         None if size is None else size.window.bound,
         _nearest_of_plan(found),
-        _lemmas(document),
-        found.reason,
-        found.seconds,
-        document,
         found,
     )
 
@@ -195,8 +161,7 @@ def _every(formula: PlanFormula) -> str:
     return f"for {lengths_text(formula)}: {formula.bound}{growth}"
 
 
-def _nearest_of_plan(found: PlanBound) -> Nearest | None:
-    from mmaprobe.queries.kernel.wording import up_float
+def _nearest_of_plan(found: PlanBound) -> Case | None:
 
     near = found.sizes[0].near if found.sizes else None
     if near is None:
@@ -204,8 +169,4 @@ def _nearest_of_plan(found: PlanBound) -> Nearest | None:
     plan = found.plan
     a, b = numbers_of(near.a, plan.a), numbers_of(near.b, plan.b)
     (c,), (d,) = numbers_of([0], plan.c), numbers_of([near.d], plan.d)
-    return Nearest(Case(plan.reference, a, b, c, d), float(near.error), up_float(near.bound))
-
-
-def _lemmas(document: ErrorBound | PlanErrorBound) -> tuple[str, ...]:
-    return tuple(f"{one.lemma}: {one.by}" for one in document.lemmas or ())
+    return Case(plan.reference, a, b, c, d)

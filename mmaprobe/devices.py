@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.questions import Verdicts, options_of
-from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, ParameterError
-from mmaprobe.smtmodel.families.parameters import format_parameter
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.units import Model, WantedError, seconds_of, signature_of, text_of
 
 if TYPE_CHECKING:
-    from mmaprobe.documents.identify import OrderStep
+    from mmaprobe.documents import identify as documents
     from mmaprobe.hypotheses.family import Family
     from mmaprobe.queries.order.reveal import Tree
     from mmaprobe.runner.protocol import Device
@@ -33,30 +31,19 @@ WANTED = "a function (a, b, c) or (a, b) that multiplies matrices, or the name o
 
 @dataclass(frozen=True)
 class Order:
-    """The summation tree of a device. `str()` shows it in few lines, a notebook shows `svg`. `title`: the formats and
-    the length that were asked; `tree`: the tree itself; `places`: the elements of the product that it
-    is the order of, where a function adds in another order elsewhere."""
+    """The summation tree of a device. `str()` shows it in few lines, a notebook shows `svg`. `document`: what `mmaprobe
+    order --json` prints, as a value whose attributes are its keys, with every step; `title`: the formats and the length
+    that were asked; `tree`: the tree itself."""
 
+    document: documents.Order = field(repr=False)
     title: str
     tree: Tree = field(repr=False)
-    places: str | None = None
-
-    @property
-    def steps(self) -> list[OrderStep]:
-        """Every step, first to last: its `kind`, the `terms` that it adds (products by their places in K, and c), and
-        the `steps`, earlier ones, whose sums it adds."""
-        return self.tree.steps()
-
-    @property
-    def questions(self) -> int:
-        """How many inputs the device was asked."""
-        return len(self.tree.questions)
 
     @property
     def svg(self) -> str:
         """The drawing, a document of its own."""
-        from mmaprobe.reports.order_drawing import order_drawing
-        from mmaprobe.reports.svg import svg_of
+        from mmaprobe.reports.drawings.order_drawing import order_drawing
+        from mmaprobe.reports.drawings.svg import svg_of
 
         return svg_of(order_drawing(self.tree.outline(), self.title, self._notes))
 
@@ -65,8 +52,8 @@ class Order:
 
     @property
     def _notes(self) -> list[str]:
-        notes = [] if self.tree.ends is None else self.tree.ends.lines()
-        return notes if self.places is None else [*notes, f"of the product's places: {self.places}"]
+        notes, places = [] if self.tree.ends is None else self.tree.ends.lines(), self.document.device.get("places")
+        return notes if places is None else [*notes, f"of the product's places: {places}"]
 
     def __str__(self) -> str:
         return "\n".join([*self.tree.outline().lines(), *self._notes])
@@ -76,28 +63,15 @@ class Order:
 class Identified(Verdicts):
     """What was found of a device.
 
-    `verdict`: built (a unit that answers alike on `validated` vectors), identified (one class of a family is left),
-    unexplained or no candidate (nothing fits), or open (cut short, or `undecided`). `unit`: the model found, for
-    `matmul` and all else; `text`: its unit file, where it was built. `equal`: instructions of the table that are proved
-    equal to this unit (the device itself was sampled on `validated` vectors); `undecided`: of a built unit, the models
-    that fit all answers and are not proved equal to it; of a family, the parameters of which the candidates left have
-    several values. `decided`: of a family, each parameter with its value. `questions`: how many were asked about the
-    arithmetic.
-    `seconds`: of the clock. `why`: the reason, where nothing was found, or what was not asked about an open unit when
-    the time ended. `places`: as of an `Order`.
+    `verdict`: built (a unit that answers alike on the vectors of validation), identified (one class of a family is
+    left), unexplained or no candidate (nothing fits), or open (cut short, or several are left). `unit`: the model
+    found, for `matmul` and all else. `document`: what `mmaprobe identify --json` prints, as a value whose attributes
+    are its keys: instructions of the table that are proved equal to this unit (the device itself was sampled), what is
+    not decided, how many questions were asked, and of a unit that was built its unit file.
     """
 
-    verdict: str
+    document: documents.Build | documents.Identify = field(repr=False)
     unit: Model | None = field(repr=False)
-    text: str | None
-    equal: tuple[str, ...]
-    undecided: tuple[str, ...]
-    decided: dict[str, Any]
-    questions: int
-    validated: int
-    seconds: float
-    why: str | None = None
-    places: str | None = None
 
 
 def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0, device_timeout: float = 60.0) -> Order:
@@ -118,15 +92,18 @@ def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0,
 
     Source: the method of FPRev, with masks of other sizes where it is blind (docs/order.md).
     """
+    from mmaprobe.queries.order.report import document_of
     from mmaprobe.queries.order.text import title_of
     from mmaprobe.runner.device_order import revealed
 
     asked = signature_of(formats, length)
-    until = time.monotonic() + seconds_of("timeout", timeout)
+    start = time.monotonic()
+    until = start + seconds_of("timeout", timeout)
     with _opened(device, device_timeout, asked, until) as opened:
         tree = revealed(opened, asked, until, quietly, ends=True)
-        places = opened.description.get("places")
-    return Order(title_of(asked), tree, places)
+        said = {"name": opened.name, **opened.description}
+    document = document_of(tree, asked, said, len(tree.questions), time.monotonic() - start)
+    return Order(document, title_of(asked), tree)
 
 
 def identify(
@@ -175,76 +152,33 @@ def identify(
 
 def _built(device: Devices, asked: Signature, timeout: float, device_timeout: float, solver: str) -> Identified:
     from mmaprobe.queries.building.answers import BUILT
-    from mmaprobe.queries.building.outcome import text_of
+    from mmaprobe.queries.building.report import described, document_of
     from mmaprobe.runner.device_unit import built
-    from mmaprobe.smtmodel.evaluate.model import Model
 
     start = time.monotonic()
     options = options_of(solver, timeout)
     with _opened(device, device_timeout, asked, start + timeout) as opened:
         found, order = built(opened, asked, options, start + timeout, quietly, quietly)
-        places = opened.description.get("places")
-    undecided = [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open]
-    unit = None if found.unit is None else Model(BUILT, found.unit)
-    return Identified(
-        "open" if undecided else found.verdict,
-        unit,
-        None if found.unit is None else text_of(found.unit),
-        tuple(found.names),
-        tuple(undecided),
-        {},
-        found.questions + order.questions,
-        found.validated,
-        time.monotonic() - start,
-        found.why or (f"no candidate explains the answers ({found.stage})" if unit is None else None),
-        places,
-    )
+        said = {"name": opened.name, **opened.description}
+    unit = described(found, order.questions, opened.name)
+    document = document_of(found, unit, order.document(), asked, said, time.monotonic() - start)
+    return Identified(document, None if unit is None else Model(BUILT, unit))
 
 
 def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: float, solver: str) -> Identified:
-    from mmaprobe.queries.candidates.identify import Identifier
-    from mmaprobe.queries.compare.steady import ContradictionError
-    from mmaprobe.queries.order.reveal import UnrevealedError, reveal
+    from mmaprobe.queries.building.naming import consistent_units, equal_units
+    from mmaprobe.runner.device_family import Session
 
     start = time.monotonic()
+    options = options_of(solver, timeout)
     with _opened(device, device_timeout, chosen.base, start + timeout) as opened:
-
-        def ask(vectors: Sequence[Vector]) -> list[int | None]:
-            if time.monotonic() > start + timeout:
-                raise IncompleteError(f"{opened.name}: the time ran out")
-            return opened.every(vectors)
-
-        def every(vectors: Sequence[Vector]) -> list[int]:
-            return [opened.answer(vector) if d is None else d for vector, d in zip(vectors, ask(vectors), strict=True)]
-
-        def again(vectors: Sequence[Vector]) -> list[int | None]:
-            return [None] * len(vectors) if opened.steady else ask(vectors)
-
         recorded = _recorded(opened, chosen.base)
-        tree: Tree | None = None
-        if not recorded:
-            with suppress(UnrevealedError):
-                tree = reveal(lambda vector: every([vector])[0], chosen.base, ask_all=every, again=again)
-        options = options_of(solver, timeout)
         candidates = chosen.candidates(start + timeout)
-        found = Identifier(candidates, ask, options, tree, recorded, again=again, start=start).run()
-        for contradiction in found.contradictions:
-            raise ContradictionError(*contradiction, opened.name)
-        places = opened.description.get("places")
-    decided, undecided = found.values()
-    survivors = found.survivors
-    return Identified(
-        found.verdict,
-        survivors[0] if found.verdict == "identified" else None,
-        None,
-        tuple(model.reference for model in survivors[1:]) if found.verdict == "identified" else (),
-        tuple(f"{name}: {' or '.join(map(format_parameter, values))}" for name, values in undecided.items()),
-        {name: value for name, value in decided.items() if name in chosen.varied},
-        len(found.questions),
-        found.validated,
-        time.monotonic() - start,
-        places=places,
-    )
+        session = Session(opened, opened.name, chosen, candidates, start + timeout, quietly, quietly)
+        found = session.run(options, recorded)
+    names, _ = equal_units(found, options, start + timeout)
+    document = session.document(names, consistent_units(found, recorded))
+    return Identified(document, found.survivors[0] if found.verdict == "identified" else None)
 
 
 def _recorded(device: Device, base: Model) -> list[Vector]:

@@ -19,6 +19,7 @@ from mmaprobe.smtmodel.nodes.operand import FURTHER
 from mmaprobe.units import model_of
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.explain import Explain
     from mmaprobe.queries.compare.neighbours import Divergence
     from mmaprobe.smtmodel.explain.explanation import Explanation
 
@@ -49,10 +50,17 @@ class Explained:
         return None if self.divergence is None else difference_text(self.divergence)
 
     @property
+    def document(self) -> Explain:
+        """What `mmaprobe explain --json` prints, as a value whose attributes are its keys."""
+        from mmaprobe.reports.evaluations import document_of
+
+        return document_of(self.explanations, self.divergence)
+
+    @property
     def svg(self) -> str:
         """The picture, a document of its own."""
-        from mmaprobe.reports.evaluation_drawing import evaluation_drawing
-        from mmaprobe.reports.svg import svg_of
+        from mmaprobe.reports.drawings.evaluation_drawing import evaluation_drawing
+        from mmaprobe.reports.drawings.svg import svg_of
 
         return svg_of(evaluation_drawing(self.explanations, self.divergence))
 
@@ -87,15 +95,13 @@ def explain(
     *,
     against: Units | None = None,
     convert: str | None = None,
-    scale_a: Any = None,
-    scale_b: Any = None,
-    more: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> Explained:
     """One evaluation of a unit, stage by stage: what is aligned, what is truncated, how the sum is rounded.
 
     Shapes: `a` and `b` have at most as many elements as the unit has products (missing ones are zero), `c` is one
-    number (+0 without it; a unit that does not read c takes none). Units with scale factors need `scale_a` and
-    `scale_b`, one element for each block; `more`: by name what else a unit takes, as in a `Case`.
+    number (+0 without it; a unit that does not read c takes none). `more`: by name what else a unit takes, as in a
+    `Case`: of scale factors `scale_a` and `scale_b`, one element for each block.
 
     Units: `unit`, and with `against` a second one for the same input; the place where the two diverge is named and
     marked. Numbers are exact in the unit's formats, or `convert` names a rounding, as for `matmul`.
@@ -113,10 +119,7 @@ def explain(
         check_same_inputs(first, other)
     for model in models:
         check_addend(model, c is not None)
-    if not isinstance(more, Mapping | None):
-        raise ParameterError("more", f"operands by name are wanted, not {type(more).__name__}")
-    further = {"scale_a": scale_a, "scale_b": scale_b, **(more or {})}
-    operands = operands_of(first, min(model.length for model in models), (a, b, c), further, convert)
+    operands = operands_of(first, min(model.length for model in models), (a, b, c), more, convert)
     explanations = tuple(explained(model, operands) for model in models)
     if len(explanations) < 2:
         return Explained(explanations)

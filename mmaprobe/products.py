@@ -12,6 +12,7 @@ from mmaprobe.arrays import check_rounded, patterns_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import check_addend
+from mmaprobe.smtmodel.nodes.operand import NAMED
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.tables.reference import LENGTH, PLAN
 from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of
@@ -28,14 +29,13 @@ def matmul(
     unit: Units | None = None,
     plan: Plans | None = None,
     convert: str | None = None,
-    scale_a: Any = None,
-    scale_b: Any = None,
+    **factors: Any,
 ) -> NDArray[Any]:
     """d = a @ b + c, bit for bit as a unit or a plan computes it.
 
     Shapes: `a` M x K, `b` K x N, `c` and the result M x N; without `c` it is +0, and one row (1 x N) or one column
     (M x 1) is a bias, which all rows or columns share. A plan that does not read c takes none, not even zeros. Units
-    with scale factors need `scale_a`, M x (K / block), and `scale_b`, (K / block) x N. Each is an array of
+    with scale factors need (`factors`) `scale_a`, M x (K / block), and `scale_b`, (K / block) x N. Each is an array of
     floating-point numbers: of NumPy or ml_dtypes, or anything that has `__array__` or DLPack.
 
     Units: `unit` takes K in tiles of its length, each result the next one's addend, the last tile filled up with zero
@@ -54,14 +54,12 @@ def matmul(
     x, y = patterns_of("a", a, how.a, 2, convert), patterns_of("b", b, how.b, 2, convert)
     z = None if c is None else patterns_of("c", c, how.c, 2, convert)
     check_rounded((a, b, c), convert)
-    scales: list[NDArray[Any] | None] = [None, None]
-    if how.scale is not None:
-        for place, (name, given) in enumerate((("scale_a", scale_a), ("scale_b", scale_b))):
-            if given is not None:
-                scales[place] = patterns_of(name, given, how.scale, 2, None)
-    elif scale_a is not None or scale_b is not None:
-        raise ParameterError("scale_a, scale_b", f"{how.reference} takes no scale factors")
-    return to_numbers(simulate(x, y, z, how, scale_a=scales[0], scale_b=scales[1]), how.d)
+    given = {name: side for name, side in factors.items() if side is not None}
+    if unknown := [name for name in given if name not in NAMED or name not in how.formats]:
+        called = NAMED[unknown[0]].called if unknown[0] in NAMED else unknown[0]
+        raise ParameterError(", ".join(unknown), f"{how.reference} takes no {called}")
+    scales = {name: patterns_of(name, side, how.formats[name], 2, None) for name, side in given.items()}
+    return to_numbers(simulate(x, y, z, how, scales=scales), how.d)
 
 
 def dot(

@@ -16,23 +16,24 @@ from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.nodes.operand import NAMED
 from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of, restrictions_of, seconds_of, whole_of
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.distinguish import QuestionAnswered
+    from mmaprobe.documents.prove import Prove, ProvePlans
     from mmaprobe.documents.verify import Claim
     from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.queries.search.witness import Witness
-
-Verdict = Literal["different", "equal", "unknown"]
 
 
 @dataclass(frozen=True)
 class Case:
     """One input of a unit, and the unit's result: arrays of numbers in the types of its formats.
 
-    `a`, `b`: one axis with the products' factors; `c`, `d`: one number; `scale_a`, `scale_b`: one axis, or None where
-    the unit takes none; `more`: what else it takes, by name. `unit`: its reference.
+    `a`, `b`: one axis with the products' factors; `c`, `d`: one number; `more`: by name what else the unit takes: of
+    scale factors `scale_a` and `scale_b`, one axis each. `unit`: its reference.
     """
 
     unit: str
@@ -40,9 +41,7 @@ class Case:
     b: NDArray[Any]
     c: Any
     d: Any
-    scale_a: NDArray[Any] | None = None
-    scale_b: NDArray[Any] | None = None
-    more: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
+    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,12 @@ class Difference:
 class Verdicts:
     """`bool()` of it is an error: a verdict has three values."""
 
-    verdict: str
+    document: Any
+
+    @property
+    def verdict(self) -> str:
+        """That of the document."""
+        return str(self.document.verdict)
 
     def __bool__(self) -> bool:
         raise TypeError(f"compare .verdict, which is {self.verdict!r}")
@@ -66,48 +70,33 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Distinction(Verdicts):
-    """Whether two units differ. `verdict`: different (with `differences`), equal (on every admitted input, according to
-    `engine`), or unknown (time ran out). `seconds`: of the deciding solvers."""
+    """Whether two units differ. `verdict`: different (with `differences`), equal (on every admitted input), or unknown
+    (time ran out). `document`: what `mmaprobe distinguish --json` prints of them, as a value whose attributes are its
+    keys, with what each solver answered."""
 
-    verdict: Verdict
+    document: QuestionAnswered = field(repr=False)
     differences: tuple[Difference, ...]
-    engine: str | None
-    seconds: float
 
 
 @dataclass(frozen=True)
 class Proved(Verdicts):
-    """The outcome of a proof of `property`.
+    """The outcome of a proof.
 
     `verdict`: of two units or plans equal, on every admitted input, or different; of a property holds or refuted; or
-    unknown (`tried` says what was tried). `difference` is an input on which they differ, or which refutes the property,
-    evaluated again. `engines` proved the lemmas; `confirmed_by` proved
-    each of them again, or is empty. `seconds`: of the clock. `rules`: why the two are equal, where rules proved
-    it without a lemma; `multiples`: of plans compared without `length`, a number: the verdict is for every K that is a
-    multiple of it.
+    unknown. `difference` is an input on which they differ, or which refutes the property, evaluated again. `document`:
+    what `mmaprobe prove --json` prints, as a value whose attributes are its keys: who proved and confirmed the lemmas,
+    the rules, and what was tried.
     """
 
-    property: str
-    verdict: Literal["equal", "different", "holds", "refuted", "unknown"]
+    document: Prove | ProvePlans = field(repr=False)
     difference: Difference | None
-    engines: tuple[str, ...]
-    confirmed_by: tuple[str, ...]
-    seconds: float
-    rules: tuple[str, ...] = ()
-    multiples: int | None = None
-    tried: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Claimed(Verdicts):
-    """The outcome of one case of a claim: of `id`, which says `claim`. `verdict`: holds, refuted or unknown;
-    `expected`: what its file expects; `document`: what `mmaprobe verify --json` prints of it, as a value whose
-    attributes are its keys, with the input that decided."""
+    """The outcome of one case of a claim. `verdict`: holds, refuted or unknown. `document`: what `mmaprobe verify
+    --json` prints of it, as a value whose attributes are its keys, with the input that decided."""
 
-    id: str
-    claim: str
-    verdict: Literal["holds", "refuted", "unknown"]
-    expected: str
     document: Claim = field(repr=False)
 
 
@@ -136,24 +125,18 @@ def distinguish(
     Source: every difference is evaluated again under both units; "equal" is the answer of one solver, checked against
     samples (docs/distinguish.md).
     """
-    from mmaprobe.queries.kernel.problem import Problem
+    from mmaprobe.hypotheses.schema import pair_of
+    from mmaprobe.queries.search.answer import answer
     from mmaprobe.queries.search.contradiction import check_problems
-    from mmaprobe.queries.search.distinguish import distinguish as search
 
     _choice("compare", compare, ("bits", "value"))
-    problem = Problem(
-        model_of("left", left),
-        model_of("right", right),
-        restrictions_of(inputs),
-        compare,
-    )
-    outcome = search(problem, options_of(solver, timeout, count))
+    question = pair_of(model_of("left", left), model_of("right", right), restrictions_of(inputs))
+    answered = answer(question, options_of(solver, timeout, count), compare)
+    (outcome,) = (pair.outcome for pair in answered.pairs)
     if outcome.verdict == "equal":
-        check_problems([problem])
-    answer = outcome.steps[-1].answer if outcome.steps else None
-    by = f"{answer.engine} {answer.version}" if answer is not None and outcome.verdict == "equal" else None
-    found = tuple(_difference(problem, witness) for witness in outcome.witnesses)
-    return Distinction(outcome.verdict, found, by, outcome.seconds)
+        check_problems([outcome.problem])
+    differences = tuple(_difference(outcome.problem, witness) for witness in outcome.witnesses)
+    return Distinction(answered.document(), differences)
 
 
 def prove(
@@ -185,9 +168,8 @@ def prove(
     from mmaprobe.hypotheses.properties import Property, check_compared
     from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.kernel.statements import problems_of
-    from mmaprobe.queries.properties.proving import proofs_of, verdict_on
-    from mmaprobe.queries.properties.report import said
-    from mmaprobe.queries.tactics.records import confirmations_of
+    from mmaprobe.queries.properties.proving import proofs_of
+    from mmaprobe.queries.properties.report import proof_document
 
     if property == "error-bound":
         raise ParameterError("property", "a bound is more than a verdict: mmaprobe.bound(unit)")
@@ -218,16 +200,7 @@ def prove(
     difference = None
     if shown is not None and shown.witness is not None:
         difference = _difference(shown.problem, shown.witness)
-    return Proved(
-        property,
-        said(property, verdict_on(property, proofs)),
-        difference,
-        tuple(sorted({engine for proof in proofs for engine in proof.engines})),
-        tuple(confirmations_of(proofs)),
-        sum(proof.seconds for proof in proofs),
-        rules=tuple(proof.why for proof in proofs if proof.why),
-        tried=tuple(str(answer) for proof in proofs for answer in proof.tried if answer.status == "unknown"),
-    )
+    return Proved(proof_document(property, proofs, problems[0].zeros), difference)
 
 
 def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str = "auto") -> list[Claimed]:
@@ -249,11 +222,8 @@ def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str
 
     if not isinstance(claim, (str, os.PathLike)):
         raise WantedError("claim", claim, "the id of a claim or the path of its file")
-    found = []
-    for one in claims_named(os.fspath(claim)):
-        outcome = decide(one, options_of(solver, timeout))
-        found.append(Claimed(one.id, one.text, outcome.verdict, str(one.expect), document_of(outcome)))
-    return found
+    options = options_of(solver, timeout)
+    return [Claimed(document_of(decide(one, options))) for one in claims_named(os.fspath(claim))]
 
 
 def numbers_of(patterns: Sequence[int] | NDArray[Any], fmt: Format) -> NDArray[Any]:
@@ -266,10 +236,10 @@ def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case
     from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 
     pattern = evaluate_row(model, operands) if d is None else d
-    given = {name: numbers_of(operands.sides[name], fmt) for name, fmt in model.formats.items()}
-    a, b, c = given.pop("a"), given.pop("b"), given.pop("c")[0]
-    scales = given.pop("scale_a", None), given.pop("scale_b", None)
-    return Case(model.reference, a, b, c, numbers_of([pattern], model.d)[0], *scales, given)
+    sides = {name: numbers_of(operands.sides[name], fmt) for name, fmt in model.formats.items()}
+    given: dict[str, Any] = {name: side[0] if NAMED[name].per == "sum" else side for name, side in sides.items()}
+    a, b, c = (given.pop(name) for name in "abc")
+    return Case(model.reference, a, b, c, numbers_of([pattern], model.d)[0], given)
 
 
 def _difference(problem: Problem, witness: Witness) -> Difference:
@@ -281,24 +251,14 @@ def _difference(problem: Problem, witness: Witness) -> Difference:
 
 def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> Proved:
     from mmaprobe.queries.plans.equal import prove_plans
-    from mmaprobe.queries.tactics.records import confirmations_of
+    from mmaprobe.queries.plans.report import document_of
 
     proof = prove_plans(left, right, length, options, confirm)
     difference = None
     if proof.witness is not None and proof.problem is not None:
         problem, whole = proof.problem, proof.problem.whole(proof.witness.operands)
         difference = Difference(case_of(problem.left, whole), case_of(problem.right, whole))
-    return Proved(
-        "equal",
-        proof.verdict,
-        difference,
-        tuple(sorted({engine for one in proof.proofs for engine in one.engines})),
-        tuple(confirmations_of(proof.proofs)),
-        proof.seconds,
-        tuple(proof.rules),
-        proof.multiples or None,
-        tuple(proof.tried),
-    )
+    return Proved(document_of(proof, left.reference, right.reference, length), difference)
 
 
 def is_plan(side: object) -> bool:

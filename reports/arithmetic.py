@@ -36,7 +36,7 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import with_parameters
 from mmaprobe.smtmodel.units.unit import Unit
 
-INNER = ", of a rounding on the way"  # ends what a line says of another rounding than the result's
+INNER = ", of a rounding on the way"  # the end of a line about a rounding that is not the result's
 _NUMBER = re.compile("-?[0-9]+")
 Kind = TypeVar("Kind", bound=Node)
 #: line of a data sheet -> the parameters of families on which it depends
@@ -104,7 +104,7 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
 
 
 def on_the_way(unit: Unit) -> dict[str, list[str]]:
-    """What the lines about the result would say of each other rounding of the unit."""
+    """For each other rounding of the unit, the values that the lines about the result's rounding would have."""
     found: dict[str, list[str]] = {}
     for node in _other_roundings(unit):
         for name, text in _rounding(node.rounding).items():
@@ -127,8 +127,8 @@ def _rounding(how: Rounding) -> dict[str, str]:
 
 @lru_cache(maxsize=512)
 def with_value(model: Model, parameter: str, value: str) -> dict[str, str]:
-    """The lines of a model with another value of a parameter; none where the value is impossible. Of a line that stays
-    as it is, since an inner step alone changes, what that step does then."""
+    """The lines of a model with another value of a parameter; empty where the value is impossible. A line that stays
+    the same, because only an inner step changes, is replaced by that step's."""
     try:
         unit = with_parameters(model, {parameter: value}).unit
     except ParameterError:
@@ -142,7 +142,7 @@ def with_value(model: Model, parameter: str, value: str) -> dict[str, str]:
 
 
 def in_words(parameter: str, value: str) -> str:
-    """A value of a parameter of one step on the way."""
+    """A value of a parameter of an inner step, in words."""
     tables = {"overflow": _BEYOND, "zero_sign": _ZERO, "flush_outputs": _TINY}
     if value in tables.get(parameter, {}):
         return f"{tables[parameter][value]}{INNER}"
@@ -152,7 +152,7 @@ def in_words(parameter: str, value: str) -> str:
 
 
 def either(texts: Iterable[str]) -> str:
-    """The texts as alternatives; those that differ in their first number alone share what follows it: `3 or 4, then it
+    """The texts as alternatives. Texts that differ only in a number at their beginning share the rest: `3 or 4, then it
     wraps`."""
     numbers: dict[str, list[int]] = {}
     for text in dict.fromkeys(texts):
@@ -180,7 +180,7 @@ def _name(unit: Unit, node: Node) -> str:
 
 
 def _rounded(unit: Unit, node: Node) -> str:
-    """What is rounded, not the name of its rounding."""
+    """The name of a rounding's operand."""
     term = node.term if isinstance(node, Round) else node
     return term.operand if isinstance(term, Element) else f"each {_kind(term)}"
 

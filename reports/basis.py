@@ -18,7 +18,7 @@ ABOVE = "the lines above"  # the basis of the expression and of what follows fro
 EVALUATED = "the expression, evaluated"
 GIVEN = "given in the reference"
 ASSUMED = "assumed: the family does not vary it"
-ORDER = {"group", "partials"}  # parameters of which the revealed order of the additions shows something
+ORDER = {"group", "partials"}  # parameters about which the revealed order of the additions says something
 
 
 def of_group(rows: Sequence[Instruction], parameters: Collection[str]) -> str:
@@ -65,8 +65,8 @@ def _open(row: Instruction, name: str) -> list[str]:
 
 
 def _fitting(row: Instruction, name: str, parameters: Collection[str], values: Sequence[str]) -> str:
-    """What the line that depends on `parameters` says with near values of one of them; in words of their own where
-    these change one node, which the line does not name."""
+    """The line that depends on `parameters`, for near values of one of them. If these change a node that the line does
+    not name, the values themselves in words."""
     model = parse_reference(row.reference)
     lines = [line for line, names in LINES.items() if names == parameters]
     found = [with_value(model, name, value).get(line) for line in lines for value in values]
@@ -104,7 +104,7 @@ def of_device(document: Identify, varied: Collection[str], parameters: Collectio
 
 
 def asked(document: Identify | Build) -> str:
-    """How many questions a device answered."""
+    """The number of questions that a device answered, in words."""
     order = document.summation_order
     more = f", {order.questions} for the order" if order else ""
     return f"{counted(document.questions, 'question')}{more}, {counted(document.validated, 'vector')} to validate"

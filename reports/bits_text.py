@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import click
 
 from mmaprobe.reports import words
-from mmaprobe.reports.grid import LEAD, Grid, grid_of
+from mmaprobe.reports.drawings.grid import LEAD, Grid, grid_of
 from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
 from mmaprobe.smtmodel.nodes.trace import Name, Stage
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
+
 from mmaprobe.documents import devices, explain
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.queries.compare.neighbours import Divergence, Neighbour
 from mmaprobe.reports.words import value_text
 from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.evaluate.facts import Fact
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explanation import Explanation
+from mmaprobe.smtmodel.explain.losses import Loss
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes.trace import Kind
 
@@ -87,3 +92,29 @@ def _special(explanation: Explanation) -> list[explain.SpecialRule]:
         for index, part in pictures
         if part.special is not None
     ]
+
+
+def document_of(
+    explanations: Sequence[Explanation], difference: Divergence | None, observed: Sequence[int | None] = ()
+) -> explain.Explain:
+    """What `explain` prints of one evaluation, or of two and where they first diverge. `observed`: what a device gave
+    for each."""
+    evaluations = [evaluation_of(one, seen) for one, seen in zip_longest(explanations, observed)]
+    return explain.Explain(evaluations=evaluations, difference=divergence_of(difference))
+
+
+def losses_of(model: Model, element: str, losses: Sequence[Loss], result: int) -> explain.ExplainElement:
+    """What an element of the product of a plan at one K loses, as `explain --element` prints it. `element`: its row and
+    column."""
+    steps = [
+        explain.LossStep(
+            step=one.step,
+            format=one.format.name,
+            products=one.products,
+            cut=str(one.cut),
+            rounded=str(one.rounded),
+        )
+        for one in losses
+    ]
+    d = to_hex(result, model.d)
+    return explain.ExplainElement(plan=model.reference, length=model.length, element=element, losses=steps, d=d)

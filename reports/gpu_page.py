@@ -18,8 +18,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 
 ARCHITECTURES = {"ada-lovelace": "Ada Lovelace", "rtx-blackwell": "RTX Blackwell"}
 EVERY = "all"
-STEPS = "; "  # between the number of products and the steps that take them
-SOME = "*"  # of some instructions of a row alone
+STEPS = "; "  # between the number of products and the steps
+SOME = "*"  # marks what holds for some instructions of a row
 RECORDED_ON = (
     'A GPU in the column "rests on": its recorded results refute every value near the one in the column "what".'
 )
@@ -170,7 +170,7 @@ def _shortened(formats: str) -> str:
 
 
 def _sources(sheets: Sequence[Sheet]) -> dict[str, str]:
-    """A letter for each publication, or ground of inference, that a line of the arithmetic rests on."""
+    """A letter for each publication, or ground of inference, that is the basis of a line of the arithmetic."""
     found = dict.fromkeys(
         basis.said(INSTRUCTIONS[name], parameters)
         for sheet in sheets
@@ -193,7 +193,7 @@ def _legend(lines: Sequence[str], sources: Mapping[str, str]) -> list[str]:
 
 
 def _lines(sheets: Sequence[Sheet], sources: Mapping[str, str]) -> list[str]:
-    """A row for each thing said, with the numbers of the sheets that say it."""
+    """A row for each statement, with the numbers of the sheets that make it."""
     told: dict[str, dict[str, list[int]]] = {name: {} for name in LINES}
     for number, sheet in enumerate(sheets, 1):
         for line in sheet.lines:

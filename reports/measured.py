@@ -110,7 +110,7 @@ def evaluated(document: Evaluate, pictures: Pictures) -> list[Section]:
 
 
 def compared(document: Compare, pictures: Pictures) -> list[Section]:
-    """Where two devices differ, each vector under the models that the devices are."""
+    """Where two devices differ, each vector under the models of the devices."""
     devices, verdict = document.devices, document.verdict
     names = [device.name for device in devices] or ["D1", "D2"]
     tones: dict[str, Tone] = {"different": "yes", "no difference": "no"}

@@ -43,8 +43,8 @@ def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
 
 @dataclass(frozen=True)
 class StageWords:
-    """One stage in words. `place`: whether it is the outermost one, takes products inside of the one before it, or
-    takes those that are left over."""
+    """One stage in words. `place`: whether it is the outermost stage, takes the products of the stage before it, or
+    takes the products left over."""
 
     place: Literal["outermost", "inside", "left over"]
     text: str
@@ -61,7 +61,7 @@ def stage_words(stage: Stage) -> Iterator[StageWords]:
 
 
 def _words(stage: Stage) -> str:
-    """One stage without those in it."""
+    """One stage without its inner stages."""
     if isinstance(stage, Parted):
         return stage.words()
     assert isinstance(stage, Chain)

@@ -19,7 +19,7 @@ from mmaprobe.documents.prove import Prove
 from mmaprobe.documents.reading import read
 from mmaprobe.documents.verify import Verify
 from mmaprobe.reports import measured, solved
-from mmaprobe.reports.styles import style_sheet
+from mmaprobe.reports.drawings.styles import style_sheet
 from mmaprobe.reports.views import Pictures, Section
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.files import check_utf8

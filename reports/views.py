@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mmaprobe.reports.evaluation_drawing import evaluation_drawings
-from mmaprobe.reports.snippets import Snippet, decimal_text, sides, snippets
-from mmaprobe.reports.svg import svg_of
+from mmaprobe.reports.drawings.evaluation_drawing import evaluation_drawings
+from mmaprobe.reports.drawings.svg import svg_of
+from mmaprobe.reports.exports.snippets import Snippet, decimal_text, sides, snippets
 from mmaprobe.smtmodel.arithmetic.display import number_text, value_text
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model

@@ -1,4 +1,4 @@
-"""What a drawing of an evaluation says, in words: the same words in text, SVG and reports."""
+"""The words of a drawing of an evaluation: the same in text, SVG and reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROW_NOTES = {"raised": "away from zero", "flipped": "flipped: one unit more", "d
 
 
 def parameters_text(model: Model) -> str:
-    """The expression: its roundings and steps, as they are written."""
+    """The expression: its roundings and steps, as unit files write them."""
     return "; ".join(f"{name}: {text}" for name, text in step_texts(model.unit).items())
 
 
@@ -60,12 +60,12 @@ def term_text(row: BitLine) -> tuple[str, str]:
 
 
 def alone(explanation: Explanation) -> list[tuple[str, Input]]:
-    """The operands of which there is one for the whole sum."""
+    """The operands of the whole sum."""
     return [(name, given) for name, given in explanation.inputs.items() if name in NAMED]
 
 
 def shared(explanation: Explanation) -> list[tuple[str, Input]]:
-    """The scale factors, and what else there is for each product beside its factors."""
+    """The scale factors, and other operands of each product besides its factors."""
     listed = [row for row in FURTHER if row.per != "sum"]
     return [(row.at(k), explanation.inputs[row.at(k)])
             for row in listed for k in range(explanation.model.unit.count(row.name))]  # fmt: skip
@@ -205,7 +205,7 @@ def factors(explanation: Explanation, row: BitLine) -> list[Input]:
 
 
 def is_marked(marked: Name | None, signals: Iterable[Name]) -> bool:
-    """Whether one of the signals, or a part of it, is where two models diverge."""
+    """Whether two models diverge in one of the signals, or in a part of one."""
     return marked is not None and any(name in (marked, marked.whole) for name in signals)
 
 

@@ -20,11 +20,11 @@ from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, parse_row, to_hex
 
-REPEATS = 4  # times that a question is asked once more if its answer is not that of the earlier run
+REPEATS = 4  # times that a question is asked once more if its answer differs from that of the earlier run
 
 
 def provenance(device: str) -> dict[str, Any]:
-    """Where answers come from: the device's name, our version, the time."""
+    """The source of answers: the device's name, the program's version, the time."""
     return {"device": device, "mmaprobe": VERSION, "started": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
@@ -37,10 +37,10 @@ def answered_row(vector: Vector, d: int, source: dict[str, Any], description: di
 
 
 class AnswersFile:
-    """Appends answers to a file, each handed to the system before the next is waited for.
+    """Appends answers to a file; each reaches the system before the next is waited for.
 
-    An existing file must come from the same device; its answers are taken out with `take`. Raises InputError for any
-    other file, which stays as it was. Rows that name no instruction are answers of `asked`.
+    An existing file must come from the same device; `take` gives its answers. Raises InputError for any other file,
+    which is left unchanged. Rows that name no instruction are answers of `asked`.
     """
 
     def __init__(self, path: Path, device: str, asked: Model | None = None) -> None:
@@ -48,14 +48,14 @@ class AnswersFile:
         self.source = provenance(device)
         self._known: dict[Hashable, deque[int]] = {}
         self._rows: list[tuple[int, Vector]] = []  # line and vector of each earlier answer
-        self.description: dict[str, Any] | None = None  # what the device of the earlier answers said of itself
-        self._cut = 0  # where to go on writing, if the last line was cut short
+        self.description: dict[str, Any] | None = None  # of the device, from the earlier answers
+        self._cut = 0  # the position of a last line that was cut short, where writing goes on
         self._newline = b""
         if path.suffix == ".gz":
             raise InputError("answers are written as they come, uncompressed: choose a name without .gz", str(path))
         try:
             self._new = not path.exists()
-            self._kept = self._new or path.is_file()  # a device or a pipe holds no earlier answers
+            self._kept = self._new or path.is_file()  # a pipe or a device file holds no earlier answers
             self._stream = claimed(path) if self._kept else path.open("wb", buffering=0)
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
@@ -77,7 +77,7 @@ class AnswersFile:
                     self._newline = b"\n" if last else b""
                 except (ValueError, MmaprobeError) as error:
                     if last and isinstance(error, BrokenJsonError) and (self._known or _begins(text)):
-                        return  # cut short in the middle of this line
+                        return  # the run was ended in the middle of this line
                     message = f"not a file of answers to go on with, choose another: {error}"
                     raise InputError(message, str(self.path), number) from None
             self._cut += len(text) + (not last)
@@ -96,21 +96,20 @@ class AnswersFile:
 
     @property
     def earlier(self) -> int:
-        """Answers of an earlier run that have not been taken out."""
+        """The number of answers of an earlier run that have not been taken."""
         return sum(map(len, self._known.values()))
 
     def take(self, vector: Vector) -> int | None:
-        """The earlier answer to a vector, once for each time that it was given."""
+        """An earlier answer to a vector, each given once; None if there is no more."""
         found = self._known.get(_key(vector))
         return found.popleft() if found else None
 
     def recheck(self, device: Device, discriminating: Callable[[Vector], bool]) -> int:
-        """Ask a device some of the earlier questions again, half of them `discriminating` ones; how many answers it
-        repeated.
+        """Ask a device some of the earlier questions again, half of them `discriminating` ones, and return the number
+        of answers that it repeated.
 
-        Raises InputError if it answers otherwise now, ContradictionError if it gives several answers now, and
-        DeviceError if it fails at the first; one that fails later has repeated some, and fails again at the next
-        question."""
+        Raises InputError if an answer is another one now, ContradictionError if answers vary now, and DeviceError if
+        the device fails at the first question; if it fails later, the next question of the run will show it."""
         first = [place for place, (_, vector) in enumerate(self._rows) if discriminating(vector)]
         first = [first[place] for place in spread(len(first), AGAIN // 2)]
         rest = [place for place in range(len(self._rows)) if place not in set(first)]
@@ -130,7 +129,7 @@ class AnswersFile:
         return stood_by
 
     def _changed(self, device: Device, line: int, earlier: Answered, now: int) -> MmaprobeError:
-        """The error for another answer than in the file, after asking a few times more."""
+        """The error for an answer that differs from the file's, after asking a few times more."""
         vector, before = earlier
         for _ in range(REPEATS):
             fresh = [d for _, d in device.answers([vector]) if d is not None]
@@ -142,13 +141,13 @@ class AnswersFile:
         return InputError(message, str(self.path), line, "d")
 
     def append(self, vector: Vector, d: int, description: dict[str, Any]) -> None:
-        """Write an answer. Raises InputError if the device is another than in the earlier run."""
+        """Write an answer. Raises InputError if the device is not that of the earlier run."""
         if self.description is not None and _lasting(self.description) != _lasting(description):
             raise InputError(f"the earlier answers are of {self.description}, now it is {description}", str(self.path))
         self._write(json.dumps(answered_row(vector, d, self.source, description)).encode() + b"\n")
 
     def _write(self, content: bytes) -> None:
-        """Whole lines after what is kept. Raises OutputError; a line that did not fit is taken away again."""
+        """Write whole lines at the end. Raises OutputError; a line that did not fit is taken away again."""
         try:
             if self._kept:
                 self._stream.truncate(self._cut)
@@ -170,14 +169,14 @@ class AnswersFile:
         kept = is_at(self._stream, self.path)
         if self._new and not self._cut and kept:
             self.path.unlink(missing_ok=True)
-        self._stream.close()  # from now on another run may write it
+        self._stream.close()  # another run may write the file from now on
         if not kept and kind is None:
             raise OutputError(f"{self.path}: it was removed or replaced meanwhile, and the answers with it")
 
 
 class KeptDevice(Device):
-    """A device whose answers are kept in a file as they come, and which is not asked again what an earlier run asked.
-    It is closed by whoever opened it. Rows have no ids: those of questions begin anew with every search."""
+    """A device whose answers are kept in a file as they come; questions of an earlier run are answered from the file.
+    Whoever opened the device closes it. Rows have no ids, as those of questions begin anew with every search."""
 
     def __init__(self, device: Device, file: AnswersFile) -> None:
         self.device, self.file, self.name, self.steady = device, file, device.name, device.steady
@@ -188,12 +187,12 @@ class KeptDevice(Device):
 
     @property
     def patience(self) -> Patience:  # type: ignore[override]
-        """That of the device."""
+        """The patience of the device."""
         return self.device.patience
 
     @property
     def description(self) -> dict[str, Any]:  # type: ignore[override]
-        """What the device says of itself; before its first answer, what that of the earlier run said."""
+        """What the device says of itself; until its first answer, what the earlier run's file has."""
         return self.device.description or self.file.description or {}
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
@@ -211,13 +210,13 @@ class KeptDevice(Device):
 
 
 def _begins(text: bytes) -> bool:
-    """Whether this may be the beginning of an answer that we wrote."""
+    """Whether a text may be the beginning of an answer that this program wrote."""
     head = b'{"schema": '
     return text.startswith(head) or head.startswith(text)
 
 
 def _lasting(description: dict[str, Any]) -> dict[str, Any]:
-    """A device's description without what may change while it stays the same device."""
+    """The part of a device's description that stays the same as long as the device does."""
     return {name: value for name, value in description.items() if name != CLOCK}
 
 

@@ -13,8 +13,8 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 
 
 class BatchDevice(Device):
-    """Answers vectors in batches of `batch`. `model` is the model of its instruction: vectors for others must fit it
-    (InputError)."""
+    """Answers vectors in batches of `batch`. `model` is the model of its instruction: vectors of other instructions
+    must have its formats (InputError)."""
 
     model: Model
     batch: int
@@ -26,7 +26,7 @@ class BatchDevice(Device):
     @abstractmethod
     def patterns(self, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
         """The result patterns, shape (vectors,): `a` and `b` have shape (vectors, products), `c` (vectors,), each
-        further operand (vectors, number of it); missing trailing products are zero. Raises IncompleteError."""
+        further operand (vectors, its elements); missing trailing products are zero. Raises IncompleteError."""
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         source, asked = Source(self._fitting(vectors)), 0

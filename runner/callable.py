@@ -1,4 +1,4 @@
-"""A Python function that multiplies matrices, as a device: many questions are in one call."""
+"""A Python function that multiplies matrices, as a device: one call answers many questions."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes.operand import NAMED
 
-SIDE = 64  # rows and columns of the product: as many questions in a call, each at a place of its own
-PLACES_TRIED, PLACES_SEED = 3, 1  # inputs that are in every place of a product, to see whether all compute alike
+SIDE = 64  # rows and columns of the product: up to so many questions in a call, each with its own row and column
+PLACES_TRIED, PLACES_SEED = 3, 1  # inputs that are put into every place of a product, to compare the places' results
 Shape = tuple[int, int]
 
 
 class CallableDevice(Device):
     """Asks `function(a, b, c)`, or `function(a, b)` without an addend: a is SIDE x K, b K x SIDE, c and the result are
-    SIDE x SIDE, or of another `shape` (rows, columns). A question is in a row of a and a column of b of its own;
-    the columns change from call to call, so that the answers come from all places of the product. Where one input does
-    not give one result in all places (libraries have other kernels at the edges), questions stand only in places that
-    answer as `place` (row, column) does, and the description says so.
+    SIDE x SIDE, or of another `shape` (rows, columns). Each question has a row of a and a column of b of its own; the
+    columns change from call to call, so that answers come from all places of the product. Where the same input gives
+    different results in different places (libraries have other kernels at the edges), questions stand only in places
+    that answer as `place` (row, column) does, and the description says so.
 
     Arrays have NumPy's type of their format, or that of ml_dtypes. The result may hold patterns as unsigned integers.
     """
@@ -77,8 +77,8 @@ class CallableDevice(Device):
         source.finish()
 
     def _places_alike(self, vector: Vector) -> NDArray[Any] | None:
-        """Rows and columns, each once, of places that give the results of `place` on a few inputs that stand
-        in every place; None if all places do. `vector` is the question that is waiting."""
+        """Rows and columns, each once, of places that give the same results as `place` for a few inputs put into every
+        place; None if all places do. `vector` is the question that is waiting."""
         model = vector.model
         for name in list(model.formats)[3:]:
             raise self._failure(f"it takes no {NAMED[name].called}", vector)
@@ -152,7 +152,7 @@ class CallableDevice(Device):
         return np.ascontiguousarray(found).view(kind_of(model.d))
 
     def _called(self, *arrays: NDArray[Any]) -> NDArray[Any]:
-        """What the function gives. Raises CalledError or ForeignError."""
+        """The result of the function. Raises CalledError or ForeignError."""
         if isinstance(self.function, Called):
             return self.function(*arrays)
         with contained():
@@ -172,7 +172,7 @@ class CallableDevice(Device):
 
 def open_callable(text: str, timeout: float = DEFAULT_TIMEOUT, until: float | None = None) -> CallableDevice:
     """The device `FILE.py:FUNCTION`. The function runs in a process of its own; `timeout`: seconds for one call;
-    `until`: when the time for all of them ends, of time.monotonic. Raises InputError, UnknownNameError or
+    `until`: the end of the time for all calls, in seconds of time.monotonic. Raises InputError, UnknownNameError or
     DeviceUnavailableError."""
     file, colon, name = text.rpartition(":")
     if not colon or not file or not name:

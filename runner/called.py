@@ -21,8 +21,8 @@ from mmaprobe.smtmodel.base.errors import InputError, OutOfTimeError, UnknownNam
 from mmaprobe.smtmodel.base.interrupts import held_back
 
 ARGUMENTS = ("a", "b", "c")
-LAST_LINES = 25  # of what it printed: where a library crashed is said in as many
-CLOSING = 1.0  # seconds to learn why the process ended its output
+LAST_LINES = 25  # kept of the function's output: faulthandler needs as many to say where a library crashed
+CLOSING = 1.0  # seconds to learn why the process closed its output
 
 
 class CalledError(Exception):
@@ -40,7 +40,7 @@ class Called:
     def __init__(self, file: Path, name: str, device: str, timeout: float, until: float | None = None) -> None:
         self.patience = Patience(timeout, until)
         self._broken = ""
-        with held_back:  # it has a name for a moment
+        with held_back:  # until the file has lost its name
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed with the process)
         number = self._file.fileno()
         command = [str(Path(calling.__file__).resolve()), str(number), str(file), name, *sys.path]
@@ -56,7 +56,7 @@ class Called:
         if "takes" not in about:
             self.abort()
             self._refuse(about, str(file), name, device)
-        #: as inspect.signature finds it
+        #: its parameters, as inspect.signature finds them
         self.__signature__ = inspect.Signature(
             [inspect.Parameter(one, inspect.Parameter.POSITIONAL_ONLY) for one in ARGUMENTS[: about["takes"]]]
         )

@@ -1,10 +1,10 @@
-"""The program that calls a Python function for the device python: it runs in a process of its own, which the function
-may end, block or write to as it likes.
+"""The program that calls a Python function for the device python, in a process of its own, which the function may end,
+block, or print from.
 
-Run as `python -P calling.py DESCRIPTOR FILE FUNCTION PATH...` with the import path of its parent. The first line that
-it writes is a JSON object about the function: `takes`, the number of its arguments, or what is wrong. Then it reads
-questions, each a line with the JSON list of the arrays, by their types and shapes; their bytes are in the file of the
-DESCRIPTOR, which has no name. It answers each in the same way with one array, or with an object that says why not.
+Run as `python -P calling.py DESCRIPTOR FILE FUNCTION PATH...` with the parent's import path. Its first line is a JSON
+object about the function: `takes`, the number of its arguments, or what is wrong. Each question is a line with the JSON
+list of the arrays' types and shapes; their bytes are in the unnamed file of DESCRIPTOR. The answer is such a line for
+one array, or a JSON object that says why there is none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AWAITED = "give a function that returns the product itself, as by asyncio.run"
 
 
 def pack(arrays: Sequence[NDArray[Any]], file: BinaryIO) -> bytes:
-    """The line that announces arrays; their bytes go to a file."""
+    """The line with the types and shapes of arrays, whose bytes are written to a file."""
     import numpy as np
 
     file.seek(0)
@@ -39,7 +39,7 @@ def pack(arrays: Sequence[NDArray[Any]], file: BinaryIO) -> bytes:
 
 
 def unpack(heads: Sequence[Any], file: BinaryIO) -> list[NDArray[Any]]:
-    """The arrays in a file that a line announces."""
+    """The arrays whose types and shapes a line has, read from a file."""
     import ml_dtypes  # noqa: F401  (NumPy then knows the names of short formats)
     import numpy as np
 
@@ -64,12 +64,12 @@ def takes(function: Callable[..., Any], count: int) -> bool:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling a function begins nothing: what it gives is to be awaited."""
+    """Whether a call of the function only gives something to be awaited."""
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
-    """The function of a file, and what is to be said of it."""
+    """The function of a file, and the object to be written about it."""
     sys.dont_write_bytecode = True
     loader = SourceFileLoader("mmaprobe_device", file)
     spec = importlib.util.spec_from_loader(loader.name, loader)
@@ -92,14 +92,13 @@ def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any
 
 
 def numbers_of(result: Any) -> NDArray[Any]:
-    """What a function gave as an array. Raises ValueError for elements without a value, TypeError for what is to be
-    awaited."""
+    """A function's result as an array. Raises ValueError for elements without a value, TypeError for a coroutine."""
     import numpy as np
 
     from mmaprobe.smtmodel.evaluate.numbers import array_from
 
     if inspect.iscoroutine(result):
-        result.close()  # else Python warns of it, at some time
+        result.close()  # Python would warn of a coroutine that nobody awaits
         raise TypeError(f"its result is a coroutine: {AWAITED}")
     if np.ma.is_masked(result):
         raise ValueError("some elements of its result are masked: they have no value")
@@ -128,17 +127,17 @@ def main() -> None:
     sys.path[:] = path
     sys.argv[:] = [file]
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what the function prints is no answer
+    os.dup2(2, 1)  # the function's prints go to standard error
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    faulthandler.enable(2)  # where a library ends the process, standard error says in which line
+    faulthandler.enable(2)  # names the line in which a library ends the process
     function, about = load(file, name)
     sink.write(json.dumps(about).encode() + b"\n")
     if function is not None:
         with open(int(descriptor), "r+b", buffering=0) as data:
             while question := source.readline():
                 sink.write(answer(function, json.loads(question), data))
-    os._exit(0)  # threads of the function's are left
+    os._exit(0)  # the function's threads may still run
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json
 from mmaprobe.smtmodel.inputs.vectors import Vector, parse_pattern
 
 WINDOW = 4096  # vectors sent ahead of their answers
-CLOSING = 1.0  # seconds to learn why a program ended its output
+CLOSING = 1.0  # seconds to learn why a program closed its output
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class CommandDevice(Device):
                 pattern = self._receive(waiting[0], len(waiting))
                 yield waiting.popleft().vector, pattern
         finally:
-            if waiting and not self._broken:  # its answers would be taken for those to other questions
+            if waiting and not self._broken:  # its answers would be taken for answers to later questions
                 self._broken = "was abandoned with answers outstanding"
                 self._process.kill()
         source.finish()
@@ -73,7 +73,7 @@ class CommandDevice(Device):
     def _ask(self, vector: Vector) -> _Question:
         self._asked += 1
         name = vector.id
-        if name is None or name in self._ids:  # an id of its own shows an answer given twice, or left out
+        if name is None or name in self._ids:  # with an id of its own, an answer given twice or left out is noticed
             name = f"mmaprobe-{self._asked}"
         self._ids.add(name)
         row = replace(vector, id=name, d=None, extra={}).to_json()
@@ -137,7 +137,7 @@ class CommandDevice(Device):
             raise self._failure(f"garbage instead of a result: {str(error)[:300]}", question) from None
 
     def _failure(self, message: str, question: _Question) -> DeviceError:
-        """The error to raise; the program is killed, and the end of its standard error is read."""
+        """The error of a failed question; the program is killed, and the end of its standard error is read."""
         self._process.pump(0)
         words = self._process.last_words()
         self._process.kill()

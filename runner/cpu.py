@@ -26,17 +26,17 @@ from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 SOURCE = Path(__file__).with_name("cpu_device.c")
-MISSING = 3  # the program's exit status for an instruction that is not there
-#: what compilers need to be told, by the first part of an instruction's reference
+MISSING = 3  # exit status of the program for an instruction that the processor lacks
+#: options that compilers need, by the first part of an instruction's reference
 FLAGS = {"x86": (), "arm": ("-march=armv8.6-a+fp16fml",), "power10": ("-mcpu=power10",), "riscv": ("-march=rv64gcv",)}
 MACHINES = {"x86_64": "x86", "AMD64": "x86", "aarch64": "arm", "arm64": "arm", "ppc64le": "power10", "riscv64": "riscv"}
-ELSEWHERE = f"this is {platform.machine()}"  # said of instructions of other architectures
+ELSEWHERE = f"this is {platform.machine()}"  # the reason why other architectures' instructions cannot be asked
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """`name` on the command line, `program` in cpu_device.c. Formats are those of the unit of a `reference`, or given
-    as for `order`."""
+    """`name` on the command line, `program` in cpu_device.c. Formats are those of `reference`'s unit, or are given in
+    the syntax of `order`."""
 
     arch: str
     name: str
@@ -112,8 +112,8 @@ class MissingInstructionError(IncompleteError):
 def execute(
     words: Sequence[str], instruction: str, a: Patterns, b: Patterns, c: Patterns, timeout: float | None = None
 ) -> Patterns:
-    """What a program (perhaps behind an emulator) gives for rows of whole vectors. Raises MissingInstructionError, or
-    IncompleteError where it fails."""
+    """The results of a program (perhaps run by an emulator) for rows of whole vectors. Raises MissingInstructionError,
+    or IncompleteError where the program fails."""
     rows = np.concatenate([a, b, c[:, None]], axis=1).astype("<u8").tobytes()
     try:
         done = subprocess.run([*words, instruction], input=rows, capture_output=True, timeout=timeout)
@@ -152,7 +152,7 @@ class CpuDevice(BatchDevice):
 
 
 def missing(row: Instruction) -> str:
-    """Why an instruction cannot be asked here; empty where it can."""
+    """Why an instruction cannot be asked on this machine; empty where it can."""
     if row not in here():
         return f"an instruction of {row.arch}, {ELSEWHERE}"
     zeros, length = np.zeros(1, dtype=np.uint64), row.model.length

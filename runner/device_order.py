@@ -1,4 +1,4 @@
-"""The order in which a device adds, revealed by its answers within a time."""
+"""The order in which a device adds, from its answers within a time limit."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PART = 64  # questions asked again between two looks at the clock
 def revealed(
     device: Device, asked: Signature, deadline: float, progress: Callable[[str], None], ends: bool = False
 ) -> Tree:
-    """The summation tree of a device. `deadline`: of time.monotonic. `progress` hears of the work now and then.
+    """The summation tree of a device. `deadline`: in seconds of time.monotonic. `progress` gets texts now and then.
 
-    `ends`: also what the sum starts from and which products are rounded; as nothing else is asked of the device, all of
-    it is asked again, while there is time. Raises UnrevealedError, ContradictionError, or IncompleteError where time
-    runs out."""
+    `ends`: the tree says also what the sum starts from and which products are rounded; and every question is asked
+    again while there is time, since no later question tests them. Raises UnrevealedError, ContradictionError, or
+    IncompleteError where time runs out."""
     count, now_and_then = 0, Throttle()
 
     def every(vectors: Sequence[Vector]) -> list[int]:

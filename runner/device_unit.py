@@ -1,4 +1,4 @@
-"""The unit with which a device computes, built from its answers within a time."""
+"""The unit with which a device computes, built from its answers within a time limit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from mmaprobe.documents.identify import Outline
 from mmaprobe.queries.building.build import Builder
 from mmaprobe.queries.building.outcome import Built
 from mmaprobe.queries.building.weights import Weights, weighed
@@ -21,12 +22,13 @@ from mmaprobe.runner.device_order import revealed
 from mmaprobe.runner.protocol import Device, DeviceError
 from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError
 from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.operands import check_plain
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
-GUESSED = 64  # products up to which likely orders are tried
-TOGETHER = 128  # vectors that a device is asked between two looks at the clock
-EACH = 20.0  # seconds for a proof that two candidates are equal
+GUESSED = 64  # the most products for which likely orders are tried first
+TOGETHER = 128  # vectors sent to a device between two looks at the clock
+EACH = 20.0  # seconds for the proof that two candidates are equal
 
 
 def built(
@@ -38,9 +40,9 @@ def built(
     progress: Callable[[str], None],
 ) -> tuple[Built, Orders]:
     """The summation order, then the unit; at the end some questions are asked again. `deadline`: of time.monotonic;
-    `tell` hears the order, `progress` of the work now and then. Raises what `_orders`, Builder.run and `stand_by`
-    raise."""
-
+    `tell` gets the order, `progress` texts now and then. Raises the
+    errors of `check_plain`, `_orders`, Builder.run and `stand_by`."""
+    check_plain(asked)
     try:
         order, weights = _orders(device, asked, deadline, progress)
     except UnrevealedError as error:
@@ -65,7 +67,7 @@ def _arithmetic(
     weights: Weights,
     tell: Callable[[str], None],
 ) -> tuple[Built, Orders]:
-    """The unit of a device whose terms have these weights, and which of the orders it has."""
+    """The unit of a device whose terms have these weights, and the orders that it may have."""
 
     given: list[tuple[Vector, int]] = []
 
@@ -86,7 +88,7 @@ def _arithmetic(
         try:
             stand_by(device.again, given, AGAIN_IN_DOUBT)
         except DeviceError:
-            if not device.patience.over:  # else what was found in time is said
+            if not device.patience.over:  # else the findings so far are reported
                 raise
     if found.unit is not None and len(order.roots) > 1:
         order = Orders([tree_of(found.unit)], order.questions)
@@ -109,8 +111,12 @@ class Orders:
         lines = Outliner(self.roots[0]).outline().lines()
         return [*lines, shared(self.width)] if self.width > 1 else lines
 
+    def document(self) -> Outline:
+        """What a document says of them."""
+        return Outline(questions=self.questions, outline=self.lines())
+
     def say(self, asked: Signature, tell: Callable[[str], None]) -> None:
-        """Tell the tree, where one is left."""
+        """Tell the tree, if a single one is possible."""
         if lines := self.lines():
             tell(f"{title_of(asked)}:")
             for line in lines:
@@ -120,8 +126,7 @@ class Orders:
 def _orders(
     device: Device, asked: Signature, deadline: float | None, progress: Callable[[str], None]
 ) -> tuple[Orders, Weights]:
-    """The summation tree of a device, and the weights of its terms. Raises UnrevealedError, ContradictionError or
-    IncompleteError, as `revealed` does."""
+    """The summation tree of a device, and the weights of its terms. Raises the errors of `revealed`."""
     tree = revealed(device, asked, deadline or float("inf"), progress)
     roots = with_products(tree.root, tree.width) if tree.width > 1 else [tree.root]
     return Orders(roots, len(tree.questions), tree.width), tree.weights

@@ -27,7 +27,7 @@ __all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailab
            "open_device", "open_servable"]  # fmt: skip
 
 FORMS = (
-    "model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, cpu:INSTRUCTION "
+    "model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, rtl:FILE.sv,top=NAME, cpu:INSTRUCTION "
     "or cuda:[UNIT/]INSTRUCTION[?row=R,...]"
 )
 
@@ -35,8 +35,8 @@ FORMS = (
 def open_device(
     text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None = None, until: float | None = None
 ) -> Device:
-    """The device of a name: FORMS says which there are. `timeout`: seconds for one answer; `until`: when the time for
-    all of them ends, of time.monotonic. `asked`: what recorded rows that name no instruction are answers of.
+    """The device of a name in one of the FORMS. `timeout`: seconds for one answer; `until`: the end of the time for all
+    answers, in seconds of time.monotonic. `asked`: the signature of recorded rows that name no instruction.
 
     Raises UnknownNameError, InputError or DeviceUnavailableError.
     """
@@ -48,6 +48,7 @@ def open_device(
         "command": lambda: CommandDevice(rest, timeout),
         "python": lambda: _open_python(rest, timeout, until),
         "recorded": lambda: RecordedDevice(rest, asked),
+        "rtl": lambda: _open_rtl(rest),
         "cpu": lambda: _open_cpu(rest, timeout),
         "cuda": lambda: _open_cuda(rest, timeout),
     }
@@ -63,7 +64,7 @@ def open_device(
 
 
 def _meant(text: str) -> str:
-    """What a name without a kind of device is likely to mean, as the beginning of a message."""
+    """A likely meaning of a name without a kind of device, as the beginning of a message."""
     if is_file(text):
         if is_unit_file(text):
             return f"of a unit file it is model:{text}; "
@@ -85,9 +86,15 @@ def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:
 
 
 def _open_python(rest: str, timeout: float, until: float | None) -> Device:
-    from mmaprobe.runner.callable import open_callable  # numbers of short formats need a package that vectors do not
+    from mmaprobe.runner.callable import open_callable  # its package for short formats is not needed for vectors
 
     return open_callable(rest, timeout, until)
+
+
+def _open_rtl(text: str) -> Device:
+    from mmaprobe.runner.rtl import RtlDevice
+
+    return RtlDevice(text)
 
 
 def _open_cpu(name: str, timeout: float) -> BatchDevice:
@@ -97,6 +104,6 @@ def _open_cpu(name: str, timeout: float) -> BatchDevice:
 
 
 def _open_cuda(text: str, timeout: float) -> BatchDevice:
-    from mmaprobe.runner.cuda import open_cuda
+    from mmaprobe.runner.gpu.cuda import open_cuda
 
     return open_cuda(text, timeout)

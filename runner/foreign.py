@@ -1,5 +1,5 @@
-"""Code of users that runs in this process, as a function given to `mmaprobe` in Python does: it neither ends the
-program nor prints into its output."""
+"""User code that runs in this process, such as a function given to `mmaprobe` in Python, kept from ending the program
+and from printing into its output."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _STDOUT, _STDERR = 1, 2  # file descriptors
 
 
 class ForeignError(Exception):
-    """What a user's code raised, in words."""
+    """An exception of user code, as text."""
 
 
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
-    """Whatever is raised meanwhile becomes a ForeignError, but for an interrupt: also SystemExit, which would end the
-    program as if all were said, and os._exit. What is printed meanwhile goes to standard error."""
+    """A block from which every exception but an interrupt leaves as a ForeignError: also SystemExit, with which the
+    program would end as if successful, and os._exit. What the block prints goes to standard error."""
     try:
         with _printing_aside(), _leaving_refused():
             yield
@@ -31,19 +31,19 @@ def contained() -> Iterator[None]:
 
 
 def in_words(error: BaseException) -> str:
-    """An exception on one line, also where its own text fails."""
+    """An exception on one line, even where its own text fails."""
     try:
         said = " ".join(str(error).split())
     except KeyboardInterrupt:
         raise
-    except BaseException:  # of a class whose text fails as well
+    except BaseException:  # also the class's name may fail
         said = ""
     return type(error).__name__ + (f": {said}" if said else "")
 
 
 @contextlib.contextmanager
 def _leaving_refused() -> Iterator[None]:
-    """os._exit raises SystemExit in this process; forked ones leave by it."""
+    """A block in which os._exit raises SystemExit; forked processes still leave by it."""
     own, leave = os.getpid(), os._exit
 
     def refused(status: int) -> NoReturn:
@@ -60,10 +60,10 @@ def _leaving_refused() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _printing_aside() -> Iterator[None]:
-    """Standard output is standard error, for Python and for libraries in C."""
+    """A block in which standard output is standard error, for Python and for libraries in C."""
     try:
         kept = os.dup(_STDOUT)
-    except OSError:  # it is closed
+    except OSError:  # standard output is closed
         with contextlib.redirect_stdout(sys.stderr):
             yield
         return
@@ -74,6 +74,6 @@ def _printing_aside() -> Iterator[None]:
             yield
     finally:
         with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).fflush(None)  # what C still holds was printed meanwhile
+            ctypes.CDLL(None).fflush(None)  # C may still buffer text printed in the block
         os.dup2(kept, _STDOUT)
         os.close(kept)

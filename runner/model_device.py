@@ -8,7 +8,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
 class ModelDevice(BatchDevice):
-    """Answers what a model computes. The vectors' own models do not count, but their formats must fit (InputError)."""
+    """Answers with a model's results. Vectors may name other models, but must have its formats (InputError)."""
 
     batch = 4096
     steady = True

@@ -1,4 +1,4 @@
-"""A program fed and read without blocking, in a session of its own that never outlives us.
+"""A program fed and read without blocking, in a session of its own that ends with this process.
 
 subprocess alone either reads to the end or can block, and asyncio would make every caller asynchronous.
 """
@@ -24,15 +24,15 @@ TAIL = 8192  # bytes of standard error kept
 POLL = 0.1  # seconds between looks at whether the program still runs
 GRACE = 2.0  # seconds that a program has to end after its input has
 
-# Kills the group unless it is told beforehand that all is done: its input ends when we do, however we end.
+# Kills the group, unless it is told before that all is done: its input ends with this process, however that ends.
 _GUARD = 'read -r done || kill -s KILL -- "-$1"'
 
 
 class LineProcess:
-    """`lines` holds the whole lines read from the program; `ended` is set once there will be no more. The program has
-    these `descriptors` too. `aloud`: what it writes on standard error is written on ours as well.
+    """`lines` holds the whole lines read from the program; `ended` is set once there will be no more. The program
+    inherits `descriptors`. `aloud`: its standard error is copied to this process's own.
 
-    Everything happens in `pump`: no thread is needed, and neither side can wait for the other for ever.
+    `pump` does all reading and writing, without threads, so that neither side can wait for the other for ever.
     Raises OSError if the program cannot be started.
     """
 
@@ -50,7 +50,7 @@ class LineProcess:
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 pass_fds=descriptors,
-                start_new_session=True,  # the terminal's Ctrl-C reaches us alone; the whole group can be killed
+                start_new_session=True,  # Ctrl-C on the terminal reaches this process alone; the group can be killed
             )
             try:
                 self._guard = subprocess.Popen(
@@ -83,20 +83,20 @@ class LineProcess:
         self._outgoing += line
 
     def pump(self, seconds: float) -> None:
-        """Move what can be moved now; wait at most so long for the first of it."""
+        """Read and write what is ready now; wait at most `seconds` until something is."""
         events = self._selector.select(seconds)
         for key, _ in events:
             handle: Callable[[], None] = key.data
             handle()
         if not events and self._exit() is not None:
-            self.ended = True  # somebody else may hold its standard output open
+            self.ended = True  # another process may hold its standard output open
 
     def _write(self) -> None:
         try:
             sent = os.write(self._stdin.fileno(), bytes(self._outgoing[:CHUNK]))
         except BlockingIOError:
             return
-        except OSError:  # it reads no more; what it still writes is read
+        except OSError:  # the program reads no more; its output is still read
             self._end_input()
             return
         del self._outgoing[:sent]
@@ -115,7 +115,7 @@ class LineProcess:
         chunk = _read(self._process.stdout.fileno())
         if chunk is None:
             return
-        if not chunk:  # a line without its end is none: the program may have died in the middle of it
+        if not chunk:  # a last line without an end is dropped: the program may have died while writing it
             self._selector.unregister(self._process.stdout)
             self.ended = True
             return
@@ -143,11 +143,11 @@ class LineProcess:
         del self._errors[:-TAIL]
 
     def _exit(self) -> os.waitid_result | None:
-        """How the program ended; it is not reaped, so that its group cannot become another's."""
+        """How the program ended; it is not reaped, so that its process group's number stays its own."""
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
 
     def wait(self, seconds: float) -> None:
-        """Read on until the program has ended, for at most so long."""
+        """Read on until the program has ended, for at most `seconds`."""
         deadline = time.monotonic() + seconds
         while self._exit() is None and (left := deadline - time.monotonic()) > 0:
             self.pump(min(left, 0.01))
@@ -199,13 +199,13 @@ class LineProcess:
 
 
 def widen(descriptor: int) -> None:
-    """Let a pipe hold as much as may be moved at once; other files, and other systems, stay as they are."""
+    """Let a pipe hold as much as is moved at once; does nothing for other files and on other systems."""
     with contextlib.suppress(OSError, AttributeError):
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, CHUNK)
 
 
 def _read(descriptor: int) -> bytes | None:
-    """What there is; empty at the end, None if there is nothing yet."""
+    """The bytes that are ready; empty at the end of the file, None if there are none yet."""
     try:
         return os.read(descriptor, CHUNK)
     except BlockingIOError:

@@ -12,16 +12,16 @@ from typing import Any, Self
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.nodes.operand import FACTORS, NAMED
 
 DEFAULT_TIMEOUT = 60.0  # seconds for one answer
-LEAST = 0.01  # seconds that a program is given, at least
+LEAST = 0.01  # the least number of seconds that a program is given
 CLOCK = "sm_clock_mhz"  # the part of a device's description that changes from moment to moment
 
 
 class DeviceError(IncompleteError):
-    """A device failed. `vector` is the one that it failed on, the `number`-th asked of it (0: not counted); whatever
-    it answered before has been handed over. `last_words`: the end of its standard error."""
+    """A device failed. `vector` is the one on which it failed, the `number`-th that it was asked (0: not counted); its
+    earlier answers have been handed over. `last_words`: the end of its standard error."""
 
     def __init__(self, device: str, message: str, vector: Vector, number: int = 0, last_words: str = "") -> None:
         self.device, self.vector, self.number, self.last_words = device, vector, number, last_words
@@ -32,7 +32,7 @@ class DeviceError(IncompleteError):
 
 
 class UnansweredError(DeviceError):
-    """A device that goes on, but has no answer to this vector."""
+    """A device that has no answer to this vector, but can answer others."""
 
 
 class DeviceUnavailableError(MmaprobeError):
@@ -41,19 +41,19 @@ class DeviceUnavailableError(MmaprobeError):
 
 @dataclass
 class Patience:
-    """How long a device may take: `timeout` seconds for each answer, and all of them until the `deadline` (of
-    time.monotonic; None: there is none)."""
+    """How long a device may take: `timeout` seconds for each answer, and for all answers until `deadline` (in seconds
+    of time.monotonic; None: no limit)."""
 
     timeout: float = DEFAULT_TIMEOUT
     deadline: float | None = None
 
     def next(self) -> float:
-        """When the next answer is late, of time.monotonic."""
+        """When the next answer is late, in seconds of time.monotonic."""
         late = time.monotonic() + self.timeout
         return late if self.deadline is None else min(late, self.deadline)
 
     def left(self) -> float:
-        """Seconds until then, a few at least that a program can be given."""
+        """The seconds until `next`, at least LEAST."""
         return max(LEAST, self.next() - time.monotonic())
 
     @property
@@ -62,7 +62,7 @@ class Patience:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def passed(self) -> str:
-        """Why there is no answer, once it is late."""
+        """The reason why there is no answer, once it is late."""
         return "the time ran out before its answer" if self.over else f"no answer within {self.timeout:g} s"
 
 
@@ -81,29 +81,30 @@ class Device(ABC):
     patience: Patience = Patience()
 
     def check_time(self, vector: Vector, number: int) -> None:
-        """Raises DeviceError if the time for all answers is over before a vector, the `number`-th, is asked."""
+        """Raises DeviceError if the time for all answers is over before the `number`-th vector is asked."""
         if self.patience.over:
             raise DeviceError(self.name, self.patience.passed(), vector, number)
 
     @property
     def addend(self) -> bool:
-        """Whether it takes c; where not, every vector must have +0 there."""
+        """Whether it takes c; if not, every vector must have +0 as c."""
         return True
 
     @abstractmethod
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         """Every vector with its result pattern, in order; None where the device has no answer and goes on.
 
-        Vectors are read ahead of the answers: where the next question depends on the last answer, use `answer`. An
-        error of `vectors` comes through after the answers to those before it. Raises DeviceError.
+        Vectors are read ahead of the answers: where a question depends on the answer before, use `answer`. An error of
+        `vectors` is raised after the answers to the vectors before it. Raises DeviceError.
         """
 
     def every(self, vectors: Iterable[Vector]) -> list[int | None]:
-        """The result patterns alone. Raises as `answers`."""
+        """The result patterns alone. Raises the errors of `answers`."""
         return [d for _, d in self.answers(vectors)]
 
     def again(self, vectors: Sequence[Vector]) -> list[int | None]:
-        """The result patterns of vectors that were asked before, None of a steady device. Raises as `answers`."""
+        """The result patterns of vectors that were asked before; none of a steady device. Raises the errors of
+        `answers`."""
         return [None] * len(vectors) if self.steady else self.every(vectors)
 
     def answer(self, vector: Vector) -> int:
@@ -114,7 +115,7 @@ class Device(ABC):
         return pattern
 
     def close(self) -> None:  # noqa: B027 (most devices hold nothing)
-        """Let go of whatever the device holds; may be called again."""
+        """Release everything that the device holds; may be called again."""
 
     def abort(self) -> None:
         """Like close, at once."""
@@ -133,7 +134,7 @@ class Device(ABC):
 
 
 class Source:
-    """Reads an iterable ahead: its error is kept until everything before it has been dealt with."""
+    """Reads an iterable ahead: its error is kept until the vectors before it have been dealt with."""
 
     def __init__(self, vectors: Iterable[Vector]) -> None:
         self._vectors: Iterator[Vector] | None = iter(vectors)
@@ -152,13 +153,13 @@ class Source:
         return None
 
     def finish(self) -> None:
-        """Raise the error that was kept, if any."""
+        """Raise the error that was kept, if there is one."""
         if self._error is not None:
             raise self._error
 
 
 def check_fit(model: Model, vector: Vector) -> None:
-    """Raises InputError for a vector made for other formats than a model's, or with more products."""
+    """Raises InputError for a vector of other formats than a model's, or with more products."""
     asked, line = vector.model, vector.line or None
     name, own = model.reference or "the device", asked.reference or "those asked for"
     if asked.reference != model.reference or not asked.reference:
@@ -169,7 +170,7 @@ def check_fit(model: Model, vector: Vector) -> None:
             raise InputError(f"{name} takes other formats than {own}{which}", line=line)
         if asked.d.width != model.d.width:
             raise InputError(f"{name} gives results of {model.d.width} bits, {own} of {asked.d.width}", line=line)
-    count, scales = len(vector.operands.a), len(vector.operands.scale_a)
+    count, scales = len(vector.operands.a), max(len(vector.operands.sides[row.name]) for row in FACTORS)
     if count > model.length:
         raise InputError(f"{name} takes {model.length} products, not {count}", line=line)
     if scales > model.scales:
@@ -179,7 +180,7 @@ def check_fit(model: Model, vector: Vector) -> None:
 
 
 def check_asked(device: Device, asked: Model) -> Device:
-    """The device. Raises ParameterError where it takes no addend, and questions of this shape have one."""
+    """The device. Raises ParameterError where it takes no addend but questions of this signature have one."""
     if asked.addend and not device.addend:
         if asked.reference:
             raise ParameterError("--device", f"{device.name} takes no addend, and {asked.reference} reads one")
@@ -191,6 +192,6 @@ def check_asked(device: Device, asked: Model) -> Device:
 
 
 def unread(vector: Vector, device: str, file: str | None = None) -> InputError:
-    """The error of a vector with an addend for a device that takes none."""
+    """The error for a vector with an addend, where the device takes none."""
     message = f"c: {device} takes no addend: write {to_hex(0, vector.model.c)}, which is +0"
     return InputError(message, file, vector.line or None)

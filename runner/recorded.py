@@ -17,10 +17,9 @@ from mmaprobe.smtmodel.inputs.vectors import Vector, lines_of, open_text, read_v
 class RecordedDevice(Device):
     """Answers from a vector file: same instruction and formats, exactly the same operands.
 
-    `file` may end in @GPU: of a file with results of several GPUs, the rows whose `gpu` is that one. `vectors` are
-    those that it can answer. The parameters of a model reference do not count: they are hypotheses
-    about the instruction. Rows that name no instruction are answers of `asked`, and of no other. Raises InputError,
-    also for rows that contradict each other.
+    `file` may end in @GPU: only the rows whose `gpu` is GPU then count. `vectors` are those that it can answer.
+    Parameters in a row's model reference do not count, as they are hypotheses about the instruction. Rows that name no
+    instruction are answers of `asked` alone. Raises InputError, also for rows that contradict each other.
     """
 
     steady = True
@@ -58,7 +57,7 @@ class RecordedDevice(Device):
             yield self.with_own_keys(vector), None if known is None else known.d
 
     def with_own_keys(self, vector: Vector) -> Vector:
-        """A vector with those keys of the row recorded of it that mean nothing here, which are kept."""
+        """A vector with the keys without meaning here (`Vector.own_keys`) that its recorded row has."""
         known = self._known.get(_key(vector))
         own = {} if known is None else known.own_keys
         return replace(vector, extra=own | vector.extra) if own else vector
@@ -69,7 +68,7 @@ def _where(vector: Vector) -> str:
 
 
 def _key(vector: Vector) -> Hashable:
-    """Equal for the same input of the same instruction: zero products at the end do not count."""
+    """Equal for the same input of the same instruction; zero products at the end do not count."""
     model, parts = vector.model, unpadded(vector.operands)
     formats = (model.d.name, *((name, fmt.name) for name, fmt in model.formats.items()))
     instruction = model.reference.partition("@")[0]

@@ -21,9 +21,9 @@ NAME = "standard input"
 def serve(device: BatchDevice, source: int = 0, sink: int = 1) -> None:
     """Answer the vectors of a file descriptor on another until the input ends, or nobody reads the answers.
 
-    Whatever is waiting is answered together; a single question is answered at once. A vector may name its model: that
-    model is not evaluated, but its formats must fit. Raises InputError at the first bad line, or DeviceError, after the
-    answers to those before it.
+    Vectors that are waiting are answered together, a single one at once. A vector may name a model, which is not
+    evaluated, but its formats must fit. Raises InputError at the first bad line, or DeviceError, after the answers to
+    the lines before it.
     """
     widen(source)
     try:
@@ -37,7 +37,7 @@ def serve(device: BatchDevice, source: int = 0, sink: int = 1) -> None:
 
 
 def _waiting(source: int) -> Iterator[list[bytes]]:
-    """All whole lines that are there, as soon as there is one; a last line may lack its end."""
+    """Lists of whole lines, all that are there as soon as there is one; the last line may lack its end."""
     rest: list[bytes] = []
     while chunk := _read(source):
         first, *others = chunk.split(b"\n")

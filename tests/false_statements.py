@@ -31,7 +31,7 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_rows
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.tables.reference import member_of, parse_reference
-from tests.oracle import decode
+from tests.oracles.oracle import decode
 from tests.places import DATA
 
 FILE = DATA / "false_statements.jsonl.gz"

@@ -40,7 +40,8 @@ def call(function: Any) -> str:
             arguments.append("*")
             starred = True
         default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
-        arguments.append(f"{parameter.name}{default}")
+        more = "**" * (parameter.kind is parameter.VAR_KEYWORD)
+        arguments.append(f"{more}{parameter.name}{default}")
     return f"{function.__name__}({', '.join(arguments)})"
 
 

@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from mmaprobe.documents.commands import DOCUMENTS
-from mmaprobe.documents.parts import ABSENT, Document, Part, Vector, plain
+from mmaprobe.documents.parts import ABSENT, Document, Input, Part, Vector, plain
 from mmaprobe.documents.reading import WrongDocumentError, kinds_of, read, required
 from tests.places import ROOT
 
@@ -78,7 +78,7 @@ def _part(kind: type[Part], parts: dict[str, Any]) -> dict[str, Any]:
     properties = {name: dict(sorted({**_type(one, parts), "description": said[name]}.items()))
                   for name, one in kinds_of(kind).items()}  # fmt: skip
     return {
-        **({"additionalProperties": True} if issubclass(kind, Vector) else {}),
+        **({"additionalProperties": True} if issubclass(kind, Input) else {}),
         "description": inspect.getdoc(kind),
         "properties": properties,
         "required": required(kind),

@@ -1,7 +1,7 @@
 """Instances of the rules about claims: random claims on so few inputs that all of them are looked at.
 
 What a claim says is worked out by benchmarks/claim_values.py, from exact rationals; what parts give, by the oracles of
-nodes and of algorithms (tests/node_oracle.py, tests/algorithm_oracle.py).
+nodes and of algorithms (tests/oracles/node_oracle.py, tests/oracles/algorithm_oracle.py).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.units.unit import Unit
-from tests import algorithm_oracle, claim_oracle, node_oracle, oracle
+from tests.oracles import algorithm_oracle, claim_oracle, node_oracle, oracle
 from tests.said import believed
 
 INPUTS = 300  # of a claim, at most

@@ -1,7 +1,7 @@
 """Instances of the rules about terms: over symbols of few bits, whose values are all evaluated.
 
-Engines of the name `EVERY` are this module: a question is evaluated on all values of its symbols (tests/termeval.py,
-written from the semantics of SMT-LIB), so that what they say is true.
+Engines of the name `EVERY` are this module: a question is evaluated on all values of its symbols
+(tests/oracles/termeval.py, written from the semantics of SMT-LIB), so that what they say is true.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.solvers.contract import Answer, _tell
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from tests.termeval import evaluate_terms
+from tests.oracles.termeval import evaluate_terms
 
 EVERY = "every value of every symbol"
 MOST = 14  # bits of the symbols of a question

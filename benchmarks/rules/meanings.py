@@ -62,7 +62,7 @@ from mmaprobe.smtmodel.nodes import (
 from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
-from tests import oracle
+from tests.oracles import oracle
 
 Loops = dict[int, tuple[int, Value | None]]
 Meaning = Callable[[Any, random.Random], Iterator[str]]

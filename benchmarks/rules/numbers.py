@@ -2,7 +2,7 @@
 
 All numbers of formats of at most six bits, their products and sums are multiples of 2^-26 below 2^26, which binary64
 adds and multiplies without loss: what does not fit raises `TooWide`. The same in exact rationals, one input at a time,
-is tests/node_oracle.py, against which tests/rules/test_rule_truth.py holds this module.
+is tests/oracles/node_oracle.py, against which tests/rules/test_rule_truth.py holds this module.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from mmaprobe.smtmodel.nodes import (
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
-from tests import oracle
+from tests.oracles import oracle
 
 Flags = NDArray[np.bool_]
 Lanes = NDArray[np.float64]

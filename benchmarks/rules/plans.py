@@ -62,7 +62,7 @@ from mmaprobe.smtmodel.plans.named import (
 from mmaprobe.smtmodel.plans.partitions import At, Equal, Halves, Interleaved, Runs, Swizzled, Windows
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Partition, Stage
-from tests import oracle
+from tests.oracles import oracle
 
 ROWS = 512  # inputs of a step
 Number = tuple[Value, Lanes]  # a value, and the exact one

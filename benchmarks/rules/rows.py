@@ -33,7 +33,7 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
-from tests import oracle
+from tests.oracles import oracle
 
 UNITS = ("volta/mma/m8n8k4.f32.f16.f16.f32", "hopper/mma/m16n8k8.f32.f16.f16.f32", "ieee/fma/f32.f16.f16.f32",
          "ampere/mma/m16n8k8.f32.bf16.bf16.f32", "volta/mma/m8n8k4.f16.f16.f16.f16")  # fmt: skip

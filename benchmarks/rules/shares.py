@@ -1,7 +1,7 @@
 """Instances of the rules about shares of sums of magnitudes: of small units, words of small numbers, in small windows.
 
 What a value is, is written here from the docstrings of what is recorded (queries/kernel/recorded.py); words are those
-of tests/algorithm_oracle.py.
+of tests/oracles/algorithm_oracle.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, Index, Node, Product, Repeat, Round, Running
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
-from tests import algorithm_oracle, oracle
+from tests.oracles import algorithm_oracle, oracle
 
 ROWS = 2048  # inputs of one statement, at most
 WIDE = (*("e4m3_ieee",) * 8, "e3m3_ieee", "e4m1_ieee", "e3m2_ieee", "e2m3")

@@ -16,7 +16,6 @@ from mmaprobe.smtmodel.base.interrupts import allow
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
-    from mmaprobe.documents.check import Checked
     from mmaprobe.queries.solvers.contract import Answer
 
 SECONDS = 300.0
@@ -56,9 +55,8 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof
     mmaprobe check proof
     """  # fmt: skip
-    from mmaprobe.documents.check import CheckFinding, CheckFolder
-    from mmaprobe.queries.certificates.checker import checker_named
     from mmaprobe.queries.checking.folder import MEANING, check_all
+    from mmaprobe.queries.checking.report import document_of
     from mmaprobe.queries.solvers.contract import SolverProcess
 
     def ask(engine: str, text: str) -> Answer:
@@ -70,24 +68,22 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
         progress(f"{found.place}: {found.says}")
         findings.append(found)
     progress("")
-    counts = Counter(found.kind for found in findings)
-    verdict: Checked = "fault" if counts["fault"] else "incomplete" if counts["open"] else "checked"
-    said = Counter(found.says for found in findings if found.kind == "fine")
-    by = checker_named() if any(found.place.endswith(".drat") for found in findings) else None
+    document = document_of(folder, findings)
+    counts = Counter(one.kind for one in document.findings)
+    said = Counter(one.says for one in document.findings if one.kind == "fine")
     files, proofs = counted(said[MEANING["smt2"]], "file"), counted(said[MEANING["drat"]], "proof")
-    verified = f"{proofs} verified{f' by {by}' if by else ''}"
+    verified = f"{proofs} verified{f' by {document.checker}' if document.checker else ''}"
     rests = f"; {counted(counts['word'], 'lemma')} for which solvers alone answer" if counts["word"] else ""
     say({
         "fault": f"rejected by the checker: {counted(counts['fault'], 'fault')}",
         "incomplete": f"incomplete: {counted(counts['open'], 'part')} could not be checked{rests}",
         "checked": f"checked: {files} as written, {verified}{rests}",
-    }[verdict])  # fmt: skip
-    for found in findings:
-        if found.kind != "fine" or found.says not in MEANING.values():
-            say(f"  {found.place}: {found.says}")
-    if verdict == "checked":
+    }[document.verdict])  # fmt: skip
+    for one in document.findings:
+        if one.kind != "fine" or one.says not in MEANING.values():
+            say(f"  {one.place}: {one.says}")
+    if document.verdict == "checked":
         say(BELIEVED.format(engines="the engines named above" if counts["word"] else "no engine"))
     if as_json:
-        rows = [CheckFinding(place=found.place, says=found.says, kind=found.kind) for found in findings]
-        print_json(CheckFolder(folder=str(folder), verdict=verdict, checker=by, findings=rows))
-    sys.exit({"checked": 0, "fault": 1, "incomplete": 3}[verdict])
+        print_json(document)
+    sys.exit({"checked": 0, "fault": 1, "incomplete": 3}[document.verdict])

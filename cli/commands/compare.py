@@ -20,6 +20,7 @@ from mmaprobe.cli.options import (
     DEVICE_TIMEOUT,
     JSON,
     VECTORS_OUTPUT,
+    factor_options,
     print_json,
     progress,
     refuse,
@@ -27,13 +28,15 @@ from mmaprobe.cli.options import (
     write_vectors,
 )
 from mmaprobe.cli.reading import open_input
-from mmaprobe.cli.text.comparison import Report
+from mmaprobe.cli.text.comparison import show
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from mmaprobe.cli.commands.compare_gemm import Files
     from mmaprobe.queries.compare.devices import ComparedDevice, Comparison, Pair
     from mmaprobe.queries.search.witness import Row
+    from mmaprobe.reports.comparison import Report
     from mmaprobe.runner.devices import Device
     from mmaprobe.runner.recorded import RecordedDevice
     from mmaprobe.smtmodel.evaluate.model import Model
@@ -91,8 +94,7 @@ FILE = FileName()
     "not say them, as of FP8.",
 )
 @CONVERT
-@click.option("--scale-a", type=FILE, metavar="FILE", help="Scale factors of A, as patterns.")
-@click.option("--scale-b", type=FILE, metavar="FILE", help="Scale factors of B, as patterns.")
+@factor_options
 @click.option(
     "--timeout", type=Seconds(), metavar="SECONDS",
     help="With --gemm and no devices: seconds for the search for plans (default: 120).",
@@ -101,13 +103,12 @@ FILE = FileName()
 def compare(
     names: tuple[str, ...], count: int | None, samples: int, seed: int, vectors: str | None, reference: str | None,
     compare: Any, output: str | None, device_timeout: float, gemm: tuple[Path, ...] | None, timeout: float | None,
-    as_json: bool,
-    **matrices: Any,
+    as_json: bool, addend: Path | None, formats: str | None, convert: Any, **factors: Path | None,
 ) -> None:  # fmt: skip
     """Find vectors on which two devices differ, and say why. The vectors are minimised.
 
     A DEVICE is model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE,
-    cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION. recorded:FILE@GPU takes the rows of one GPU.
+    rtl:FILE.sv,top=NAME, cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION. recorded:FILE@GPU takes the rows of one GPU.
     Both devices get the same vectors; a difference counts if both repeat their answers. It is minimised by asking the
     devices about ever simpler inputs (a recording cannot be asked), and explained: by one changed parameter of a
     device that is a model, and by the questions of the library (`mmaprobe list hypotheses`). For two recordings that
@@ -132,7 +133,7 @@ def compare(
     if len(names) != 2 and not (gemm and not names):
         raise click.UsageError("give two devices; for two results of a matrix product, --gemm A B D1 D2")
     if not gemm:
-        refuse("it goes with --gemm", *matrices)
+        refuse("it goes with --gemm", "addend", "formats", "convert", *factors)
     if names or reference is not None:
         refuse("devices and --model have their formats: leave out --formats", "formats")
     if names or not gemm:
@@ -143,7 +144,9 @@ def compare(
             refuse("no device is asked", "device_timeout")
         if not names and reference is None:
             refuse("plans are looked for, and no vectors are made", "count", "output")
+    from mmaprobe.cli.commands.compare_gemm import Files
     from mmaprobe.queries.compare.devices import Comparison
+    from mmaprobe.reports.comparison import Report
 
     comparison = Comparison(count or (1 if gemm else 3), progress)
     run = _Run(comparison, Report(comparison), compare, reference)
@@ -152,7 +155,8 @@ def compare(
         try:
             run.open(names, device_timeout, stack)
             if gemm:
-                run.gemm(gemm, matrices, timeout)
+                scales = {name: path for name, path in factors.items() if path is not None}
+                run.gemm(Files(gemm, addend, scales, formats, convert), timeout)
             else:
                 run.ask(vectors, samples, seed)
         except MmaprobeError as error:  # what was found before it counts
@@ -247,7 +251,7 @@ class _Run:
             deaf = next(side.name for side in pair.sides if not side.addend)
             say(f"{addends} of {counted(len(recorded), 'recorded row')} passed over: {deaf} takes no addend")
 
-    def gemm(self, files: Sequence[Path], rest: dict[str, Any], timeout: float | None) -> None:
+    def gemm(self, files: Files, timeout: float | None) -> None:
         """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
         from mmaprobe.cli.commands.compare_gemm import run_gemm
         from mmaprobe.cli.product_files import formats_of
@@ -258,18 +262,18 @@ class _Run:
             raise InputError(f"{self.recordings[0].name}: a recording cannot recompute a dot product")
         model = None
         if not self.sides:
-            named = dict(zip(("a", "b", "d", "d2"), files, strict=True))
-            named |= {} if rest["addend"] is None else {"c": rest["addend"]}
+            named = dict(zip(("a", "b", "d", "d2"), files.sides, strict=True))
+            named |= {} if files.c is None else {"c": files.c}
             asked = self.reference
-            model = formats_of(named, rest["formats"], ", or --model") if asked is None else parse_reference(asked)
-        run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, rest, timeout or SECONDS)
+            model = formats_of(named, files.formats, ", or --model") if asked is None else parse_reference(asked)
+        run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, timeout or SECONDS)
 
     def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool) -> None:
         """Print what was found, write it, and exit; raises the error that ended the comparison early."""
         comparison, differ = self.comparison, bool(self.comparison.differences) or self.report.differ
         if self.report.pair is not None and (failure is None or comparison.compared or comparison.apart or differ):
             self.report.explain()
-            self.report.show()
+            show(self.report)
         if failure is None and not (differ or comparison.compared or self.report.gemm):
             rests = "the reason above rests on hypotheses alone" if self.report.found else "ask both the same vectors"
             failure = IncompleteError(f"nothing was compared: no vector was answered by both; {rests}")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from difflib import SequenceMatcher
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.cli.array_files import load_matrix
 from mmaprobe.cli.options import progress, refuse, say
 from mmaprobe.cli.product_files import patterns_of
-from mmaprobe.cli.text.comparison import Report
-from mmaprobe.cli.text.plan_results import most_given, names_of, sentences
+from mmaprobe.cli.text.plan_results import sentences
 from mmaprobe.documents.devices import (
     ComparedModel,
     ComparedPlans,
@@ -23,31 +20,38 @@ from mmaprobe.documents.devices import (
     FirstSteps,
     Gemm,
     ModelAgreement,
-    PlansFound,
     StepOfPlan,
 )
 from mmaprobe.documents.parts import ABSENT
-from mmaprobe.smtmodel.arithmetic.display import number_text, value_text
+from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.vectors import operands_json, to_hex
-from mmaprobe.smtmodel.nodes import Literal, Round
-from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.normal import normal
-
-LOOKED = 12  # plans of each result of which the two most alike are looked for
+from mmaprobe.smtmodel.nodes.operand import FACTORS
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.devices import ComparedDevice, Comparison, Pair
     from mmaprobe.queries.compare.gemm import Differences, Element, Matrices, Reproduced, Trace
-    from mmaprobe.queries.plans.results import Given
+    from mmaprobe.reports.comparison import Report
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.explain.losses import Loss
     from mmaprobe.smtmodel.plans import Plan
 
 
+@dataclass(frozen=True)
+class Files:
+    """The files of two results of one product: A, B, D1 and D2, C where there is one, and by name those of scale
+    factors. `formats`, `convert`: as the options say."""
+
+    sides: Sequence[Path]
+    c: Path | None
+    factors: Mapping[str, Path]
+    formats: str | None
+    convert: Any
+
+
 def run_gemm(
     comparison: Comparison, report: Report, sides: list[ComparedDevice], model: Model | None, compare: Any,
-    files: Sequence[Path], rest: dict[str, Any], seconds: float,
+    files: Files, seconds: float,
 ) -> None:  # fmt: skip
     """From differing matrices to a dot product of a few terms. `seconds`: for trying plans. Raises MmaprobeError."""
     from mmaprobe.queries.compare.devices import Pair, compared_model
@@ -56,7 +60,7 @@ def run_gemm(
 
     first, second = sides if model is None else (compared_model(model), compared_model(model))
     pair = Pair(first, second, compare)
-    matrices = load_matrices(pair, files, rest)
+    matrices = load_matrices(pair, files)
     matrices.check(first.model)
     found = differing_elements(pair.problem, matrices)
     report.gemm = gemm = Gemm(elements=found.total, differing=found.count)
@@ -94,7 +98,9 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
     """Which plans, and instructions of the table, give each result; of those the two most alike, why they differ, and
     in which step they first do."""
     from mmaprobe.queries.plans.recorded import Recorded
+    from mmaprobe.queries.plans.report import plans_found
     from mmaprobe.queries.plans.results import plans_of_results
+    from mmaprobe.reports.plan_differences import most_alike, products_left_out, why_they_differ
     from mmaprobe.smtmodel.inputs.signature import Signature
 
     asked = Signature(model.a, model.b, model.c, model.d, matrices.a.shape[1], matrices.c is not None)
@@ -110,47 +116,13 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
     every = []
     for index, one in enumerate(given):
         first = () if pair is None else pair[index : index + 1]
-        every.append(_plans_found(one, names_of(one, first)))
+        every.append(plans_found(one, first))
         for sentence in sentences(one, first):
             say(f"  D{index + 1}: {sentence}")
     document = ComparedPlans(why=ABSENT if pair is None else why, D1=every[0], D2=every[1])
     if pair is None or found.first is None or not given[0].left_out == given[1].left_out == ():
         return document
     return replace(document, first_step=_first_step(pair, matrices, found.first))
-
-
-def _plans_found(given: Given, names: list[str]) -> PlansFound:
-    return PlansFound(
-        plans=names,
-        complete=not given.untried,
-        tried=given.tried,
-        untried=given.untried,
-        looked_at=given.looked,
-        best=None if given.best is None else given.best.plan.reference,
-        best_agrees=most_given(given),
-        left_out=given.left_out,
-    )
-
-
-def products_left_out(given: Sequence[Given]) -> list[str]:
-    """The difference between two results in the products of which they are sums, as a sentence, if there is one."""
-    from mmaprobe.queries.order.tree import compact
-
-    texts = [f"all but k = {compact(one.left_out)}" if one.left_out else "all" for one in given]
-    return [f"the products summed are {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
-
-
-def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan] | None:
-    """One plan of each side, such that they differ in the fewest ways, and of these in their texts the least; None if
-    a side has none."""
-    pairs = [(one, other) for one in ones[:LOOKED] for other in others[:LOOKED]]
-
-    def apart(pair: tuple[Plan, Plan]) -> tuple[int, int]:
-        one, other = (plan.reference for plan in pair)
-        alike = sum(block.size for block in SequenceMatcher(None, one, other, False).get_matching_blocks())
-        return len(why_they_differ(*pair)), len(one) + len(other) - 2 * alike
-
-    return min(pairs, key=apart, default=None)
 
 
 def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> FirstSteps | None:
@@ -174,40 +146,6 @@ def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -
         for step in steps
     )
     return FirstSteps(D1=first, D2=second)
-
-
-def why_they_differ(one: Plan, other: Plan) -> list[str]:
-    """The differences between two plans, one sentence each."""
-    ways = zip(_ways(one).items(), _ways(other).values(), strict=True)
-    return [f"{what} {left} (D1); {right} (D2)" for (what, (key, left)), (its, right) in ways
-            if key != its and left != right]  # fmt: skip
-
-
-@lru_cache(maxsize=2 * LOOKED)
-def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
-    """What two plans may differ in: of each what decides whether they do, and the words of this plan."""
-    from mmaprobe.reports.plan_sheet import stage_words
-    from mmaprobe.smtmodel.plans.joins import rounding_words
-
-    hows = dict.fromkeys(how for how in (plan.convert_a, plan.convert_b) if how is not None)
-    stages = (one for products in plan.sums for one in stage_words(products.stage))
-    factors = [number_text(node.pattern, node.format) for node in walk(plan.result) if isinstance(node, Literal)]
-    result = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
-    if isinstance(plan.result, Round):
-        result = f"{result}, rounded to {rounding_words(plan.result.rounding)}"
-    starts = any(products.start.kind == "element" for products in plan.sums)
-    uses = any(node.kind == "element" for node in walk(plan.result))
-    words = {
-        "the inputs are": " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "taken as they are",
-        "the unit is": " and ".join(model.reference for model in plan.models),
-        "the sum of the products:": "; ".join(
-            one.text if one.place == "outermost" else f"{one.place}: {one.text}" for one in stages
-        ),
-        "C:": "the first sum begins with it" if starts else "added at the end" if uses else "not used",
-        "the result is": result,
-    }
-    arithmetics = [(model.length, normal(model.unit.result)) for model in plan.models]  # one may have two names
-    return {what: (arithmetics if what == "the unit is" else text, text) for what, text in words.items()}
 
 
 def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:
@@ -248,28 +186,26 @@ def _again(pair: Pair, traces: Sequence[Trace]) -> ComputedAgain:
     return ComputedAgain(elements=len(traces), **found)
 
 
-def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Matrices:
+def load_matrices(pair: Pair, files: Files) -> Matrices:
     """The matrices as bit patterns. Raises InputError."""
     from mmaprobe.queries.compare.gemm import Matrices
     from mmaprobe.smtmodel.evaluate.numbers import check_convert
     from mmaprobe.smtmodel.plans.gemm import addend
 
-    model, convert = pair.left.model, rest["convert"]
+    model, convert, inputs, results = pair.left.model, files.convert, files.sides[:2], files.sides[2:]
     if model.scale is None:
-        refuse(f"{model.reference or 'what the files say'} takes no scale factors", "scale_a", "scale_b")
+        refuse(f"{model.reference or 'what the files say'} takes no scale factors", *(row.name for row in FACTORS))
     deaf = [side.name for side in pair.sides if not side.addend]
-    if deaf and rest["addend"] is not None:
+    if deaf and files.c is not None:
         raise ParameterError("--c", f"{deaf[0]} does not read c: leave it out")
-    check_convert([load_matrix(path, mapped=True) for path in (*files[:2], rest["addend"]) if path], convert)
-    a, b = (patterns_of(path, fmt, convert) for path, fmt in zip(files[:2], (model.a, model.b), strict=True))
-    c = None if rest["addend"] is None else patterns_of(rest["addend"], model.c, convert)
+    check_convert([load_matrix(path, mapped=True) for path in (*inputs, files.c) if path], convert)
+    a, b = (patterns_of(path, fmt, convert) for path, fmt in zip(inputs, (model.a, model.b), strict=True))
+    c = None if files.c is None else patterns_of(files.c, model.c, convert)
     if c is not None and a.shape[1] == b.shape[0]:
         c = addend(c, (a.shape[0], b.shape[1]))
-    one, two = (patterns_of(path, side.model.d) for path, side in zip(files[2:], pair.sides, strict=True))
-    scales = [
-        None if rest[key] is None else patterns_of(rest[key], model.scale or model.a) for key in ("scale_a", "scale_b")
-    ]
-    return Matrices(a, b, c, (one, two), *scales)
+    one, two = (patterns_of(path, side.model.d) for path, side in zip(results, pair.sides, strict=True))
+    scales = {name: patterns_of(path, model.formats.get(name, model.a)) for name, path in files.factors.items()}
+    return Matrices(a, b, c, (one, two), scales)
 
 
 # -- text and JSON
@@ -315,4 +251,4 @@ def _element(one: Element | None, pair: Pair) -> DifferingElement | None:
 
 def _dot(matrices: Matrices, element: Element, pair: Pair) -> DotProduct:
     operands = operands_json(matrices.dot(element, pair.left.model), pair.left.model)
-    return DotProduct(row=element.row, column=element.column, **operands)
+    return DotProduct.of({"row": element.row, "column": element.column} | operands)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,16 +10,16 @@ import click
 
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models
-from mmaprobe.cli.options import JSON, VECTORS_OUTPUT, print_json, progress, say, solver_options, write_vectors
-from mmaprobe.cli.text.certificates import CERTIFICATE, attach, check_attached
-from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.cli.options import JSON, VECTORS_OUTPUT, progress, say, solver_options, write_vectors
+from mmaprobe.cli.text.certificates import CERTIFICATE, finish
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mmaprobe.documents.cover import Cover as Document
-    from mmaprobe.queries.covering.cover import Cover, Wanted
+    from mmaprobe.queries.certificates.certificate import Certificate
     from mmaprobe.queries.search.distinguish import Options
-    from mmaprobe.smtmodel.inputs.vectors import Vector
 
 LISTED = 12  # conditions out of reach, and open ones, that are listed
 
@@ -53,79 +52,37 @@ def cover(
     Exit codes: 0 every condition is reached, or proved to be out of reach; 2 bad input; 3 some stay open.
     """
     from mmaprobe.queries.covering.cover import Covering
+    from mmaprobe.queries.covering.report import document_of, vectors_of
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
     unit, start = parse_reference(model), options.clock()
     found = Covering(unit, pairs).run(options)
     progress("")
-    seconds = options.clock() - start
-    vectors = vectors_of(found)
-    _show(found, seconds)
+    document = document_of(found, options.clock() - start)
+    _show(document)
     if not as_json or output is not None:
-        write_vectors(vectors, output)
+        write_vectors(vectors := vectors_of(found), output)
         if output not in (None, "-"):
             say(f"{output}: {counted(len(vectors), 'vector')}")
-    document = _document(found, vectors, seconds)
-    failure: MmaprobeError | None = None
-    if certificate is not None:
-        from mmaprobe.queries.covering.certify import certify_cover
-
-        document, failure = attach(document, certificate, lambda folder: certify_cover(found, folder, options), None)
-    if as_json:
-        print_json(document)
     if found.interrupted:
         say("interrupted; what was found so far is written")
-    check_attached(failure)
+
+    def write(folder: Path) -> Iterable[Certificate]:
+        from mmaprobe.queries.covering.certify import certify_cover
+
+        return certify_cover(found, folder, options)
+
+    finish(document, certificate, write, None, as_json)
     sys.exit(3 if found.open or found.interrupted else 0)
 
 
-def vectors_of(found: Cover) -> list[Vector]:
-    """The covering vectors: each with the conditions that it was chosen for, and the unit's result."""
-    from mmaprobe.queries.covering.cover import words
-    from mmaprobe.smtmodel.inputs.vectors import Vector
-
-    return [
-        Vector(found.model, found.layout.split(row), d, f"cover-{number}", extra={"reaches": [words(x) for x in why]})
-        for number, (row, why, d) in enumerate(zip(found.rows, found.reasons, found.results, strict=True))
-    ]
-
-
-#: kinds of what is wanted: its key in documents, and in words
-KINDS = {
-    "conditions": "conditions",
-    "pairs": "two conditions together",
-    "changes": "changes of one parameter",
-}
-
-
-def _kind(wanted: Wanted) -> str:
-    return "changes" if not isinstance(wanted, tuple) else "conditions" if len(wanted) == 1 else "pairs"
-
-
-@dataclass
-class _Kind:
-    """What is wanted of one kind, by status."""
-
-    reached: list[Wanted] = field(default_factory=list)
-    out_of_reach: list[Wanted] = field(default_factory=list)
-    open: list[Wanted] = field(default_factory=list)
-
-
-def _of_kinds(found: Cover) -> dict[str, _Kind]:
-    """The conditions and changes, by kind."""
-    table = {kind: _Kind() for kind in KINDS}
-    still = set(found.open)
-    for wanted, count in found.counts.items():
-        kind = table[_kind(wanted)]
-        (kind.reached if count else kind.open if wanted in still else kind.out_of_reach).append(wanted)
-    return table
-
-
-def _show(found: Cover, seconds: float) -> None:
-    from mmaprobe.queries.covering.cover import Change, words
-
-    say(f"{found.model.reference}: {counted(len(found.rows), 'vector')}, {seconds:.1f} s")
-    for name, kind in _of_kinds(found).items():
+def _show(document: Document) -> None:
+    say(f"{document.model}: {counted(len(document.vectors), 'vector')}, {document.seconds:.1f} s")
+    for words, kind in (
+        ("conditions", document.conditions),
+        ("two conditions together", document.pairs),
+        ("changes of one parameter", document.changes),
+    ):
         if not (total := len(kind.reached) + len(kind.out_of_reach) + len(kind.open)):
             continue
         said = [f"{len(kind.reached)} of {total} reached"]
@@ -133,51 +90,22 @@ def _show(found: Cover, seconds: float) -> None:
             said.append(f"{len(kind.out_of_reach)} proved out of reach")
         if kind.open:
             said.append(f"{len(kind.open)} open")
-        say(f"  {KINDS[name]}: {', '.join(said)}")
-        unreached: list[Wanted] = [] if name == "pairs" else kind.out_of_reach
-        for every, title in ((unreached, "no input reaches"), (kind.open, "not decided")):
-            for wanted in every[:LISTED]:
-                if isinstance(wanted, Change) and every is unreached:
-                    say(f"    {wanted.name} gives the same results")
-                else:
-                    say(f"    {title}: {words(wanted)}")
-            if len(every) > LISTED:
-                say(f"    and {len(every) - LISTED} more (--json lists them)")
-    for word in dict.fromkeys(_theorem_words(found)):
-        say(f"  out of reach by {word}")
+        say(f"  {words}: {', '.join(said)}")
+        if kind is not document.pairs:
+            _list([_unreached(one.condition) for one in kind.out_of_reach])
+        _list([f"not decided: {one}" for one in kind.open])
+    for why in dict.fromkeys(one.why for kind in (document.conditions, document.pairs) for one in kind.out_of_reach):
+        if why:
+            say(f"  out of reach by {why}")
 
 
-def _theorem_words(found: Cover) -> list[str]:
-    return [one.word for theorem in found.unreachable.values() for one in theorem.walk() if one.word]
+def _unreached(condition: str) -> str:
+    change = condition.removeprefix("differs from ")
+    return f"no input reaches: {condition}" if change == condition else f"{change} gives the same results"
 
 
-def _document(found: Cover, vectors: list[Vector], seconds: float) -> Document:
-    from mmaprobe.documents.cover import Conditions, OutOfReach
-    from mmaprobe.documents.cover import Cover as Document
-    from mmaprobe.documents.parts import Vector as Row
-    from mmaprobe.queries.covering.cover import words
-
-    def of(wanted: Wanted) -> OutOfReach:
-        if isinstance(wanted, tuple):
-            theorem = found.unreachable[wanted]
-            why = "; ".join(one.word for one in theorem.walk() if one.word)
-            return OutOfReach(condition=words(wanted), rule=theorem.rule, why=why)
-        return OutOfReach(condition=words(wanted), rule="equal", why=found.same[wanted].ground)
-
-    conditions, pairs, changes = (
-        Conditions(
-            reached=list(map(words, kind.reached)),
-            out_of_reach=list(map(of, kind.out_of_reach)),
-            open=list(map(words, kind.open)),
-        )
-        for kind in _of_kinds(found).values()
-    )
-    return Document(
-        model=found.model.reference,
-        complete=not found.open and not found.interrupted,
-        conditions=conditions,
-        pairs=pairs,
-        changes=changes,
-        vectors=[Row.of(vector.to_json()) for vector in vectors],
-        seconds=round(seconds, 3),
-    )
+def _list(lines: list[str]) -> None:
+    for line in lines[:LISTED]:
+        say(f"    {line}")
+    if len(lines) > LISTED:
+        say(f"    and {len(lines) - LISTED} more (--json lists them)")

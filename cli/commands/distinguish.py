@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from mmaprobe.hypotheses.schema import Question
     from mmaprobe.queries.search.answer import Answered
     from mmaprobe.queries.search.distinguish import Options
-    from mmaprobe.smtmodel.inputs.admitted import Inputs
 
 
 @click.command(cls=Command)
@@ -144,6 +143,7 @@ def distinguish(
 
 def _questions(names: tuple[str, ...], restrictions: str, target: str | None) -> list[Question]:
     from mmaprobe.hypotheses.library import library, question_named
+    from mmaprobe.hypotheses.schema import pair_of
     from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
@@ -155,7 +155,8 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
             raise click.UsageError(f"two models are compared, {len(names)} given")
         if target is not None:
             raise click.UsageError("--model changes the model of a question, not of a comparison of two models")
-        return [_pair(names, parse_inputs(restrictions))]
+        left, right = map(parse_reference, names)
+        return [pair_of(left, right, parse_inputs(restrictions))]
     for name, other in zip(names, reversed(names), strict=True):
         if len(names) == 2 and _is_reference(name) and not _is_reference(other):
             with suppress(UnknownNameError):
@@ -174,11 +175,3 @@ def _is_reference(name: str) -> bool:
     if name.endswith((".yaml", ".yml")) or is_file(name):
         return is_file(name) and "unit" in keys_of(name)
     return "/" in name.partition("@")[0]
-
-
-def _pair(names: tuple[str, ...], inputs: Inputs) -> Question:
-    from mmaprobe.hypotheses.schema import Question
-    from mmaprobe.smtmodel.tables.reference import parse_reference
-
-    models = dict(zip(("left", "right"), (parse_reference(name) for name in names), strict=True))
-    return Question(id="left-right", question="Do the two models differ?", models=models, inputs=inputs)

@@ -22,11 +22,10 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     """Print the steps that lose bits in the element `row,column` of the result of a plan (or of a model that takes K in
     tiles) for the matrices A, B and C. Raises InputError."""
     from mmaprobe.cli.text.vectors import result_text
-    from mmaprobe.documents.explain import ExplainElement, LossStep
+    from mmaprobe.reports.evaluations import losses_of
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.evaluate.operands import check_addend
     from mmaprobe.smtmodel.explain.losses import losses
-    from mmaprobe.smtmodel.inputs.vectors import to_hex
     from mmaprobe.smtmodel.plans.lowering import unit_of_plan
     from mmaprobe.smtmodel.tables.reference import parse_plan_reference
     from mmaprobe.smtmodel.units.unit import TRACED
@@ -42,18 +41,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     steps, result = losses(model, operands)
     found = [step for step in steps if step.cut or step.rounded]
     if as_json:
-        rows = [
-            LossStep(
-                step=one.step,
-                format=one.format.name,
-                products=one.products,
-                cut=str(one.cut),
-                rounded=str(one.rounded),
-            )
-            for one in found
-        ]
-        d = to_hex(result, model.d)
-        print_json(ExplainElement(plan=name, length=model.length, element=element, losses=rows, d=d))
+        print_json(losses_of(model, element, found, result))
         return
     unread = "" if plan.addend else ", c is not read"
     click.echo(f"{printable(name)}: element {element}, K = {model.length}{unread}")

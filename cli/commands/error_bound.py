@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.options import print_json, progress, say
-from mmaprobe.cli.text.certificates import attach, check_attached
-from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.cli.options import progress, say
+from mmaprobe.cli.text.certificates import finish
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -44,15 +43,9 @@ def prove_bound(
     progress("")
     document = document_of(result)
     _show(result, document, explain)
-    failure: MmaprobeError | None = None
-    if certificate is not None and result.verdict != "unknown":
-        write = certify_bound if result.verdict == "holds" else certify_wrap
-        document, failure = attach(
-            document, certificate, lambda folder: [(folder, write(result, folder, options))], options.timeout
-        )
-    if as_json:
-        print_json(document)
-    check_attached(failure)
+    write = certify_bound if result.verdict == "holds" else certify_wrap
+    into = None if result.verdict == "unknown" else certificate
+    finish(document, into, lambda folder: [(folder, write(result, folder, options))], options.timeout, as_json)
     return {"holds": 0, "refuted": 1, "unknown": 3}[result.verdict]
 
 
@@ -71,14 +64,8 @@ def _prove_of_plan(
     progress("")
     document = document_of_plan(found, name)
     _show_plan(found, document, explain)
-    failure: MmaprobeError | None = None
-    if certificate is not None and found.verdict == "holds":
-        document, failure = attach(
-            document, certificate, lambda folder: certify_plan_bound(found, folder, options), options.timeout
-        )
-    if as_json:
-        print_json(document)
-    check_attached(failure)
+    into = certificate if found.verdict == "holds" else None
+    finish(document, into, lambda folder: certify_plan_bound(found, folder, options), options.timeout, as_json)
     return {"holds": 0, "unknown": 3}[found.verdict]
 
 

@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.base.wording import counted
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.neighbours import Divergence, Neighbour
     from mmaprobe.queries.compare.observed import ObservedVector
-    from mmaprobe.reports.sheet import Drawing
+    from mmaprobe.reports.drawings.sheet import Drawing
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.evaluate.operands import Operands
     from mmaprobe.smtmodel.explain.explanation import Explanation
@@ -106,11 +106,9 @@ def explain(
         say_unread(one)
     pictures.write(lambda width: _drawing(explanations, difference, width, names))
     if as_json:
-        from mmaprobe.documents.explain import Explain
-        from mmaprobe.reports.evaluations import divergence_of, evaluation_of
+        from mmaprobe.reports.evaluations import document_of
 
-        evaluations = [evaluation_of(one, seen) for one, seen in zip(explanations, observed, strict=True)]
-        print_json(Explain(evaluations=evaluations, difference=divergence_of(difference)))
+        print_json(document_of(explanations, difference, observed))
     elif not pictures:
         _show(explanations, observed, difference)
 
@@ -118,7 +116,7 @@ def explain(
 def _drawing(
     explanations: list[Explanation], difference: Divergence | None, width: float | None, names: tuple[str, ...]
 ) -> Drawing:
-    from mmaprobe.reports.evaluation_drawing import evaluation_drawing
+    from mmaprobe.reports.drawings.evaluation_drawing import evaluation_drawing
 
     return evaluation_drawing(explanations, difference, width=width, names=names)
 

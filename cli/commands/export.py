@@ -26,20 +26,36 @@ FORMATS = {
     "c": ("a C header: arrays of bit patterns and results (rows of one model)", "c_header", "header"),
     "fptest": ("IBM FPgen: fused multiply-adds, of vectors with one product", "fptest", "tests"),
 }  # fmt: skip
+#: of a model itself, as FORMATS
+OF_MODELS = {
+    "verilog": ("a combinational module in Verilog that computes what the model FILE does", "verilog", "exported"),
+}
 HELP = """Write vectors in a format of other programs. They are those of FILE, with what their models give.
 
 \b
 {formats}
 
+Or write a model, named in the place of FILE:
+
+\b
+{models}
+
 \b
 mmaprobe export answers.jsonl --format junit -o junit.xml
 mmaprobe export answers.jsonl --format npz -o answers.npz
+mmaprobe export volta/mma/m8n8k4.f32.f16.f16.f32 --format verilog -o unit.v
 """
 
 
-@click.command(cls=Command, help=HELP.format(formats="\n".join(f"{name:<7} {row[0]}" for name, row in FORMATS.items())))
+def _listed(formats: dict[str, tuple[str, str, str]]) -> str:
+    return "\n".join(f"{name:<7} {row[0]}" for name, row in formats.items())
+
+
+@click.command(cls=Command, help=HELP.format(formats=_listed(FORMATS), models=_listed(OF_MODELS)))
 @click.argument("file", metavar="FILE", shell_complete=file_names)
-@click.option("--format", "wanted", type=Choice(list(FORMATS)), required=True, help="One of the formats above.")
+@click.option(
+    "--format", "wanted", type=Choice([*FORMATS, *OF_MODELS]), required=True, help="One of the formats above."
+)
 @click.option(
     "-o",
     "--output",
@@ -67,19 +83,31 @@ def export(file: str, wanted: str, output: str | None, model: str | None, tinine
     if tininess is not None and wanted != "fptest":
         raise click.UsageError(f"--tininess is of the flags of fptest: {wanted} has none")
     candidate = parse_reference(model) if model else None
+    if wanted in OF_MODELS:
+        if candidate is not None:
+            raise click.UsageError(f"--model is of vectors: {wanted} is of the model {file}")
+        _, module, function = OF_MODELS[wanted]
+        written = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(parse_reference(file))
+        _write(output, *written)
+        return
     with open_input(file) as (lines, name):
         vectors = read_vectors(lines, name, instead=candidate)
         rows = list(evaluate_vectors(vectors, candidate, name))
     _, module, function = FORMATS[wanted]
     options = [tininess] if wanted == "fptest" else []
-    content, note = getattr(import_module(f"mmaprobe.reports.{module}"), function)(rows, name, *options)
+    content, note = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(rows, name, *options)
+    _write(output, content, note, note or counted(len(rows), "vector"))
+
+
+def _write(output: str | None, content: bytes, note: str, about: str) -> None:
+    """`note`: said beside the text on standard output; `about`: of a file."""
     if output in (None, "-"):
         click.echo(content, nl=False)
         if note:
             say(note)
     else:
         write_whole(Path(str(output)), content)
-        say(f"{output}: {note or counted(len(rows), 'vector')}")
+        say(f"{output}: {about}")
 
 
 def _terminal() -> bool:

@@ -17,8 +17,7 @@ from mmaprobe.cli.commands.identify_gemm import RECORDED, map_gemm, plans_of_fil
 from mmaprobe.cli.commands.order import asked_of
 from mmaprobe.cli.completion import families, file_names
 from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refuse, say, solver_options
-from mmaprobe.cli.session import Session
-from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.interrupts import begun
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -88,7 +87,9 @@ def identify(
     fits, 2 bad input (also: ANSWERS are of another device), 3 cut short or undecided, or the device contradicts itself.
     """
     from mmaprobe.cli.commands.build import build
-    from mmaprobe.cli.text.identified import consistent_units, equal_units, identified_document, show_identified
+    from mmaprobe.cli.text.identified import show_identified
+    from mmaprobe.queries.building.naming import consistent_units, equal_units
+    from mmaprobe.runner.device_family import Session
     from mmaprobe.runner.devices import open_device
     from mmaprobe.runner.protocol import check_asked
     from mmaprobe.runner.recorded import RecordedDevice
@@ -109,6 +110,7 @@ def identify(
     refuse("FAMILY sets the formats and the length", "formats", "length", "scale")
     until = options.timeout and begun() + options.timeout
     asked_here = _asked(family, model)
+    failure: MmaprobeError | None = None
     with _answers(output, device_name) as answers:
         if answers is not None and answers.earlier:
             say(f"{counted(answers.earlier, 'answer')} of an earlier run")
@@ -123,15 +125,25 @@ def identify(
             recorded = [vector for vector in recorded if _same_instruction(vector, base)]
             if not recorded and isinstance(device, RecordedDevice):
                 raise InputError(f"{device.name}: no row is an input of {base}")
-            session = Session(device, device_name, answers, until)
-            found, failure = session.identify(chosen, options, recorded)
+            candidates = chosen.candidates(until)
+            if chosen.impossible.count:
+                say(f"left out: {chosen.impossible.text()}")
+            session = Session(device, device_name, chosen, candidates, until, say, progress, answers)
+            try:
+                session.run(options, recorded)
+            except MmaprobeError as error:  # what was found before it counts
+                failure = error
+            except KeyboardInterrupt:
+                say("interrupted")
     progress("")
-    named = equal_units(found, options, session.deadline)
+    found = session.found
+    names, why = equal_units(found, options, until)
     consistent = consistent_units(found, recorded)
     progress("")
-    show_identified(chosen, found, named, consistent, session, failure)
+    document = session.document(names, consistent, failure)
+    show_identified(document, chosen, found, why)
     if as_json:
-        print_json(identified_document(chosen, found, named[0], consistent, session, failure))
+        print_json(document)
     if failure is not None:
         raise failure
     sys.exit({"identified": 0, "no candidate": 1, "open": 3}[found.verdict])

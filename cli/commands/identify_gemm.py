@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.digits import is_digits
-from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.base.interrupts import TimeUp
 from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.inputs.signature import parse_signature
 
 if TYPE_CHECKING:
-    from mmaprobe.documents.identify import IdentifyGemm
-    from mmaprobe.queries.order.tree import Leaf, Node
-    from mmaprobe.queries.plans.library import Mapped, Mapper
+    from mmaprobe.queries.plans.library import Mapped
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.queries.search.distinguish import Options
-    from mmaprobe.smtmodel.evaluate.tiles import Matrix
     from mmaprobe.smtmodel.plans import Plan
 
 LISTED = 3  # shapes that are listed
@@ -32,8 +30,12 @@ def map_gemm(
     as_json: bool,
 ) -> NoReturn:  # fmt: skip
     """Ask the function, print the result, and end with the exit code. Raises MmaprobeError."""
+    from mmaprobe.queries.plans.report import document_of_map
+    from mmaprobe.runner.device_plans import mapper_of
+
     start = time.monotonic()
-    mapper = mapper_of(name, formats, length, shape, options.timeout, device_timeout)
+    asked = parse_signature(formats, length)
+    mapper = mapper_of(name, asked, _sides(shape), options.timeout, device_timeout, progress)
     failure: MmaprobeError | None = None
     try:
         try:
@@ -49,52 +51,11 @@ def map_gemm(
         _show(found, time.monotonic() - start)
     _save(save, found.plans)
     if as_json:
-        print_json(_document(name, found, failure, time.monotonic() - start))
+        print_json(document_of_map(found, name, time.monotonic() - start, failure))
     if failure is not None:
         raise failure
     whole = found.rules and all(said.plan for said in found.rules) and not found.differ and not found.open
     sys.exit(0 if whole else 3 if found.plans else 1)
-
-
-def mapper_of(
-    name: str, formats: str, length: int, shape: str, timeout: float | None, device_timeout: float = 60.0
-) -> Mapper:
-    """The Mapper for a function python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for one
-    call. Raises MmaprobeError."""
-    from mmaprobe.queries.order.reveal import UnrevealedError, reveal
-    from mmaprobe.queries.plans.library import Mapper
-    from mmaprobe.queries.plans.rules import Shape
-    from mmaprobe.runner.callable import CallableDevice
-    from mmaprobe.runner.devices import open_device
-    from mmaprobe.runner.protocol import check_asked
-    from mmaprobe.smtmodel.inputs.signature import parse_signature
-
-    asked, start = parse_signature(formats, length), time.monotonic()
-    rows, columns = _sides(shape)
-    deadline = None if timeout is None else start + timeout
-    device = open_device(name, device_timeout, until=deadline)
-    if not isinstance(device, CallableDevice):
-        raise InputError(f"device {name!r}: --gemm asks a function that multiplies matrices, python:FILE.py:FUNCTION")
-    check_asked(device, asked)
-
-    def order(shape: Shape, place: tuple[int, int], until: float | None) -> Node | Leaf | None:
-        part = CallableDevice(device.function, name, (shape.rows, shape.columns), place)
-        given = parse_signature(formats, shape.length)
-
-        def every(vectors: Any) -> list[int]:
-            if until is not None and time.monotonic() > until:
-                raise IncompleteError("the time for this order ran out")
-            return [d for d in part.every(vectors) if d is not None]
-
-        try:
-            return reveal(lambda vector: every([vector])[0], given, ask_all=every, addend=given.addend).root
-        except UnrevealedError:
-            return None
-
-    def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-        return device.product(asked, a, b, c)
-
-    return Mapper(asked, multiply, order, Shape(rows, columns, length), 1, deadline, progress)
 
 
 def plans_of_files(files: str, formats: str | None, save: Path | None, options: Options, as_json: bool) -> NoReturn:
@@ -102,14 +63,13 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     MmaprobeError."""
     from mmaprobe.cli.array_files import ROUNDED
     from mmaprobe.cli.product_files import formats_of, patterns_of
-    from mmaprobe.cli.text.plan_results import most_given, names_of, sentences
-    from mmaprobe.documents.identify import IdentifyProduct
+    from mmaprobe.cli.text.plan_results import sentences
     from mmaprobe.queries.plans.recorded import Recorded
+    from mmaprobe.queries.plans.report import document_of_product
     from mmaprobe.queries.plans.results import SECONDS, plans_of_results
     from mmaprobe.smtmodel.evaluate.tiles import product_shape
     from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.plans.gemm import addend
-    from mmaprobe.smtmodel.plans.plantext import plan_text
 
     paths, start = [Path(name) for name in files.split(",")], time.monotonic()
     if len(paths) not in (3, 4):
@@ -129,24 +89,11 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     tried = f"{counted(found.tried, 'plan')} tried at K = {asked.length}"
     say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
     if found.left_out and save is not None and found.plans:
-        say(f"not saved: a plan file leaves out no products, and {names_of(found)[0]} is of the others")
+        say(f"not saved: a plan file leaves out no products, and {found.names()[0]} is of the others")
     else:
         _save(save, found.plans)
     if as_json:
-        print_json(
-            IdentifyProduct(
-                files=[str(path) for path in paths],
-                length=asked.length,
-                plans={plan.reference: plan_text(plan) for plan in found.plans},
-                tried=found.tried,
-                untried=found.untried,
-                looked_at=found.looked,
-                best=None if found.best is None else found.best.plan.reference,
-                best_agrees=most_given(found),
-                left_out=found.left_out,
-                seconds=round(time.monotonic() - start, 3),
-            )
-        )
+        print_json(document_of_product(found, paths, asked.length, time.monotonic() - start))
     sys.exit(0 if found.plans else 3 if found.untried else 1)
 
 
@@ -169,10 +116,11 @@ def _sides(text: str) -> tuple[int, int]:
 
 def _show(found: Mapped, seconds: float) -> None:
     from mmaprobe.queries.plans.library import LOOKED
+    from mmaprobe.queries.plans.report import outline_of
 
     for (shape, _), tree in list(found.orders.items())[:1]:
         say(f"order of {shape}:")
-        for line in _outline(tree):
+        for line in outline_of(tree):
             say(f"  {line}")
     untested = 0
     for said in found.rules:
@@ -224,45 +172,3 @@ def _missing(found: Mapped) -> dict[str, list[Shape]]:
 
 def _some(shapes: list[Any]) -> str:
     return ", ".join([*map(str, shapes[:LISTED]), *(["..."] if len(shapes) > LISTED else [])])
-
-
-def _sides_of(shape: Shape) -> list[int]:
-    return [shape.rows, shape.columns, shape.length]
-
-
-def _outline(tree: Node | Leaf | None) -> list[str]:
-    from mmaprobe.queries.order.text import Outliner
-
-    return ["not revealed"] if tree is None else Outliner(tree).outline().lines()
-
-
-def _document(name: str, found: Mapped, failure: MmaprobeError | None, seconds: float) -> IdentifyGemm:
-    from mmaprobe.documents.identify import IdentifyGemm, LeftOut, OrderAt, Rule
-    from mmaprobe.smtmodel.plans.plantext import plan_text
-
-    return IdentifyGemm(
-        device={"name": name},
-        error=None if failure is None else str(failure),
-        rules=[
-            Rule(
-                elements=said.rule.text(),
-                plan=None if said.plan is None else said.plan.reference,
-                limits=said.rule.limits(),
-                confirmed=said.confirmed,
-                agree=said.agree,
-                differ=[_sides_of(shape) for shape in said.differ],
-            )
-            for said in found.rules
-        ],
-        plans={plan.reference: plan_text(plan) for plan in found.plans},
-        checked=found.checked,
-        right=found.right,
-        open=[_sides_of(shape) for shape in found.open],
-        left_out=[LeftOut(shape=_sides_of(shape), products=products) for shape, products in found.left_out.items()],
-        orders=[
-            OrderAt(shape=_sides_of(shape), place=place, outline=_outline(tree))
-            for (shape, place), tree in found.orders.items()
-        ],
-        products_asked=found.asked,
-        seconds=round(seconds, 3),
-    )

@@ -6,9 +6,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,7 +21,6 @@ from mmaprobe.smtmodel.base.interrupts import begun
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
-    from mmaprobe.documents.identify import Order
     from mmaprobe.queries.order.probe import Question
     from mmaprobe.queries.order.reveal import Tree
     from mmaprobe.runner.protocol import Device
@@ -69,8 +67,9 @@ def order(
     """
     from mmaprobe.queries.compare.steady import ContradictionError
     from mmaprobe.queries.order.probe import UnrevealedError
+    from mmaprobe.queries.order.report import document_of
     from mmaprobe.queries.order.text import title_of
-    from mmaprobe.reports.order_drawing import order_drawing
+    from mmaprobe.reports.drawings.order_drawing import order_drawing
     from mmaprobe.runner.device_order import revealed
 
     asked, start = asked_of(device_name, formats, length), begun()
@@ -102,7 +101,7 @@ def order(
         outline = tree.outline()
         pictures.write(lambda width: order_drawing(outline, title, notes, width))
     if as_json:
-        print_json(_document(tree, failure, asked, {"name": device_name, **description}, len(questions), seconds))
+        print_json(document_of(tree, asked, {"name": device_name, **description}, len(questions), seconds, failure))
     if failure is not None:
         raise failure
     sys.exit(0)
@@ -169,24 +168,3 @@ def _say_seen(questions: Sequence[Question]) -> None:
     say(f"not revealed, after {counted(len(questions), 'question')}; the last of them:")
     for question in questions[-3:]:
         say(f"  {question.text}: {value_text(question.d, question.vector.model.d)}")
-
-
-def _document(
-    tree: Tree | None, failure: MmaprobeError | None, asked: Signature, device: dict[str, Any], count: int,
-    seconds: float,
-) -> Order:  # fmt: skip
-    from mmaprobe.documents.identify import Order
-
-    formats = {"a": asked.a.name, "b": asked.b.name, "d": asked.d.name}
-    found = Order(
-        device=device,
-        formats=formats | ({"c": asked.c.name} if asked.addend else {}),
-        length=asked.length,
-        revealed=tree is not None,
-        error=str(failure) if failure else None,
-        questions=count,
-        seconds=round(seconds, 3),
-    )
-    if tree is not None:
-        found = replace(found, steps=tree.steps(), outline=tree.outline().lines(), places=tree.places)
-    return found if tree is None or tree.ends is None else tree.ends.add_to(found)

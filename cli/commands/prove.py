@@ -17,24 +17,23 @@ from mmaprobe.cli.options import (
     JSON,
     RESTRICTIONS_HELP,
     named_restrictions,
-    print_json,
     refuse,
     say,
     show_zeros,
     solver_options,
 )
-from mmaprobe.cli.text.certificates import CERTIFICATE, attach, check_attached
+from mmaprobe.cli.text.certificates import CERTIFICATE, finish
 from mmaprobe.cli.text.vectors import merged, show_lemmas
 from mmaprobe.hypotheses.properties import FALLING, Property
-from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.restrictions import parse_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from mmaprobe.documents.parts import Verdict
     from mmaprobe.documents.prove import OneLemma, PairProof, Prove
+    from mmaprobe.queries.certificates.certificate import Certificate
     from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
 
@@ -124,19 +123,16 @@ def prove(
     if wanted == "equal" and problems[0].left.length != problems[0].right.length:
         say(f"  about {counted(problems[0].length, 'product')}; those beyond, of the longer model, are of +0")
     _show_details(document, explain)
-    failure: MmaprobeError | None = None
-    if certificate is not None and verdict != "unknown":
+
+    def write(folder: Path) -> Iterable[Certificate]:
         from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
 
-        document, failure = attach(
-            document, certificate,
-            lambda folder: certify_proofs(wanted, proofs, folder, options) if verdict == "equal" else
-            certify_refuted(wanted, proofs[-1], folder, options),
-            options.timeout and options.timeout * len(proofs),
-        )  # fmt: skip
-    if as_json:
-        print_json(document)
-    check_attached(failure)
+        if verdict == "equal":
+            return certify_proofs(wanted, proofs, folder, options)
+        return certify_refuted(wanted, proofs[-1], folder, options)
+
+    into, seconds = None if verdict == "unknown" else certificate, options.timeout and options.timeout * len(proofs)
+    finish(document, into, write, seconds, as_json)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[verdict])
 
 

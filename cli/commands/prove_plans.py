@@ -6,14 +6,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmaprobe.cli.options import print_json, say
-from mmaprobe.cli.text.certificates import attach, check_attached
+from mmaprobe.cli.options import say
+from mmaprobe.cli.text.certificates import finish
 from mmaprobe.cli.text.vectors import merged, show_lemmas
-from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mmaprobe.documents.prove import ProvePlans
+    from mmaprobe.queries.certificates.certificate import Certificate
     from mmaprobe.queries.plans.equal import PlanProof
     from mmaprobe.queries.search.distinguish import Options
 
@@ -32,54 +34,24 @@ def run_plans(
 ) -> None:  # fmt: skip
     """Ask the solvers, print the verdict, and end with its exit code."""
     from mmaprobe.queries.plans.equal import prove_plans
+    from mmaprobe.queries.plans.report import document_of
     from mmaprobe.smtmodel.tables.reference import parse_plan_reference
 
     left, right = (parse_plan_reference(name) for name in names)
     proof = prove_plans(left, right, length, options, confirm)
     options.progress("")
-    document = _document(names, length, proof)
+    document = document_of(proof, names[0], names[1], length)
     _show(document, proof)
     if explain or proof.interrupted:
         show_lemmas(document.proofs)
-    failure: MmaprobeError | None = None
-    if certificate is not None and proof.verdict != "unknown":
+
+    def write(folder: Path) -> Iterable[Certificate]:
         from mmaprobe.queries.plans.certify import certify_difference, certify_plans
 
-        write = certify_plans if proof.verdict == "equal" else certify_difference
-        document, failure = attach(document, certificate, lambda folder: write(proof, folder, options), options.timeout)
-    if as_json:
-        print_json(document)
-    check_attached(failure)
+        return (certify_plans if proof.verdict == "equal" else certify_difference)(proof, folder, options)
+
+    finish(document, None if proof.verdict == "unknown" else certificate, write, options.timeout, as_json)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[proof.verdict])
-
-
-def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> ProvePlans:
-    from mmaprobe.documents.prove import ProvePlans, WitnessVector
-    from mmaprobe.queries.properties.report import pair_proof
-    from mmaprobe.queries.tactics.records import confirmations_of
-    from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
-
-    proofs, witness, vector = proof.proofs, proof.witness, None
-    if witness is not None and proof.problem is not None:
-        problem = proof.problem
-        results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
-        row = Vector(problem.left, problem.whole(witness.operands)).to_json()
-        vector = WitnessVector.of(row, results=results)
-    return ProvePlans(
-        left=names[0],
-        right=names[1],
-        verdict=proof.verdict,
-        interrupted=proof.interrupted,
-        seconds=round(proof.seconds, 3),
-        length=length,
-        multiples=proof.multiples or None,
-        rules=proof.rules,
-        engines=sorted({engine for proof in proofs for engine in proof.engines}),
-        confirmed_by=confirmations_of(proofs),
-        proofs=[pair_proof(one) for one in proofs],
-        unanswered=proof.tried,
-        vector=vector,
-    )
 
 
 def _show(document: ProvePlans, proof: PlanProof) -> None:

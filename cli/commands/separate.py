@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.candidates import MODEL, family_of, impossible, members_of, say_impossible
+from mmaprobe.cli.candidates import MODEL, family_of
 from mmaprobe.cli.choice import Seconds
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import families
@@ -17,7 +17,6 @@ from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
     from mmaprobe.queries.search.distinguish import Options
-    from mmaprobe.smtmodel.evaluate.model import Model
 
 SHOWN = 20  # open pairs printed as text
 
@@ -47,32 +46,20 @@ def separate(
 
     Exit codes: 0 every pair is distinguished or proved equal, 2 bad input, 3 some pairs stay open.
     """
-    from mmaprobe.documents.identify import Class, Separate
-    from mmaprobe.documents.parts import Vector as Row
+    from mmaprobe.queries.candidates.report import separated, separating
     from mmaprobe.queries.candidates.separate import EACH, single
     from mmaprobe.queries.candidates.separate import separate as separate_family
-    from mmaprobe.smtmodel.evaluate.operands import layout_of
-    from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
     if one:
         refuse("a single vector is looked for among samples: no pair is asked about by itself", "each")
     start = begun()  # --timeout includes what builds the candidates
     chosen = family_of(family, model)
     candidates = chosen.candidates(None if options.timeout is None else start + options.timeout)
-    say_impossible(chosen)
+    if chosen.impossible.count:
+        say(f"left out: {chosen.impossible.text()}")
     found = single(candidates, options) if one else separate_family(candidates, options, each=each or EACH, start=start)
     progress("")
-    base = chosen.base
-    layout = layout_of(candidates[0])
-    vectors = [
-        Vector(
-            base,
-            layout.split(row),
-            id=f"{chosen.id}-{number}",
-            extra={"family": family, "outcomes": _outcomes(found, number, base)},
-        )
-        for number, row in enumerate(found.rows)
-    ]
+    vectors = separating(chosen, found, candidates[0], family)
     say(
         f"{chosen.id}: {counted(found.candidates, 'candidate')}, {counted(len(found.classes), 'class')}, "
         f"{counted(len(vectors), 'vector')}, {counted(found.asked, 'class')} asked of solvers, "
@@ -85,27 +72,7 @@ def separate(
     if len(found.unknown) > SHOWN:
         say(f"  and {counted(len(found.unknown) - SHOWN, 'more open pair')}, which --json lists")
     if as_json:
-        classes = [
-            Class(members=members_of(members), results=[to_hex(d, base.d) for d in results])
-            for members, results in zip(found.classes, found.predictions, strict=True)
-        ]
-        print_json(Separate(
-            family=chosen.id, candidates=found.candidates, impossible=impossible(chosen), classes=classes,
-            vectors=[Row.of(vector.to_json()) for vector in vectors],
-            unknown=[[left.reference, right.reference] for left, right in found.unknown],
-            seconds=round(found.seconds, 3),
-        ))  # fmt: skip
+        print_json(separated(chosen, found, vectors))
     if output is not None or not as_json:
         write_vectors(vectors, output)
     sys.exit(3 if found.unknown else 0)
-
-
-def _outcomes(found: Any, number: int, base: Model) -> dict[str, int]:
-    """The number of classes that give each result."""
-    from mmaprobe.smtmodel.inputs.vectors import to_hex
-
-    counts: dict[str, int] = {}
-    for results in found.predictions:
-        text = to_hex(results[number], base.d)
-        counts[text] = counts.get(text, 0) + 1
-    return counts

@@ -13,7 +13,7 @@ from mmaprobe.cli.picture_files import PictureFiles, picture_options
 from mmaprobe.cli.text.vectors import say_unread
 
 if TYPE_CHECKING:
-    from mmaprobe.reports.sheet import Drawing
+    from mmaprobe.reports.drawings.sheet import Drawing
     from mmaprobe.smtmodel.evaluate.model import Model
 
 
@@ -54,7 +54,7 @@ def _tree(model: Model, width: float | None) -> Drawing:
     """The tree of the sums, with what a plan is about, or the steps of a unit."""
     from mmaprobe.queries.order.structure import steps_of
     from mmaprobe.queries.order.text import Outliner
-    from mmaprobe.reports.order_drawing import order_drawing
+    from mmaprobe.reports.drawings.order_drawing import order_drawing
     from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path
     from mmaprobe.smtmodel.units.unitfile import step_texts
 

@@ -14,7 +14,7 @@ from mmaprobe.cli.array_files import load, of_file
 from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models, plans
-from mmaprobe.cli.options import CONVERT, JSON, print_json, progress, refuse, say
+from mmaprobe.cli.options import CONVERT, JSON, factor_options, print_json, progress, refuse, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     help="Where the result goes: .npy, or .npz when the inputs are.",
 )
 @CONVERT
-@click.option("--scale-a", type=FileName(), metavar="FILE", help="Scale factors of A, as patterns.")
-@click.option("--scale-b", type=FileName(), metavar="FILE", help="Scale factors of B, as patterns.")
+@factor_options
 @click.option(
     "--engine", type=Choice(["auto", "numpy", "compiled", "cuda"]), default="auto", show_default=True,
     help="compiled: C code, built by this machine's compiler; auto: compiled where that is possible and pays off; "
@@ -53,8 +52,8 @@ if TYPE_CHECKING:
 @click.option("--threads", type=WholeNumber(1), help="Processor cores to use (default: all).")
 @JSON
 def simulate(
-    files: tuple[str, ...], model: str | None, plan: str | None, output: Path, convert: Any, scale_a: Path | None,
-    scale_b: Path | None, engine: Any, threads: int | None, as_json: bool,
+    files: tuple[str, ...], model: str | None, plan: str | None, output: Path, convert: Any, engine: Any,
+    threads: int | None, as_json: bool, **factors: Path | None,
 ) -> None:  # fmt: skip
     """Compute D = C + A * B bit for bit as a unit or plan does. A unit takes K in tiles of its length.
 
@@ -79,9 +78,9 @@ def simulate(
         refuse("the GPU computes the product", "threads")
     how = parse_reference(model) if model is not None else _map_or_plan(plan or "")
     if (how.plan if isinstance(how, PlanMap) else how).scale is None:
-        refuse(f"{how.reference} takes no scale factors", "scale_a", "scale_b")
+        refuse(f"{how.reference} takes no scale factors", *factors)
     tables = [load(Path(name)) for name in files]
-    scales = [None if path is None else load(path) for path in (scale_a, scale_b)]
+    scales = {key: load(path) for key, path in factors.items() if path is not None}
     names = [name for name in tables[0] if all(name in table for table in tables)]
     if len({"" in table for table in tables}) > 1:
         single = files[next(place for place, table in enumerate(tables) if "" in table)]
@@ -98,9 +97,8 @@ def simulate(
     products: list[SimulatedProduct] = []
     for name in names:
         start = time.perf_counter()
-        pairs = zip(("scale_a", "scale_b"), scales, strict=True)
-        factors = {key: None if table is None else _factors(key, table, name) for key, table in pairs}
-        results[name] = _product(how, files, [table[name] for table in tables], convert, engine, threads, factors)
+        own = {key: _factors(key, table, name) for key, table in scales.items()}
+        results[name] = _product(how, files, [table[name] for table in tables], convert, engine, threads, own)
         seconds = time.perf_counter() - start
         progress("")
         products.append(SimulatedProduct(name=name, shape=results[name].shape, seconds=round(seconds, 3)))
@@ -149,8 +147,8 @@ def _product(
 
     model = how.plan if isinstance(how, PlanMap) else how
     if engine == "cuda":
-        from mmaprobe.runner.cuda import launcher_here
-        from mmaprobe.runner.cuda_product import CudaProduct
+        from mmaprobe.runner.gpu.cuda import launcher_here
+        from mmaprobe.runner.gpu.cuda_product import CudaProduct
 
         engine = CudaProduct(launcher_here())
     from mmaprobe.smtmodel.base.progress import Count
@@ -169,13 +167,14 @@ def _product(
         progress(Count(done, total, "rows"))
 
     addend = sides[2] if len(sides) == 3 else None
-    if (scale := model.scale) is not None:
-        for key, side in factors.items():
-            with of_file(f"--{key.replace('_', '-')}"):
-                factors[key] = None if side is None else from_numbers(side, scale)
+    for key, side in factors.items():
+        with of_file(f"--{key.replace('_', '-')}"):
+            factors[key] = from_numbers(side, model.formats[key])
 
     def multiply(own: Model | Plan) -> NDArray[Any]:
-        return simulate(sides[0], sides[1], addend, own, engine=engine, threads=threads, progress=report, **factors)
+        return simulate(
+            sides[0], sides[1], addend, own, engine=engine, threads=threads, progress=report, scales=factors
+        )
 
     with of_file(", ".join(files), "A and B", "C"):
         if isinstance(how, PlanMap) and sides[0].ndim == sides[1].ndim == 2:

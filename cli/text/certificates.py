@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mmaprobe.cli.choice import FileName
-from mmaprobe.cli.options import progress, say
-from mmaprobe.documents.parts import ABSENT, Part
+from mmaprobe.cli.options import print_json, progress, say
+from mmaprobe.documents.parts import ABSENT, Document, Part
 from mmaprobe.smtmodel.base.errors import MmaprobeError, OutOfTimeError
 from mmaprobe.smtmodel.base.interrupts import TimeUp, allow
 from mmaprobe.smtmodel.base.wording import counted
@@ -52,6 +52,20 @@ def attach(
         failure = OutOfTimeError("time ran out for the certificate")
     failed: Any = {"certificate_error": str(failure)}
     return replace(document, **failed), failure
+
+
+def finish(
+    document: Document, folder: Path | None, write: Callable[[Path], Iterable[Certificate]], seconds: float | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Write certificates as `attach` does, if there is a folder for them, and then print the document, if it is asked
+    for. Raises the error for which they were not written."""
+    failure: MmaprobeError | None = None
+    if folder is not None:
+        document, failure = attach(document, folder, write, seconds)
+    if as_json:
+        print_json(document)
+    check_attached(failure)
 
 
 def check_attached(failure: MmaprobeError | None) -> None:

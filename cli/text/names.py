@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mmaprobe.cli.options import say
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.base.wording import counted, some_of
 from mmaprobe.smtmodel.tables.gpus import gpus_of
-
-LISTED = 8  # names of equal instructions that are listed
 
 
 def say_names(names: Sequence[str], why: str) -> None:
@@ -29,7 +27,3 @@ def say_gpus(names: Sequence[str]) -> None:
     for arch in dict.fromkeys(name.partition("/")[0] for name in names):
         if gpus := gpus_of(arch):
             say(f"  {arch}: {some_of(gpus)}")
-
-
-def some_of(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"

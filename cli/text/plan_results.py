@@ -20,7 +20,7 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
 
     lines = [not_in_the_sum(given.left_out)] if given.left_out else []
     others = " of the others" if given.left_out else ""
-    names = names_of(given, first)
+    names = given.names(first)
     if names:
         also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""
         lines.append(f"{names[0]}{others} gives all of the {counted(given.looked, 'element')} looked at{also}")
@@ -33,13 +33,3 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     if given.untried:
         lines.append(f"the time was over; not tried, or not wholly: {'; '.join(given.untried)}")
     return lines
-
-
-def names_of(given: Given, first: Sequence[Plan] = ()) -> list[str]:
-    """The plans found, each once, by name."""
-    return [plan.reference for plan in dict.fromkeys((*first, *given.plans))]
-
-
-def most_given(given: Given) -> int:
-    """How many elements a plan gives at most."""
-    return given.looked if given.best is None and given.plans else 0 if given.best is None else given.best.agree

@@ -1,4 +1,4 @@
-"""What a device was asked, what it answered, and how much time is left."""
+"""The questions to a device, its answers, and the time left for more."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.units.unit import Unit
 
 Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
-BUILT = "built"  # the reference of what is drafted
+BUILT = "built"  # the reference of units made of drafts
 BATCH = 512  # vectors of validation at a time
-TOGETHER = 64  # units that are evaluated between two looks at the clock
-SHARED = 1 << 15  # results of units that are held against all answers at once: what they share is kept meanwhile
+TOGETHER = 64  # units evaluated between two looks at the clock
+SHARED = 1 << 15  # units times answers evaluated together: the values that they share are kept meanwhile
 
 
 @dataclass(frozen=True)
 class Answered:
-    """Questions and their answers. `rank`: they tell about stages from that on. `number`: of these questions, even if
-    their rank is changed."""
+    """Questions and their answers. `rank`: the first stage about which they give information. `number`: of the
+    questions, which stays when their rank is changed."""
 
     rows: Table
     answers: Patterns
@@ -45,13 +45,13 @@ class Answered:
 
 
 def joined(asked: Sequence[Answered]) -> tuple[Table, Patterns]:
-    """The rows of some questions, and their answers."""
+    """The rows of several sets of questions, and their answers."""
     return np.concatenate([part.rows for part in asked]), np.concatenate([part.answers for part in asked])
 
 
 class Answers:
-    """The answers so far of a device, `ask`. `bank`: to questions; `validated`: to vectors of validation; `at`: what is
-    under way."""
+    """The answers so far of a device, `ask`. `bank`: to questions; `validated`: to vectors of validation; `at`: the
+    present stage of the work, in words."""
 
     def __init__(self, asked: Signature, ask: AskAll, clock: Clock, progress: Callable[[str], None]) -> None:
         self.asked, self.ask, self.clock, self.progress = asked, ask, clock, progress
@@ -66,11 +66,11 @@ class Answers:
 
     @property
     def checks(self) -> int:
-        """How many vectors of validation were asked."""
+        """The number of vectors of validation that were asked."""
         return sum(len(asked.rows) for asked in self.validated)
 
     def bits(self) -> int:
-        """The most significant bits of a number among the answers so far; 0 if there are none."""
+        """The largest number of significant bits of an answer so far; 0 if there are none."""
         found = np.concatenate([asked.answers for asked in self.bank]) if self.bank else np.zeros(0, dtype=np.uint64)
         d = self.asked.d
         fields = found[~nans(found, d)] & np.uint64((1 << d.field_width) - 1)
@@ -81,7 +81,7 @@ class Answers:
         return max((int(x).bit_length() - (int(x) & -int(x)).bit_length() + 1 for x in whole), default=0)
 
     def in_time(self) -> None:
-        """Raises OutOfTimeError where the time of what is under way is over."""
+        """Raises OutOfTimeError where the time for the present work is over."""
         limit = self.clock.limit
         if limit is not None and time.monotonic() > limit:
             raise OutOfTimeError(
@@ -89,14 +89,14 @@ class Answers:
             )
 
     def put(self, rows: Table, rank: int, kept: Kept) -> Answered:
-        """Questions to the device. Raises what `ask` does."""
+        """Put questions to the device. Raises the errors of `ask`."""
         answers = np.array(self.ask([self.vector(row) for row in rows]), dtype=np.uint64)
         asked = Answered(rows, answers, rank, kept)
         self.bank.append(asked)
         return asked
 
     def checked(self, rows: Table, rank: int) -> Answered:
-        """Vectors of validation with the device's answers."""
+        """Put vectors of validation to the device."""
         answers = np.zeros(len(rows), dtype=np.uint64)
         for start in range(0, len(rows), BATCH):
             part = rows[start : start + BATCH]
@@ -134,12 +134,12 @@ class Answers:
         return np.asarray(self.same(found) != self.same(answers), dtype=np.bool_)
 
     def nan(self) -> int | None:
-        """The pattern of NaNs, where all are alike."""
+        """The pattern of NaN answers, if all have one; else None."""
         answers = np.concatenate([asked.answers for asked in (*self.bank, *self.validated)])
         seen = {int(d) for d in answers[nans(answers, self.asked.d)]}
         return seen.pop() if len(seen) == 1 else None
 
     def wrong(self, units: Sequence[Unit]) -> list[int]:
-        """How many of the answers each unit does not give."""
+        """For each unit the number of answers that it does not give."""
         found: list[int] = self.differences(units, [*self.bank, *self.validated]).sum(axis=1).tolist()
         return found

@@ -1,4 +1,5 @@
-"""What is tried beside the steps of a tree: products, and the ends of the range, in tiers; and what lies beside."""
+"""Drafts to try in the stages after the steps of a tree: products and the ends of the range, in tiers; and
+neighbours."""
 
 from __future__ import annotations
 
@@ -44,17 +45,17 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Cancelling, FusedSum, Gate, Node, Product, Round
 from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
 
-TERMS_ROUNDED: tuple[Place, ...] = ("products", "addend")  # before they are added
+TERMS_ROUNDED: tuple[Place, ...] = ("products", "addend")  # roundings of terms before they are added
 ANY = 1 << 16  # beyond every exponent
-NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
-APART = 4  # roles whose products are rounded or not, each by itself
+NEVER_UP = frozenset(("toward_zero", "to_odd"))  # modes in which no result reaches the next power of two
+APART = 4  # the most roles for each of which it is tried whether products are rounded
 
 
-Axis = Callable[[Draft], Iterable[Draft]]  # a draft with each of some values in one of its places
+Axis = Callable[[Draft], Iterable[Draft]]  # from a draft to drafts with each of some values of one part
 
 
 def combined(*axes: Axis) -> Tier:
-    """Every combination of values: those of the last axis change first."""
+    """The tier of all combinations of the axes' values; the last axis changes first."""
 
     def tier(draft: Draft) -> Iterable[Draft]:
         found: Iterable[Draft] = [draft]
@@ -80,9 +81,9 @@ def adding(parts: Iterable[Parts]) -> Axis:
 def product_tiers(
     kinds: Sequence[str], asked: Signature, adders: Sequence[int], fused: Callable[[], frozenset[int]] = frozenset
 ) -> list[Tier]:
-    """What a sum of two products begins with, and how products are rounded before they are added. `adders`: the roles
-    of the steps that add products. `fused`: asks which products are fused into the addition, where others are rounded
-    before."""
+    """The tiers of products: with what a sum of two products begins, and how products are rounded before they are
+    added. `adders`: the roles of the steps that add products. `fused`: asks the device which products are fused into
+    the addition, where others are rounded before it."""
     binary = "binary" in kinds
     starts: Sequence[Start] = likely.STARTS if binary else likely.STARTS[:1]
     begun, first, plain = starting(starts), starting(starts[:1]), [how(fmt) for fmt in (asked.d, *likely.INNER)]
@@ -94,7 +95,8 @@ def product_tiers(
             yield replace(found, unshown=found.unshown | {"products"}) if hidden else found
 
     def known(draft: Draft) -> Iterator[Draft]:
-        """In a format to which no product is rounded unless it is tiny or infinite, in one mode."""
+        """Products rounded as sums are; one mode for each format to which products are only rounded if tiny or
+        infinite."""
         every = of_products(draft)
         exact = {own.rounding.format: own for own in reversed(every) if own is not None and _exact(own, asked)}
         hows = (own for own in every if own is None or exact.get(own.rounding.format, own) == own)
@@ -105,12 +107,12 @@ def product_tiers(
         return rounding(draft, dict.fromkeys(every))
 
     def in_some(draft: Draft) -> Iterator[Draft]:
-        """Some steps add exact products, others rounded ones: a loop of fused steps, and what it leaves over."""
+        """Some steps add exact products, others rounded ones: a loop of fused steps, and the steps left over."""
         for few in some_of(adders) if draft.products is not None else ():
             yield replace(draft, unrounded=few)
 
     def one_by_one(draft: Draft) -> Iterator[Draft]:
-        """Some products are exact, the others rounded, in any steps."""
+        """Some products are exact, the others rounded, whatever their steps."""
         if draft.products is not None and (few := fused()):
             yield replace(draft, fused=few)
 
@@ -124,16 +126,17 @@ def product_tiers(
             yield from combined(begun, adding(read_once(*pair) for pair in pairs))(draft)
 
     def addend(draft: Draft) -> Iterator[Draft]:
-        """c in a shorter format, or with fewer bits than its own has."""
+        """c rounded to a shorter format, or to fewer bits than its own format has."""
         fewer = (how(asked.c, mode, bits) for bits, mode in product(range(2, asked.c.precision), MODES))
         yield from (replace(draft, addend=own) for own in (*short_addends(asked), *fewer))
 
     def normalised(draft: Draft) -> Iterable[Draft]:
-        """Products alone, and all terms or factors, which only subnormal ones tell apart."""
+        """Products normalised; where steps align terms, also all terms or factors, which differs for subnormal
+        numbers."""
         return list(normalising(draft, asked))[1 : None if draft.fuses else 2]
 
     def in_parts(several: bool, kept: bool = False) -> Tier:
-        """As products of parts are many, they are listed where they are needed."""
+        """Products of parts, which are listed when they are needed, as there are many."""
         ends = starting(dict.fromkeys((starts[0], starts[-1])))
         return lambda draft: combined(ends, adding(drafts_of_parts(asked, several, kept)))(draft)
 
@@ -152,13 +155,14 @@ def product_tiers(
 
 
 def some_of(roles: Sequence[int]) -> list[frozenset[int]]:
-    """Some of the first roles, but not all."""
+    """The proper, nonempty subsets of the first APART roles."""
     return [frozenset(few) for size in range(1, len(roles)) for few in combinations(roles[:APART], size)]
 
 
 def normalising(draft: Draft, asked: Signature) -> Iterator[Draft]:
-    """What counts in an alignment with the exponent of its leading bit, even if that of its format is larger, or a
-    product's is not its factors': nothing; products; all terms; subnormal factors; these, and c and sums so far."""
+    """Drafts in which some numbers count in an alignment with the exponent of their leading bit, instead of the
+    format's (or, for a product, its factors'): none; products; all terms; subnormal factors; these with c and running
+    sums."""
 
     def with_product(form: Callable[[Node, Node], Product], counted: bool = False) -> Draft:
         of = changed(draft.product, Product, lambda part: replace(form(*FACTORS), limit=part.limit))
@@ -177,19 +181,19 @@ def normalising(draft: Draft, asked: Signature) -> Iterator[Draft]:
 
 
 def without_subnormals(fmt: Format) -> Format | None:
-    """A format in which the subnormal numbers of another are normal ones."""
+    """A format in which the subnormal numbers of another format are normal; None if there is none."""
     every = (wider for wider in likely.ROOMY if wider.emin <= fmt.emin - fmt.fraction and wider.holds(fmt))
     return next(every, None)
 
 
 def of_products(draft: Draft) -> list[Round | None]:
-    """How products are likely to be rounded: not, or as sums are."""
+    """Likely roundings of products: none, and those of the sums."""
     found = [own for step in draft.steps for own in (step.how, step.leaves) if own is not None]
     return [None, *dict.fromkeys(found)]
 
 
 def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
-    """What may be all that is read of an input: as many bits as it has, or fewer."""
+    """The numbers of bits to which an input may be rounded when it is read; None: it is read in full."""
     known = range(2, fmt.precision) if fmt.precision <= FORMATS["f16"].precision else likely.READ_BITS
     return [None, *(Reading(bits, mode) for bits in known if bits < fmt.precision)]
 
@@ -198,7 +202,8 @@ def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
 
 
 def tiny(own: Round, kind: Tiny, unbounded: bool) -> Round:
-    """`unbounded`: first rounded with unbounded exponent, where it is not by itself."""
+    """The rounding with another treatment of tiny results; `unbounded`: rounded first with unbounded exponent, unless
+    it has such a first rounding of its own."""
     precision, found = own.rounding.format.precision, with_ends(own, subnormals=kind)
     if bits_of(own) in (None, precision):
         return of_rounding(found.rounding, precision if unbounded else None)
@@ -206,12 +211,12 @@ def tiny(own: Round, kind: Tiny, unbounded: bool) -> Round:
 
 
 def one_read(draft: Draft) -> list[Draft]:
-    """The draft in which the subnormals of one factor alone are zero."""
+    """The drafts in which subnormals of one factor alone are read as zero."""
     return [draft.read_as("zero", "keep", draft.c.subnormals), draft.read_as("keep", "zero", draft.c.subnormals)]
 
 
 def of_ends(draft: Draft, like: Draft) -> Draft:
-    """The draft with the treatment of tiny results, zeros and overflow taken from others."""
+    """A draft with the treatment of tiny results, zeros and overflow of the draft `like`."""
     ends, last = like.hows(), like.hows()[like.last]
 
     def ended(own: Round, given: Round) -> Round:
@@ -225,24 +230,24 @@ def of_ends(draft: Draft, like: Draft) -> Draft:
 
 
 def with_floor(draft: Draft, zeros: int | None) -> Draft:
-    """The exponent of zero terms of every fused sum."""
+    """The draft with this exponent of zero terms in every fused sum."""
     return draft.with_sums(lambda root: changed(root, FusedSum, partial(replace, zeros=zeros)))
 
 
 def with_negated(draft: Draft, roles: Set[int]) -> Draft:
-    """The sums of these roles, and of no others, with their signs changed."""
+    """The draft in which the sums of these roles, and of no others, have their signs changed."""
     steps = tuple(replace(step, negated=role in roles) for role, step in enumerate(draft.steps))
     return replace(draft, steps=steps)
 
 
 def floors_of(draft: Draft, d: Format) -> Sequence[int | None]:
-    """The exponents of zero terms that are tried."""
+    """The exponents of zero terms to be tried."""
     return likely.floors(d) if draft.fuses else (None,)
 
 
 def at_ends(draft: Draft, weights: Weights) -> Iterator[Draft]:
-    """What only the ends of the range show: what is multiplied by powers of two, and whether c is rounded then; which
-    bits of subnormal numbers a segment takes."""
+    """Drafts that differ at the ends of the range alone: in the factors that are powers of two, and whether c is
+    rounded after one; in the bits of subnormal numbers that a segment takes."""
     multiplies = any(shift for _, shift in weights.values())
     addends = [draft.addend, None] if draft.addend is not None else [None]
     for leading in (True, False) if draft.parts.kept else (draft.parts.leading,):
@@ -254,28 +259,28 @@ def at_ends(draft: Draft, weights: Weights) -> Iterator[Draft]:
 
 
 def with_signs(draft: Draft) -> Iterator[Draft]:
-    """The signs of segments that are zero."""
+    """Drafts with both signs of segments that are zero."""
     for positive in (True, False) if draft.parts.kept else (draft.parts.positive,):
         yield replace(draft, parts=replace(draft.parts, positive=positive))
 
 
 def reading(ways: Sequence[Reads]) -> Axis:
-    """How subnormal factors, and a subnormal c, are read."""
+    """The axis of the ways in which subnormal factors, and a subnormal c, are read."""
     return lambda draft: (draft.read_as(factors, factors, c) for factors, c in ways)
 
 
 def every_tiny(draft: Draft) -> Iterator[Draft]:
-    """One treatment of tiny results in every rounding."""
+    """Each treatment of tiny results, the same in every rounding."""
     return (draft.every_how(partial(tiny, kind=kind, unbounded=unbounded)) for kind, unbounded in likely.TINIES)
 
 
 def each_how(parameter: str, values: Sequence[Any]) -> Axis:
-    """One value of a parameter in every rounding."""
+    """The axis of a parameter of roundings with the same value in every rounding."""
     return lambda draft: (draft.every_how(partial(with_ends, **{parameter: value})) for value in values)
 
 
 def last_how(parameter: str, values: Sequence[Any]) -> Axis:
-    """One value in the last rounding, and one in all others."""
+    """The axis of a parameter of roundings with one value in the last, and one in all others."""
 
     def axis(draft: Draft) -> Iterator[Draft]:
         for last, rest in product(values, values):
@@ -287,12 +292,13 @@ def last_how(parameter: str, values: Sequence[Any]) -> Axis:
 
 
 def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
-    """How subnormal numbers are read and written, in tiers. `apart`: with roundings that do otherwise than others."""
+    """How subnormal numbers are read and written, in tiers. `apart`: with different treatments in different
+    roundings."""
 
     def differing(draft: Draft) -> Iterator[Draft]:
         hows = draft.hows()
         groups = [[place] for place in hows]
-        if len(hows) > 4:  # the last one, and all others
+        if len(hows) > 4:  # one treatment for the last rounding, and one for all others
             groups = [[draft.last], [place for place in hows if place != draft.last]]
         for kinds in product(likely.TINIES[:4], repeat=len(groups)):
             chosen = {place: kind for group, kind in zip(groups, kinds, strict=True) for place in group}
@@ -302,12 +308,13 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
         yield from (with_floor(draft, zeros) for zeros in floors_of(draft, asked.d)[1:])
 
     def tiny_products(draft: Draft) -> Iterator[Draft]:
-        """Products that are rounded where they are tiny alone, as all others fit."""
+        """Products that are rounded only where they are tiny, as all others are numbers of the format."""
         for mode in MODES if _exact(how(asked.d), asked) else ():
             yield replace(draft, products=how(asked.d, mode))
 
     def fixed(draft: Draft) -> Iterator[Draft]:
-        """Sums in fixed point: products are cut at one place, which may have been taken for zeros."""
+        """Sums in fixed point, in which products are cut at one place; at smaller numbers that looks like zero
+        terms."""
         draft = ungated(draft.every_how(partial(tiny, kind="keep", unbounded=False)).read_as("keep", "keep", "keep"))
         for role, step in enumerate(draft.steps[:APART]):
             yield from (draft.with_step(role, tried) for tried in in_fixed_point(step, asked, FIXED))
@@ -328,7 +335,7 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
 
 
 def tiny_tier(role: int) -> Tier:
-    """Whether the sums of one role are kept or flushed where they are tiny."""
+    """The tier that keeps or flushes tiny sums of one role."""
     places: tuple[Place, ...] = (role, ("leaves", role)) if role else (role, ("leaves", role), "convert")
 
     def kept_or_flushed(draft: Draft) -> Iterator[Draft]:
@@ -340,9 +347,9 @@ def tiny_tier(role: int) -> Tier:
 
 
 def refined_tiers(asked: Signature, adders: Sequence[int]) -> list[Tier]:
-    """How what is flushed is flushed, where each role is known to keep or to flush what is tiny, and how subnormal
-    inputs are read; then products that some steps alone round, where they are tiny. What a sum begins with shows here
-    alone where every product is a number of the format."""
+    """The tiers after each role is known to keep or to flush tiny sums: how they are flushed, how subnormal inputs are
+    read, and the steps that alone round products, where these are tiny. With what a sum begins shows only here where
+    every product is a number of the format."""
 
     def flushing(draft: Draft) -> Iterator[Draft]:
         hows = draft.hows()
@@ -371,7 +378,7 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
             yield from starting(("zero", "first"))(draft)
 
     def negated(draft: Draft) -> Iterator[Draft]:
-        """Sums of some steps are subtracted, or the last one changes its sign."""
+        """Some steps' sums are subtracted, or the last sum's sign is changed."""
         roles = range(len(draft.steps))
         some = [frozenset(few) for size in (1, 2) for few in combinations(roles[:APART], size)]
         yield from (with_negated(draft, few) for few in dict.fromkeys([*some, frozenset(roles)]))
@@ -386,25 +393,25 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
         combined(plain, last_how("zero", likely.SIGNS), begun),
         combined(*signs, negated),
         combined(floored, *signs),
-        combined(*signs, partial(with_another_node, d=asked.d)),  # as one that leaves out a product with a zero factor
+        combined(*signs, partial(with_another_node, d=asked.d)),  # such as a gate, for products with a zero factor
         combined(*signs, reading(likely.READS), every_tiny),
     ]
 
 
 def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
-    """What results beyond the largest number become, in tiers."""
+    """The tiers of results beyond the largest number."""
 
     def limited(draft: Draft) -> Iterator[Draft]:
         yield from (with_limit(draft, limit) for limit in (asked.d.emax + 1, asked.d.emax + 2))
 
     def rests(draft: Draft) -> Iterator[Draft]:
-        """What a part leaves of infinities and NaNs."""
+        """What is left of infinities and NaNs when a part of them is subtracted."""
         for rest in RESTS if len(draft.parts.pairs) > 1 else ():
             yield replace(draft, parts=replace(draft.parts, rest=rest))
 
     alike = partial(at_ends, weights=weights), each_how("overflow", likely.OVERFLOW)
     last = last_how("overflow", likely.OVERFLOW)
-    another = partial(with_another_node, d=asked.d)  # as one for which zero times infinity is zero, or nothing
+    another = partial(with_another_node, d=asked.d)  # such as a gate, for which zero times infinity is zero
     return [
         combined(*alike),
         combined(*alike, limited),
@@ -415,20 +422,20 @@ def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
 
 
 def ungated(draft: Draft) -> Draft:
-    """The draft with products of which a zero factor is one as any other."""
+    """The draft without gates around its products."""
     return replace(draft, product=changed(draft.product, Gate, lambda part: part.term))
 
 
 def with_limit(draft: Draft, limit: int | None) -> Draft:
-    """A product of magnitude 2^limit or more is infinite."""
+    """The draft in which products of magnitude 2^limit or more are infinite."""
     return replace(draft, product=changed(draft.product, Product, partial(replace, limit=limit)))
 
 
-# -- what lies beside
+# -- neighbours
 
 
 def neighbours(draft: Draft, asked: Signature, weights: Weights) -> Iterator[Draft]:
-    """The drafts with one thing changed: what vectors of validation must refute."""
+    """The drafts with one choice changed, which vectors of validation must refute."""
     yield from ordinary_neighbours(draft, asked)
     for zeros in floors_of(draft, asked.d):
         yield with_floor(draft, zeros)
@@ -445,7 +452,7 @@ def neighbours(draft: Draft, asked: Signature, weights: Weights) -> Iterator[Dra
 
 
 def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
-    """Those of them that ordinary numbers tell from this draft."""
+    """The neighbours that differ from the draft on ordinary numbers."""
     for role, step in enumerate(draft.steps):
         for other in (*_other_steps(step, asked), *(_other_leaving(step, asked.d) if role else ())):
             yield draft.with_step(role, other)
@@ -479,7 +486,7 @@ def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
 
 
 def _in(own: Round, fmt: Format) -> Round:
-    """A rounding to another format."""
+    """The same rounding to another format."""
     return Round(own.term, replace(own.rounding, format=fmt))
 
 
@@ -497,7 +504,7 @@ def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
 
 
 def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
-    """The draft with the result of a role's steps converted where it was not, or not where it was; or not rounded."""
+    """The step with its result converted where it was not, not converted where it was, or not rounded at all."""
     if step.leaves is not None:
         yield replace(step, leaves=None)
         return
@@ -507,7 +514,7 @@ def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
         if short.precision < step.rounding(d).precision:
             yield replace(step, leaves=how(short))
     for wide in likely.ROOMY:
-        if wide.precision > step.rounding(d).precision:  # as short, but only where it leaves them
+        if wide.precision > step.rounding(d).precision:  # rounded to the same bits, but only in another role's step
             yield replace(step, how=how(wide) if step.how is None else _in(step.how, wide), leaves=step.how or how(d))
 
 
@@ -520,7 +527,7 @@ def _other_ends(own: Round) -> Iterator[Round]:
         yield with_ends(own, overflow=overflow)
 
 
-# -- what says the same
+# -- simplification
 
 
 def simplest(draft: Draft, asked: Signature, weights: Weights) -> Draft:
@@ -530,9 +537,9 @@ def simplest(draft: Draft, asked: Signature, weights: Weights) -> Draft:
         draft = replace(draft, products=None, fused=frozenset(), unshown=draft.unshown - {"products"})
     addend = weights.get("c", ADDED)[1]
     least = _least(draft, asked, min(shifts), addend)
-    own = _least(replace(draft, products=None), asked, min(shifts), addend)  # of terms before they are rounded
+    own = _least(replace(draft, products=None), asked, min(shifts), addend)  # the last place of terms not rounded yet
     largest = max(asked.a.emax + asked.b.emax + max(0, *shifts), asked.c.emax + max(0, addend)) + 2
-    most = largest + (asked.length + 1).bit_length() + 2  # no sum is as large as 2^most, however often it is rounded
+    most = largest + (asked.length + 1).bit_length() + 2  # every sum, however often rounded, is less than 2^most
     if asked.scale is not None:
         least, own, most = -ANY, -ANY, ANY
     hows = draft.hows().items()
@@ -540,7 +547,7 @@ def simplest(draft: Draft, asked: Signature, weights: Weights) -> Draft:
 
 
 def _exact(own: Round, asked: Signature) -> bool:
-    """Whether a product that is rounded so is the exact one, unless it is tiny or infinite."""
+    """Whether the rounding changes only products that are tiny or infinite."""
     return asked.a.precision + asked.b.precision <= min(own.rounding.format.precision, bits_of(own) or 64)
 
 
@@ -554,24 +561,24 @@ def _always_fits(own: Round, asked: Signature, low: int, high: int) -> bool:
 
 
 def _simplest(own: Round, least: int, most: int) -> Round:
-    """`least`, `most`: what is rounded is zero or at least 2^least, a multiple of it, and less than 2^most."""
+    """The simplest rounding of values that are less than 2^most, and zero or multiples of 2^least."""
     given, fmt = own.rounding, own.rounding.format
     if most <= fmt.emax or (given.overflow == "infinity" and given.mode in NEAREST):
-        own = with_ends(own, overflow="ieee")  # which prescribes infinity for these
-    exact = least >= unit_of(fmt)  # tiny results are
+        own = with_ends(own, overflow="ieee")  # which is infinity in these modes
+    exact = least >= unit_of(fmt)  # whether tiny results are exact
     unbounded = bits_of(own) == fmt.precision
     if least >= fmt.emin:
         return tiny(own, "keep", False)
-    if given.subnormals == "keep":  # rounded twice in one direction, or to odd, is rounded once
+    if given.subnormals == "keep":  # rounding twice in one direction, or to odd, is rounding once
         return tiny(own, "keep", False) if unbounded and (exact or given.mode not in NEAREST) else own
     if (unbounded or given.subnormals == "flush_after") and (exact or given.mode in NEVER_UP):
-        return tiny(own, "flush_before", False)  # no rounded result reaches the least normal number from below
+        return tiny(own, "flush_before", False)  # no smaller value is rounded to the least normal number
     return own
 
 
 def _least(draft: Draft, asked: Signature, shift: int, addend: int) -> int:
-    """The exponent of the last place that any term has. `shift`, `addend`: the least powers of two with which products
-    count, and that of c."""
+    """The exponent of the last place of any term. `shift`, `addend`: the least exponents of the powers of two by which
+    products, and c, are multiplied."""
     rounded = draft.products
     least = unit_of(asked.a) + unit_of(asked.b) + min(shift, 0 if draft.scaled == "sums" else shift)
     if rounded is not None and not draft.unrounded and not draft.fused:

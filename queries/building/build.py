@@ -1,10 +1,10 @@
 """The arithmetic of a device of which nothing is known: its order first, then what each step does, by questions.
 
-Steps are decided one role at a time, from the last one down: its inputs are sums that the steps below pass on as they
-are. Then come products and what sums begin with, the smallest numbers and zeros, the largest, infinities and NaNs; each
-stage has inputs on which only its own part of a draft can show. Candidates are drafts with other expressions in that
-part, tried against the answers so far, and the next question is the one that splits them best. The unit that is left
-answers thousands of vectors over the whole range before it is called found.
+Steps are decided one role at a time, from the last one down, with inputs whose sums the steps below pass on unchanged.
+Then come products and the starts of sums, the smallest numbers and zeros, the largest, infinities and NaNs: each stage
+has inputs on which only its own part of a draft has an effect. Candidates are drafts with other expressions in that
+part, compared with the answers so far; the next question is the one that splits them best. The unit that is left must
+give thousands of answers over the whole range before it is called found.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.units.unit import Unit
 
-ORDERS = 0.4  # of it, for some of the orders that a device may have
-REPORT = 0.03  # of the time, for saying what was found
-BY_STEPS = 0.8  # of the time, after which only changes of what came near are tried
-AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
-AGAIN_ALIKE = 3  # times, where steps are still to be told apart
-APART = 12  # steps that may each have a role of their own
-NAMED = 40  # of them, from which the nearest is named where none is found
-NEAR = 0.3  # of the answers, that a unit of which one stage is decided again may not give
-NOTED = 6  # candidates that came near, which are looked at again
-MENDS = 4  # of these and of what is known, those that changes are made to
-MENDED = 160  # answers that changed units are checked against first
-TRIED = 20  # orders of which each is looked at by itself, where no uniform arithmetic fits any
+ORDERS = 0.4  # share of an attempt's time for some of the possible orders
+REPORT = 0.03  # share of the time that is kept for the report
+BY_STEPS = 0.8  # share of the time after which only changes of near candidates are tried
+AGAIN = 5  # searches, each with the answers that refuted the unit of the one before
+AGAIN_ALIKE = 3  # searches while like steps have one role
+APART = 12  # the most steps that may each have a role of their own
+NAMED = 40  # last near candidates, of which the nearest is named where none is found
+NEAR = 0.3  # the largest share of wrong answers of a unit of which one stage is decided again
+NOTED = 6  # near candidates that are changed
+MENDS = 4  # of these and of the known units, those that are changed further
+MENDED = 160  # answers with which changed units are compared first
+TRIED = 20  # orders that are tried one by one, where no uniform arithmetic fits any
 
 
 class Attempt(NamedTuple):
-    """Trees whose units are looked for. `quick`: only what is likely is tried; `share`: of the time that is left."""
+    """Trees for whose units to search. `quick`: only likely drafts are tried; `share`: of the remaining time."""
 
     parts: Sequence[Part]
     quick: bool
@@ -72,8 +72,8 @@ class Attempt(NamedTuple):
 
 
 class Builder:
-    """Builds the unit of one device, whose summation tree is one of `roots`. `ask`: its answers to vectors;
-    `weights`: of the terms that it does not add as they are. Raises what `ask` does."""
+    """Builds the unit of one device, whose summation tree is one of `roots`. `ask`: answers vectors; `weights`: of the
+    terms that the device multiplies. Raises the errors of `ask`."""
 
     def __init__(
         self,
@@ -92,22 +92,22 @@ class Builder:
         self.shapes = Shapes(asked, weights=self.weights)
         self.chance = random.Random(1)
         self.random = np.random.default_rng(1)
-        self.products: dict[Node | Leaf, frozenset[int]] = {}  # those that are fused, of each tree that was asked about
-        self.known = same_signature(asked)  # the instructions of the table, and units that ship
+        self.products: dict[Node | Leaf, frozenset[int]] = {}  # the fused products of each tree asked about
+        self.known = same_signature(asked)  # instructions of the table, and shipped units
         self.turn_to([self._uniform(root) for root in roots])
 
     def _uniform(self, root: Node | Leaf) -> Part:
         return uniform(root, self.weights)
 
     def turn_to(self, parts: Sequence[Part], quick: bool = False) -> None:
-        """Search among the units of these trees. `quick`: only what is likely is tried."""
+        """Search from now on among the units of these trees. `quick`: only likely drafts are tried."""
         sketch = Sketch(parts, self.asked)
         stages = Stages(sketch, self.shapes, self.chance, quick, self.answers.bits, self._fused)
         self.search = Search(stages, self.answers, getattr(self, "search", None))
         self.validation = Validation(self.search, self.known, self.options, self.result)
 
     def _fused(self) -> frozenset[int]:
-        """The products that are fused into the addition, where others are seen to be rounded before; asked once for a
+        """The products that are fused into the addition, while others are rounded before it; asked once for each
         tree."""
         parts = self.search.sketch.parts
         root = parts[0].root
@@ -127,7 +127,7 @@ class Builder:
         return self.products[root]
 
     def run(self) -> Built:
-        """The outcome. Raises what `ask` does."""
+        """The outcome. Raises the errors of `ask`."""
         self._sought_out()
         result, answers = self.result, self.answers
         result.questions, result.validated, result.stage = answers.questions, answers.checks, answers.at
@@ -157,7 +157,7 @@ class Builder:
         self._unexplained()
 
     def _by_steps(self) -> list[Candidate]:
-        """The candidates found step by step, which gets most of the time."""
+        """The candidates found step by step, in most of the time."""
         clock, now = self.answers.clock, time.monotonic()
         clock.limit = None if clock.deadline is None else now + BY_STEPS * (clock.deadline - now)
         try:
@@ -174,7 +174,7 @@ class Builder:
         return []
 
     def _by_changes(self) -> list[Candidate]:
-        """The candidates found by changing units that came near, in all of the time that is left."""
+        """The candidates found by changing units that came near, in the remaining time."""
         self.answers.clock.limit = self.answers.clock.deadline
         for _ in range(AGAIN):
             if not (alive := self._mended()):
@@ -190,8 +190,8 @@ class Builder:
         result.unit = with_nan(result.unit, self.answers.nan())
 
     def _standing(self) -> bool:
-        """Whether there is a unit that agrees with all that was asked when the time ends before the rest of validation:
-        it is the outcome, as an open one, with what else agrees."""
+        """Whether the time ends before the rest of validation while some unit agrees with all answers: it is then the
+        outcome, with an open verdict, and with the other candidates that agree."""
         result = self.result
         wrong = self.answers.wrong([candidate.unit for candidate in result.standing])
         right = [candidate for candidate, count in zip(result.standing, wrong, strict=True) if not count]
@@ -205,9 +205,9 @@ class Builder:
         return True
 
     def _attempts(self) -> Iterator[Attempt]:
-        """Steps that look alike are taken to do the same; then, if there are few, any of them may differ; then steps
-        that seem to lose nothing may be chains. Of several orders those of one step come first; but two are looked at
-        one after another, as if there were no other one."""
+        """First, like steps have one role; then, if there are few, each step may have its own; then chains are tried in
+        place of steps that seem to lose nothing. Of several orders those with one step come first; two orders are tried
+        one after the other, each as if it were the only one."""
         if len(self.roots) > 2:
             at_once = [x for x in self.roots if isinstance(x, Node) and len(x.children) == len(leaves_of(x)) > 2]
             yield from (Attempt([self._uniform(root)], True, ORDERS) for root in at_once)
@@ -236,8 +236,8 @@ class Builder:
         yield from (Attempt([alike(chain, self.weights)], True, ORDERS) for chain in one_after_another(root))
 
     def _sought(self, times: int) -> list[Candidate]:
-        """The candidates that answer everything as the device does, found in at most `times` attempts. The second one
-        comes before changes of what came near: it knows the answers that refuted the first."""
+        """The candidates that give every answer, found in at most `times` attempts. The second comes before changes of
+        near candidates, since it knows the answers that refuted the first."""
         search, number = self.search, len(self.search.stages.all)
         for turn in range(times):
             before, ended, number = self.answers.questions, search.ended, len(search.stages.all)
@@ -258,7 +258,7 @@ class Builder:
         return []
 
     def _finished(self, alive: list[Candidate]) -> list[Candidate]:
-        """The candidates that pass all of validation and every proof, for which there is all of the time."""
+        """The candidates that pass all of validation and every proof, with all of the remaining time."""
         if not alive:
             return []
         self.search.farthest = len(self.search.stages.all), "validation"
@@ -269,8 +269,8 @@ class Builder:
             return self.validation.decided(alive) if alive else []
 
     def _recognised(self) -> list[Candidate]:
-        """The instructions of the table, and units that ship, that give every answer: a few questions tell those of
-        one signature apart."""
+        """The instructions of the table and the shipped units that give every answer; those of one signature are
+        distinguished by a few questions."""
         alive = [Candidate(None, of_result(model.unit, model.unit.result)) for model in self.known]
         self.answers.at = "what is known"
         for kind, rank in zip(KINDS, self.search.stages.ranks, strict=True):
@@ -279,7 +279,7 @@ class Builder:
         return alive
 
     def _mended(self) -> list[Candidate]:
-        """The units that give every answer, of those a few changes away from one that came near, or is known."""
+        """The units that give every answer, found by a few changes of a known unit or of one that came near."""
         self.answers.at = "what is known, changed"
         chosen = [asked for asked in self.answers.bank if asked.kept is None] + self.answers.validated
         if not chosen or self.search.stages.long:
@@ -305,13 +305,13 @@ class Builder:
         return [Candidate(None, unit) for unit in right]
 
     def _near(self) -> list[tuple[Unit, Draft]]:
-        """The last candidates that came near, of those that are drafts of this sketch."""
+        """The last near candidates that are drafts of this sketch."""
         noted = list(self.search.noted.items())[-NAMED:]
         return [(unit, draft) for unit, draft in noted if draft is not None]
 
     def _one_lane(self) -> list[Draft]:
-        """What to begin with again where one lane that keeps other fraction bits explains every ordinary answer that a
-        candidate which came near does not give."""
+        """Drafts for a new search: those with one lane of other fraction bits that explains every ordinary answer that
+        a near candidate does not give."""
         near = [(unit, draft) for unit, draft in self._near() if draft.fuses and draft.odd is None]
         if not near:
             return []
@@ -339,9 +339,9 @@ class Builder:
         return list(dict.fromkeys(found))
 
     def _one_stage_again(self) -> list[Candidate]:
-        """The units that give every answer, of those that differ from one that came near in what one stage decides: the
-        first tier that fits a stage's inputs need not be the right one. The first tiers of every stage come before the
-        later ones of any, which are longer."""
+        """The units that give every answer and differ from a near one in what a single stage decides, as the first tier
+        that fits a stage's inputs need not be the right one. The first tiers of every stage come before later ones,
+        which are longer."""
         near = self._near()
         if not near:
             return []
@@ -360,9 +360,9 @@ class Builder:
         return []
 
     def _likely_first(self, unit: Unit) -> list[Stage]:
-        """The stages in the order in which what a unit has wrong is likely to be theirs: the signs of zeros, infinities
-        and NaNs, or tiny numbers; any step, what was decided last first, where one of two results that differ is a
-        normal number."""
+        """The stages in the order in which they are likely to be wrong in a unit: by its wrong answers, the signs of
+        zeros, infinities and NaNs, or tiny numbers; or, if results differ of which one is a normal number, the steps,
+        those decided last first."""
         d = self.asked.d
         *steps, tiny, zeros, ends = self.search.stages.all
         asked = [*self.answers.bank, *self.answers.validated]
@@ -376,15 +376,15 @@ class Builder:
         return [*first, zeros, *steps]
 
     def _ended(self, tier: Tier) -> Tier:
-        """A tier of drafts whose treatment of overflow and tiny results is unchanged."""
+        """A tier whose drafts keep the treatment of overflow and tiny results."""
         return lambda given: (of_ends(found, given) for found in tier(given))
 
     def _late(self) -> bool:
-        """Whether the last attempt ended where all numbers are ordinary, but every step was taken to be decided."""
+        """Whether the last attempt ended at ordinary numbers, in a stage after all steps were decided."""
         return self.answers.at in (stage.name for stage in self.search.stages.all[-5:-3])
 
     def _ranked_anew(self, before: Stages) -> None:
-        """What was asked while other steps had roles of their own tells about no single step."""
+        """Give questions that were asked while other steps had roles a rank that is about no single step."""
         old, new = before.all[-5].rank, self.search.stages.all[-5].rank
         self.answers.bank = [replace(asked, rank=new + max(0, asked.rank - old)) for asked in self.answers.bank]
 

@@ -1,4 +1,4 @@
-"""Units that are tried: drafts filled for one of the trees that a device may have."""
+"""Candidates: units made from drafts, for one of the possible trees of a device."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.units.unit import Unit
 
-REMEMBERED = 1 << 15  # units of drafts
+REMEMBERED = 1 << 15  # units that are cached by draft
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A unit, and its draft: None for a unit that ships, or one found by single changes."""
+    """A unit, and its draft; None for a shipped unit, or one found by single changes."""
 
     draft: Draft | None
     unit: Unit
@@ -34,7 +34,7 @@ def drafts_of(candidates: Sequence[Candidate]) -> list[Draft]:
 
 
 class Sketch:
-    """Trees that a device may have, and the roles of their steps."""
+    """The possible trees of a device, with the roles of their steps."""
 
     def __init__(self, parts: Sequence[Part], asked: Signature) -> None:
         self.parts, self.asked, self.weights = parts, asked, parts[0].weights
@@ -49,7 +49,7 @@ class Sketch:
         return [Draft(steps, tree, addend=addend) for tree in range(len(self.parts))]
 
     def unit(self, draft: Draft, kept: Kept) -> Unit:
-        """The unit of a draft; `kept`: as far as its other leaves are zero. Raises ParameterError."""
+        """The unit of a draft; if only the leaves `kept` are not zero, restricted to these. Raises ParameterError."""
         if (draft, kept) not in self._units:
             if len(self._units) >= REMEMBERED:
                 self._units.clear()
@@ -59,8 +59,8 @@ class Sketch:
     def _drafted(self, draft: Draft, kept: Kept) -> Unit:
         turns = self.parts[draft.tree].turns
         if kept is not None and draft.parts.passes == "whole" and "c" in turns:
-            kept = frozenset((*kept, "c"))  # in its place stands the result before
-        if kept is not None and draft.store is not None:  # before the last leaf the sum may be stored once more
+            kept = frozenset((*kept, "c"))  # c stands for the result of the pass before
+        if kept is not None and draft.store is not None:  # after the last leaf kept the sum may be stored once more
             kept = frozenset((*kept, max(turns, key=turns.__getitem__)))
         key = draft.tree, kept
         if key not in self._drafters:

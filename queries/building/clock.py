@@ -13,15 +13,16 @@ T = TypeVar("T")
 
 
 class Clock:
-    """The time that is left. `deadline`: of time.monotonic, for everything; `limit`: of what is under way. `left`: what
-    was not looked through, as its share of the time was too short."""
+    """The remaining time. `deadline`: of time.monotonic, for everything; `limit`: for the present work. `left`: the
+    searches for which their share of the time was too short."""
 
     def __init__(self, deadline: float | None) -> None:
         self.deadline = self.limit = deadline
         self.left: list[str] = []
 
     def within(self, share: float, what: str, look: Callable[[], list[T]]) -> list[T]:
-        """The candidates found in a share of the time that is left; none if that share is too short for `what`."""
+        """The candidates that `look` finds in a share of the remaining time; none if it is too short, noted as
+        `what`."""
         whole, now = self.limit, time.monotonic()
         self.limit = None if whole is None else now + share * (whole - now)
         try:
@@ -36,7 +37,7 @@ class Clock:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Within it, what is under way may take all of the time that is left."""
+        """A block in which the present work may take all of the remaining time."""
         limit, self.limit = self.limit, self.deadline
         try:
             yield

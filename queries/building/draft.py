@@ -1,10 +1,10 @@
-"""Drafts: units of which something is still open.
+"""Drafts: units with open parts.
 
-A draft is a summation tree with an expression for each part of the arithmetic: for the sums of each role, the roundings
-between and after them, the products, the inputs. Such an expression is one over nodes, with holes where operands come.
-What is tried are other expressions in these places (steps.py, axes.py), and what a node says of itself: its variants,
-and the nodes that may stand around it (likely.py). Beside them a draft says what is no part of one place: what a sum
-begins with, what is added in which order, which products are otherwise.
+A draft is a summation tree with an expression for each part of the arithmetic: the sums of each role, the roundings
+between and after them, the products, the inputs. Such an expression is over nodes, with holes for its operands. Other
+expressions in these places are tried (steps.py, axes.py), and the nodes' own variants and the nodes that may stand
+around them (likely.py). A draft also says what belongs to no single place: the starts of sums, the order of additions,
+and products that differ from the others.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Start = Literal["pair", "first", "zero", "second", "zero_second"]
 Groups = Literal["", "even_odd", "pairs", "quads"]
 Scaled = Literal["terms", "sums"]
 Odd = tuple[frozenset[int], int]
-#: where a rounding occurs: in the steps of a role, where their results enter another role, or elsewhere
+#: the place of a rounding: in the steps of a role, where their results enter another role, or elsewhere
 Place = int | tuple[Literal["leaves"], int] | Literal["products", "addend", "convert", "store"]
 Reads = tuple[Subnormals, Subnormals]  # how subnormal factors and a subnormal c are read
 
 
 @dataclass(frozen=True, eq=False)
 class Hole(Terminal):
-    """Where an operand of an expression comes. `groups`: of products, each of which a sum adds by itself."""
+    """The place of an operand in an expression. `groups`: of products, each of which is summed first."""
 
     kind: ClassVar[str] = "hole"
     source: ClassVar[str] = ""
@@ -48,9 +48,9 @@ class Hole(Terminal):
         return f"the place of {self.name}"
 
 
-TERM = Hole("term")  # of a rounding
-TERMS, PRODUCTS, OTHERS = Hole("terms"), Hole("products"), Hole("others")  # of a step: all, or its products and others
-FACTORS = Hole("a"), Hole("b")  # of a product
+TERM = Hole("term")  # the operand of a rounding
+TERMS, PRODUCTS, OTHERS = Hole("terms"), Hole("products"), Hole("others")  # of a step: all its terms, or in two kinds
+FACTORS = Hole("a"), Hole("b")  # the operands of a product
 EXACT, PRODUCT = ExactSum((TERMS,)), Product(*FACTORS)
 INPUTS = Element("a", Index(0)), Element("b", Index(0)), Element("c")
 
@@ -60,14 +60,14 @@ def fused(
     bits: int, align: Mode = "toward_zero", sticky: bool = False, *,
     carry_bits: int | None = None, least: int | None = None, items: tuple[Node, ...] = (TERMS,),
 ) -> FusedSum:  # fmt: skip
-    """A fused sum of F = `bits`."""
+    """A fused sum with F = `bits`."""
     return FusedSum(items, bits, align, sticky, carry_bits, None, least)
 
 
 @cache
 def how(fmt: Format, mode: Mode = "nearest_even", bits: int | None = None, first: Mode | None = None) -> Round:
-    """A rounding. `bits`: first to this many significant bits, with unbounded exponent, in the mode `first` (None:
-    `mode`)."""
+    """A rounding to a format. `bits`: first to this many significant bits, with unbounded exponent, in the mode `first`
+    (None: `mode`)."""
     return of_rounding(Rounding(fmt, mode), bits, first)
 
 
@@ -76,17 +76,17 @@ def of_rounding(rounding: Rounding, bits: int | None = None, first: Mode | None 
 
 
 def made(term: Node, how: Round) -> Node:
-    """A term rounded."""
+    """The rounding of a term."""
     return Round(replace(how.term, term=term) if isinstance(how.term, Cut) else term, how.rounding)
 
 
 def bits_of(how: Round) -> int | None:
-    """The bits to which it first rounds with unbounded exponent."""
+    """The number of bits to which a rounding first rounds with unbounded exponent; None if it does not."""
     return how.term.bits if isinstance(how.term, Cut) else None
 
 
 def in_mode(how: Round, mode: Mode) -> Round:
-    """In another mode, also where it first rounds to fewer bits, if it is one mode."""
+    """The rounding in another mode, also for its first rounding to fewer bits if that has the same mode."""
     own, term = how.rounding, how.term
     if isinstance(term, Cut) and term.mode == own.mode:
         term = replace(term, mode=mode)
@@ -94,7 +94,7 @@ def in_mode(how: Round, mode: Mode) -> Round:
 
 
 def with_ends(how: Round, **ends: Any) -> Round:
-    """With other parameters for what lies at the ends of the range."""
+    """The rounding with other parameters for tiny results, zeros and overflow."""
     return Round(how.term, replace(how.rounding, **ends))
 
 
@@ -104,16 +104,16 @@ def changed(root: Node, kind: type[Node], change: Callable[..., Node]) -> Node:
 
 
 def with_node(root: Node, old: Node, new: Node) -> Node:
-    """The expression with another node in the place of one."""
+    """The expression with a node replaced by another."""
     return replaced(root, lambda part: new if part == old else None)
 
 
 @dataclass(frozen=True)
 class Step:
     """The arithmetic of the steps of one role. `sum`: over TERMS; or over PRODUCTS, which are summed first, and OTHERS.
-    `how`: the rounding of the sum; None: it is not rounded. `leaves`: that of the result where it is an operand of a
-    step of another role. `negated`: the terms are added with their signs changed, in the mirrored mode, and the sign of
-    the rounded sum is changed back. Exact cancellation then gives -0 when rounding to nearest."""
+    `how`: the rounding of the sum; None: it is not rounded. `leaves`: a further rounding where the result is an operand
+    of a step of another role. `negated`: the terms are added with their signs changed, in the mirrored mode, and the
+    sign of the rounded sum is changed back, so that exact cancellation gives -0 when rounding to nearest."""
 
     how: Round | None
     sum: Node = EXACT
@@ -122,19 +122,19 @@ class Step:
 
     @cached_property
     def aligned(self) -> FusedSum | None:
-        """The sum that aligns its products, if one does."""
+        """The fused sum that has its products; None if there is none."""
         return next((node for node in walk(self.sum) if isinstance(node, FusedSum)), None)
 
     @property
     def bits(self) -> int | None:
-        """F of that sum."""
+        """F of the fused sum that has its products."""
         found = None if self.aligned is None else self.aligned.fraction_bits
         assert not isinstance(found, tuple)
         return found
 
     @cached_property
     def first(self) -> FusedSum | None:
-        """The sum of its products alone, where other terms join them late."""
+        """The fused sum of its products alone, which other terms join late; None if there is none."""
         joins = (node.operands[0] for node in walk(self.sum) if OTHERS in node.operands)
         return next((node for node in joins if isinstance(node, FusedSum)), None)
 
@@ -145,7 +145,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Store:
-    """The running sum of the root's chain is also rounded, as `how` says, after every `every` steps."""
+    """After every `every` steps of the root's chain, the running sum is rounded once more, by `how`."""
 
     every: int
     how: Round
@@ -153,19 +153,20 @@ class Store:
 
 @dataclass(frozen=True)
 class Draft:
-    """A unit but for its summation tree. `tree`: the index of the tree, where several are possible. `steps`: by role.
+    """A unit without its summation tree. `tree`: the index of the tree, where several are possible. `steps`: by role.
 
-    `product`, over FACTORS, of inputs read as `a` and `b` say; `products`: its rounding (None: it is exact). `c`: how
-    the addend is read; `addend`: its rounding after it is multiplied by one. `convert`: a further rounding of the last
-    step's result, to the format of d. `counted`: numbers count in an alignment with their leading bits.
+    `product`: an expression over FACTORS; `a`, `b` and `c`: how these inputs are read; `products`: the rounding of
+    products (None: they are exact); `addend`: the rounding of c times one (None: there is none). `convert`: a further
+    rounding of the last step's result, to the format of d. `counted`: numbers count in an alignment with their leading
+    bits.
 
     `start`: how a step that adds two products, the first of a chain, begins: "pair": both in one sum; "first": the
     first is rounded before the second is added; "zero": the first is added to +0, and a fused sum of products alone
     includes +0; "second", "zero_second": as "first" and "zero", with the second product first. `unrounded`: the roles
-    of steps whose products are exact all the same; `fused`: products that are. `parts`: which bits of a and b are
-    multiplied. `scaled`: what a device multiplies by a power of two: terms before they are added, or the largest sums
-    of which all terms count with one. `odd`: products that keep other fraction bits than those beside them, and how
-    many more (fewer if negative). `unshown`: the roundings whose modes are open, as no answer has told them apart.
+    of steps whose products are exact though `products` rounds; `fused`: single such products. `parts`: the parts of a
+    and b that are multiplied. `scaled`: what a device multiplies by powers of two: terms before they are added, or the
+    largest sums whose terms all have the same one. `odd`: products with other fraction bits than their neighbours, and
+    how many more (fewer if negative). `unshown`: the places of roundings whose modes no answer has distinguished.
     """
 
     steps: tuple[Step, ...]
@@ -196,7 +197,7 @@ class Draft:
         return {place: how for place, how in found.items() if how is not None}
 
     def with_hows(self, hows: Mapping[Place, Round]) -> Draft:
-        """With other roundings at these places."""
+        """The draft with other roundings at these places."""
         steps = tuple(
             replace(step, how=hows.get(role, step.how), leaves=hows.get(("leaves", role), step.leaves))
             for role, step in enumerate(self.steps)
@@ -207,23 +208,23 @@ class Draft:
         return replace(self, steps=steps, products=products, addend=addend, convert=convert, store=store)
 
     def every_how(self, change: Callable[[Round], Round]) -> Draft:
-        """With every rounding changed."""
+        """The draft with every rounding changed."""
         return self.with_hows({place: change(how) for place, how in self.hows().items()})
 
     def with_step(self, role: int, step: Step) -> Draft:
         return replace(self, steps=(*self.steps[:role], step, *self.steps[role + 1 :]))
 
     def with_sums(self, change: Callable[[Node], Node]) -> Draft:
-        """With the sum of every step changed."""
+        """The draft with the sum of every step changed."""
         return replace(self, steps=tuple(replace(step, sum=change(step.sum)) for step in self.steps))
 
     def read_as(self, a: Subnormals, b: Subnormals, c: Subnormals) -> Draft:
-        """With subnormal inputs read in these ways."""
+        """The draft whose subnormal inputs are read in these ways."""
         read = (replace(x, subnormals=way) for x, way in ((self.a, a), (self.b, b), (self.c, c)))
         return self._reading(*read)
 
     def with_zeros(self, positive: bool) -> Draft:
-        """Whether zeros are read as +0."""
+        """The draft whose zero inputs are read as +0, or keep their signs."""
         return self._reading(*(replace(x, positive_zeros=positive) for x in (self.a, self.b, self.c)))
 
     def _reading(self, a: Element, b: Element, c: Element) -> Draft:
@@ -236,5 +237,5 @@ class Draft:
 
     @property
     def last(self) -> Place:
-        """Where the result is rounded."""
+        """The place of the last rounding."""
         return 0 if self.convert is None else "convert"

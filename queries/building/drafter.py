@@ -41,12 +41,12 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
 REPEATED = 3  # repetitions from which on steps are written as a loop
-PERIODS = (1, 2, 3, 4, 8)  # of repetitions that are searched for in the steps of a chain
-REMEMBERED = 1 << 12  # products
+PERIODS = (1, 2, 3, 4, 8)  # the lengths of repetitions that are looked for in a chain
+REMEMBERED = 1 << 12  # products that are cached
 DEEPEST = 75  # nested steps without a loop; each takes about ten nested calls of Python
-SWAPPED = ("second", "zero_second")  # what begins with the second product
+SWAPPED = ("second", "zero_second")  # starts with the second product
 
-Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and what it adds
+Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and the branches that it adds
 Stretch = tuple[int, list[Added]]  # a period, and the steps that repeat with it
 Loop = tuple[tuple[int, int], ...]
 Formed = Callable[[Groups], list[list[Node]]]  # the products of a step, in groups
@@ -57,7 +57,7 @@ class TooDeepError(Exception):
 
 
 class Drafter:
-    """Drafts units of one tree. `plain`: without loops, for a tree of few leaves."""
+    """Makes the units of drafts for one tree. `plain`: without loops, for a tree of few leaves."""
 
     def __init__(self, part: Part, asked: Signature, plain: bool = False) -> None:
         self.root, self.asked, self.roles, self.turns = part.root, asked, part.roles, part.turns
@@ -65,7 +65,7 @@ class Drafter:
         self.outliner = Outliner(part.root) if not self.plain else None
         self.adder, self.weights, self.scaled = adders_of(part), part.weights, part.scaled
         self.inside = {leaf for node in nodes_of(part.root) if id(node) in part.scaled for leaf in leaves_of(node)}
-        self.products: dict[object, Node] = {}  # formed so far
+        self.products: dict[object, Node] = {}  # cached
         self._chains: dict[int, tuple[Sum | Leaf, list[Stretch]]] = {}
 
     def unit(self, draft: Draft) -> Unit:
@@ -125,15 +125,16 @@ class Drafter:
 
 
 class _Making:
-    """`pairs`: the parts of a and b that are multiplied. `before`: what stands in place of c (None: c itself)."""
+    """Makes one unit. `pairs`: the parts of a and b that are multiplied. `before`: the expression in place of c, or
+    None."""
 
     def __init__(self, drafter: Drafter, draft: Draft, pairs: Sequence[Pair], before: Node | None) -> None:
         self.drafter, self.draft, self.pairs, self.before = drafter, draft, pairs, before
-        self.odd: dict[Node, int] = {}  # terms that keep more fraction bits than their step's, or fewer
+        self.odd: dict[Node, int] = {}  # terms with more fraction bits than their step's (fewer if negative)
 
     @property
     def passes(self) -> Sequence[Sequence[Pair]]:
-        """The parts that are multiplied, apart for each time that a step is made."""
+        """The pairs of parts for each time that a step is made: one pair each time, or all at once."""
         return [(pair,) for pair in self.pairs] if self.draft.parts.passes == "steps" else [self.pairs]
 
     def does(self, node: Sum) -> Step:
@@ -141,14 +142,14 @@ class _Making:
         return self.draft.steps[self.drafter.roles[id(node)]]
 
     def multiplies(self, branch: Sum) -> bool:
-        """Whether sums are multiplied by powers of two, and all terms of this one count with one."""
+        """Whether sums are multiplied by powers of two, and all terms of this one have the same."""
         return self.draft.scaled == "sums" and id(branch) in self.drafter.scaled
 
     def multiplied(self, value: Node, branch: Sum) -> Node:
         return shifted(value, shift_of(leaves_of(branch), self.drafter.weights) or 0)
 
     def weighed(self, term: Node, leaf: Leaf) -> Node:
-        """A term with its power of two, where terms have theirs."""
+        """A term times its power of two, where terms are multiplied."""
         if self.draft.scaled == "sums" and leaf in self.drafter.inside:
             return term
         return shifted(term, self.drafter.weights.get(leaf, ADDED)[1])
@@ -174,7 +175,7 @@ class _Making:
                 last, alone = steps[-1][0], False
                 if found is None:
                     found, steps = self.begun(start, steps, loop, level, depth)
-                    alone = self.draft.start in SWAPPED  # the first step now adds the product before the others
+                    alone = self.draft.start in SWAPPED  # the first step now adds the earlier product
                 while steps:
                     count = len(steps) // period * period if len(steps) >= REPEATED * period and not alone else 1
                     alone = False
@@ -193,14 +194,14 @@ class _Making:
         return found
 
     def does_then(self, step: Added) -> tuple[Step, int, list[tuple[bool, bool]]]:
-        """The arithmetic of a step of a chain, how many times the running sum has been stored before it, and which of
-        its products keep other fraction bits, or are exact where others are not."""
+        """The arithmetic of a step of a chain, the number of stores of the running sum before it, and for its products
+        whether they keep other fraction bits, and whether they are exact where others are not."""
         fused, odd = self.draft.fused, frozenset[int]() if self.draft.odd is None else self.draft.odd[0]
         leaves = (leaf for branch in step[1] for leaf in leaves_of(branch)) if fused or odd else ()
         return self.does(step[0]), self.stored(step[1]), [(leaf in odd, leaf in fused) for leaf in leaves]
 
     def stored(self, branches: Iterable[Sum | Leaf]) -> int:
-        """How many times the running sum has been stored before the last of these branches is added."""
+        """The number of stores of the running sum before the last of these branches is added."""
         store = self.draft.store
         if store is None:
             return 0
@@ -394,8 +395,8 @@ class _Making:
         return opposite(made(found, mirrored_how(does.how)), fmt)
 
     def filled(self, node: Node, products: Formed, others: Sequence[Node], fmt: Format) -> list[Node]:
-        """The expression of a sum with its holes filled: the terms for which it stands, which are several where a hole
-        is for several. What joins a finished sum is left out where there is nothing to join. `fmt`: of the result."""
+        """The terms of a sum's expression with its holes filled; a hole may stand for several terms. A sum that joins a
+        finished sum is left out where it has no terms. `fmt`: of the result."""
         if isinstance(node, Hole):
             own = [] if node == OTHERS else [term for part in products(node.groups) for term in part]
             return own if node.name == PRODUCTS.name else [*own, *others]
@@ -414,7 +415,7 @@ class _Making:
         return [with_operands(node, (self.filled(part, products, others, fmt)[0] for part in node.operands))]
 
     def opposite(self, term: Node, fmt: Format) -> Node:
-        """A term of a sum with its sign changed."""
+        """A term with its sign changed."""
         if isinstance(term, Each):
             return replace(term, body=self.opposite(term.body, fmt))
         if isinstance(term, Scale):
@@ -429,12 +430,12 @@ class _Making:
         return opposite(term, fmt)
 
     def aligned(self, node: FusedSum, terms: Sequence[tuple[int, Node]], fmt: Format) -> Node:
-        """A fused sum of these terms, each with the position of the operand whose parameters it has."""
+        """A fused sum of terms, each with the position of the operand whose parameters it gets."""
         bits, least, asked = node.fraction_bits, node.least, self.drafter.asked
         found = node.of_terms([(at, self.counted(term, fmt) if self.draft.counted else term) for at, term in terms])
         if isinstance(bits, tuple):
             return found
-        if least is not None and not all(_of_products(term) for _, term in terms):  # with room for any number
+        if least is not None and not all(_of_products(term) for _, term in terms):  # other terms may have any size
             more = max(0, max(asked.c.emax, asked.d.emax) + 2 - least)
             bits, least = bits + more, least + more
             found = replace(found, fraction_bits=bits, least=least)
@@ -443,12 +444,12 @@ class _Making:
         return found if whole == bits else replace(found, fraction_bits=whole)
 
     def counted(self, term: Node, fmt: Format) -> Node:
-        """A number as a normalised product with 1, which counts with its leading bit. Raises ParameterError for sums so
-        far that start from c in another format."""
+        """A number as a normalised product with 1, which counts with its leading bit. Raises ParameterError for a
+        running sum that starts from c in another format."""
         if isinstance(term, Running):
             if fmt != self.drafter.asked.c:
                 raise ParameterError("normalised", "a sum so far may be a number of two formats")
-            term = Round(term, Rounding(fmt))  # as it is, which makes it a factor
+            term = Round(term, Rounding(fmt))  # changes no value, but makes it a factor
         if isinstance(term, Constant) or not term.is_number:
             return term
         return Product(term, power_of_two(0), True)
@@ -468,7 +469,7 @@ class _Shifted(_Making):
 
 
 def _of_products(term: Node) -> bool:
-    """Whether a term is a product, or some."""
+    """Whether a term is a product or a range of products."""
     return isinstance(term, Product) or (isinstance(term, Each) and isinstance(term.body, Product))
 
 

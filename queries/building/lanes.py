@@ -1,4 +1,4 @@
-"""Lanes: products that fused steps add at one place, of which one may keep other fraction bits than the others."""
+"""Lanes: products at one place of every fused step, of which one lane may keep other fraction bits than the others."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mmaprobe.queries.building.roles import Part
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.inputs.signature import Signature
 
-MORE = (-1, 1, -2, 2)  # fraction bits that a lane keeps beyond those of the others
-MOST = 256  # lanes that are tried
+MORE = (-1, 1, -2, 2)  # differences of the fraction bits of a lane from those of the others
+MOST = 256  # the most lanes that are tried
 
 
 def lanes_of(part: Part) -> list[frozenset[int]]:
@@ -31,8 +31,8 @@ def lanes_of(part: Part) -> list[frozenset[int]]:
 
 
 def with_one_lane(base: Draft, part: Part, wrong: Table, asked: Signature) -> Iterator[Draft]:
-    """The drafts with one lane that keeps other fraction bits. `wrong`: the inputs whose results it must explain: in
-    each of them a product of that lane is not zero."""
+    """Drafts with one lane that keeps other fraction bits. `wrong`: the inputs whose answers it must explain, each of
+    which has a nonzero product in that lane."""
     length = asked.length
     counts = nonzero(wrong[:, :length], asked.a) & nonzero(wrong[:, length : 2 * length], asked.b)
     lanes = [lane for lane in lanes_of(part) if counts[:, list(lane)].any(axis=1).all()]

@@ -1,7 +1,7 @@
-"""What is likely, as data: the values with which holes of a draft are filled, in the order in which they are tried.
+"""Likely values, as data: the values with which holes of a draft are filled, in the order in which they are tried.
 
-A node's own variants come after those of this table, and so do nodes that stand around others: a new node is tried once
-it says its variants, and which nodes it may stand around."""
+After the values of this table come a node's own variants, and nodes that stand around others: a new node is tried as
+soon as it says its variants, and around which nodes it may stand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Value = TypeVar("Value")
 
 
 def _first_of(values: Sequence[Value], *first: Value) -> tuple[Value, ...]:
-    """All values that a node's parameter has, the likely ones first."""
+    """All values of a node's parameter, with the likely ones first."""
     return *first, *(value for value in values if value not in first)
 
 
@@ -35,26 +35,26 @@ TINIES: tuple[tuple[Tiny, bool], ...] = (*_BOUNDED[:3], *_UNBOUNDED, *_BOUNDED[3
 OVERFLOW: tuple[Overflow, ...] = _first_of(OVERFLOWS, "ieee", "infinity", "saturate")
 SIGNS: tuple[Zero, ...] = _first_of(ZEROS, "ieee", "exact_positive", "positive")
 # -- formats
-INNER = tuple(FORMATS[name] for name in ("f32", "f64", "bf16", "f16", "e8m13", "tf32"))  # of results within
-ROOMY = INNER[:2]  # of these, those in which sums are often kept
-SHORT = INNER[2:4]  # in which sums are stored on the way
-WIDE = FORMATS["f64"]  # of sums of more bits than the result has
+INNER = tuple(FORMATS[name] for name in ("f32", "f64", "bf16", "f16", "e8m13", "tf32"))  # formats of sums within a unit
+ROOMY = INNER[:2]  # formats in which sums are often kept
+SHORT = INNER[2:4]  # formats in which running sums are stored
+WIDE = FORMATS["f64"]  # the format for sums with more bits than the result has
 # -- sums
 ALIGNED: tuple[tuple[Mode, bool], ...] = (*((mode, False) for mode in MODES), ("toward_zero", True))
-GUARDS = range(1, 9)  # bits beyond those of a format that are kept of a sum which is not exact
-FEWER = range(9)  # to which a sum which seems exact might be cut
-MOST_BITS = 40  # of a fused sum, where the result has no more
-GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that are summed first
+GUARDS = range(1, 9)  # bits, beyond a format's, that are kept of a sum which is not exact
+FEWER = range(9)  # bits, beyond a format's, to which a sum that seems exact might be cut
+MOST_BITS = 40  # the most bits of a fused sum, unless the result has more
+GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # groups of products that are summed first
 JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
-CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
-STORED = tuple(2**k for k in range(1, 12))  # steps between two stores of a running sum
+CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits to which the sum with a late addend is cut
+STORED = tuple(2**k for k in range(1, 12))  # numbers of steps between two stores of a running sum
 STARTS: tuple[Start, ...] = ("pair", "first", "zero")
 SWAPPED: tuple[Start, ...] = ("second", "zero_second")
 SCALED: tuple[Scaled, ...] = ("terms", "sums")
 # -- inputs
 _ALIKE = [(way, way) for way in _first_of(SUBNORMALS, "keep", "zero", "positive_zero")]
 READS: tuple[Reads, ...] = (*_ALIKE[:3], ("zero", "keep"), ("keep", "zero"), *_ALIKE[3:])
-READ_BITS = (8, 11, 12, 16, 22, 24)  # of inputs in long formats, where a and b are read apart
+READ_BITS = (8, 11, 12, 16, 22, 24)  # bits that may be read of inputs in long formats, if a and b differ
 
 
 def floors(d: Format) -> Sequence[int | None]:
@@ -64,7 +64,7 @@ def floors(d: Format) -> Sequence[int | None]:
 
 
 def _first(part: Node, parameter: str, d: Format) -> Sequence[object]:
-    """What is likely of a parameter."""
+    """The likely values of a parameter of a node."""
     table: dict[tuple[str, str], Sequence[object]] = {
         ("fused", "rounding"): MODES,
         ("fused", "carry_bits"): (None, *range(7)),
@@ -75,7 +75,7 @@ def _first(part: Node, parameter: str, d: Format) -> Sequence[object]:
 
 
 def _variants(part: Node, d: Format) -> Iterator[Variant]:
-    """Other values of the parameters of a node: what is likely of each, then what the node says."""
+    """Variants of a node: the likely values of each parameter, then the node's own variants."""
     own = list(part.variants())
     for parameter, old in dict.fromkeys((change.parameter, change.old) for change in own):
         yield from others(parameter, old, _first(part, parameter, d))
@@ -83,19 +83,19 @@ def _variants(part: Node, d: Format) -> Iterator[Variant]:
 
 
 def varied(root: Node, d: Format) -> Iterator[Node]:
-    """The expressions in which one parameter of one node is another, or one node is not there, or one more is."""
+    """The expressions with one parameter of one node changed, one node left out, or one node added."""
     return _changed(root, lambda part: (*_other(part, d), *around(part)))
 
 
 def inserted(root: Node, d: Format) -> Iterator[Node]:
-    """The expressions with one more node around one of theirs, with any values of its parameters."""
+    """The expressions with a further node around one of their nodes, with any values of its parameters."""
     return _changed(
         root, lambda part: [one for more in around(part) for one in (more, *_other(more, d)) if one != part]
     )
 
 
 def around(part: Node) -> Iterator[Node]:
-    """The nodes of every kind that a unit may have around one."""
+    """The nodes of every kind that may stand around a node."""
     for kind in kinds():
         yield from kind.around(part)
 
@@ -103,7 +103,7 @@ def around(part: Node) -> Iterator[Node]:
 def _changed(root: Node, change: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
     for part in walk(root):
         for other in dict.fromkeys(change(part)):
-            with suppress(ParameterError):  # what does not go together is not tried
+            with suppress(ParameterError):  # impossible combinations are not tried
                 yield with_node(root, part, other)
 
 

@@ -22,15 +22,15 @@ from mmaprobe.smtmodel.nodes.rewriting import at_place, replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
-CHANGES = 3  # made one after another
-WIDER = ("f32", "f64")  # to which a sum may be rounded before it is rounded to a format of fewer bits
+CHANGES = 3  # the most changes, made one after another
+WIDER = ("f32", "f64")  # formats to which a sum may be rounded before a format of fewer bits
 TAKEN = 3  # units that are changed further
 Wrong = NDArray[np.bool_]  # for each unit and answer: whether the unit gives another one
 
 
 def of_result(unit: Unit, result: Node) -> Unit:
     """A unit of the same signature with another expression for its result."""
-    return Unit(unit.a, unit.b, unit.c, unit.length, result, unit.scale, unit.scale_block)
+    return Unit(unit.a, unit.b, unit.c, unit.length, result, unit.scale, unit.scale_block, more=unit.more)
 
 
 def in_mode(unit: Unit, mode: Mode) -> Unit:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from mmaprobe.queries.candidates.classes import Equality, partition
+from mmaprobe.queries.candidates.identify import Identification
 from mmaprobe.queries.candidates.kinds import candidate_of, why_alike
+from mmaprobe.queries.compare.observed import agrees
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import OutOfTimeError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row, evaluate_rows
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import unpadded
+from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes import Node, Round
 from mmaprobe.smtmodel.nodes.normal import normal as normal_form
 from mmaprobe.smtmodel.nodes.rewriting import replaced
@@ -22,6 +29,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unit_files import units
 
+NAMING = 20.0  # seconds for proofs that a candidate of a family is a unit of the table
 SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
 
 
@@ -92,7 +100,7 @@ def with_nan(unit: Unit, nan: int | None) -> Unit:
     """The unit whose roundings to the width of d give this pattern for NaN (None: any quiet NaN); those to other widths
     give any quiet NaN, as do those to formats in which the pattern is a number."""
     found = _patterned(unit.result, nan, unit.d.width)
-    return Unit(unit.a, unit.b, unit.c, unit.length, found, unit.scale, unit.scale_block)
+    return Unit(unit.a, unit.b, unit.c, unit.length, found, unit.scale, unit.scale_block, more=unit.more)
 
 
 def _patterned(node: Node, nan: int | None, width: int) -> Node:
@@ -135,4 +143,40 @@ def same_signature(asked: Model, shortest: int | None = None) -> list[Model]:
         and least <= model.length <= asked.length
         and model.scale == asked.scale
         and (asked.scale is None or model.scale_block == asked.scale_block)
+    ]
+
+
+def equal_units(found: Identification, options: Options, deadline: float | None) -> tuple[list[str], str]:
+    """The instructions and shipped units that are equal to the identified candidate, NaN patterns aside, and how that
+    is known: by normal form, else by proof within NAMING seconds."""
+    if found.verdict != "identified":
+        return [], ""
+    survivors = found.survivors
+    asked = [replace(question.vector, d=question.answer) for question in found.questions]
+    known = [
+        model
+        for model in same_signature(survivors[0])
+        if all(agrees(model, evaluate_row(model, vector.operands), vector) for vector in asked)
+    ]
+    of_form = of_known_form(survivors, known)
+    until = min(time.monotonic() + NAMING, math.inf if deadline is None else deadline)
+    try:
+        equal = name_of(of_form or survivors[0], known, options, until, 0 if of_form else None).equal
+    except KeyboardInterrupt:  # the identified candidate is printed all the same
+        equal = []
+    return [model.reference for model, _ in equal], equal[0][1] if equal else ""
+
+
+def consistent_units(found: Identification, recorded: Sequence[Vector]) -> list[str]:
+    """Where several candidates are left: the instructions and shipped units that give every answer, also those of fewer
+    products than the family that take every input."""
+    if found.verdict != "open" or not found.survivors:
+        return []
+    answered = list(recorded) or [replace(question.vector, d=question.answer) for question in found.questions]
+    rows = [unpadded(vector.operands) for vector in answered]
+    longest = max((len(row.a) for row in rows), default=0)
+    return [
+        model.reference
+        for model in same_signature(found.survivors[0], max(longest, 1))
+        if all(map(partial(agrees, model), evaluate_rows(model, rows), answered))
     ]

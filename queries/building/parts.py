@@ -1,5 +1,5 @@
-"""Inputs that are multiplied in parts: the first bits of a significand, those of what is left, and so on; and which
-products of parts are added, one after another."""
+"""Inputs that are multiplied in parts: the first bits of a significand, the first bits of the rest, and so on; and the
+products of parts that are added, in order."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Passes = Literal["steps", "whole", "terms"]
 Rest = Literal["+0", "ieee"]
 RESTS: tuple[Rest, ...] = ("+0", "ieee")
 PASSES: tuple[Passes, ...] = ("steps", "whole", "terms")
-SHORT = 11  # bits of a format up to which every width of a part is tried
-WIDTHS = (8, 11, 12, 16, 24, 26, 27)  # of parts of longer ones
+SHORT = 11  # the most bits of a format for which every width of a part is tried
+WIDTHS = (8, 11, 12, 16, 24, 26, 27)  # widths of parts of longer formats
 READ_MODES: tuple[Mode, ...] = ("toward_zero", "nearest_even")
 
 
@@ -33,17 +33,17 @@ class Reading:
 
 
 Pair = tuple[int, int]
-Split = tuple[Reading | None, ...]  # of an input: how each part reads what those before it left; None: all of it
+Split = tuple[Reading | None, ...]  # of an input: how each part reads the rest left by the parts before; None: all
 WHOLE: Split = (None,)
 
 
 @dataclass(frozen=True)
 class Parts:
     """Products of parts. `a`, `b`: how the inputs are split. `pairs`: the parts that are multiplied, in the order in
-    which these products are added. `passes`: "steps": each step is made once for every pair, and adds what it had
-    before; "whole": the whole unit is, with its result before in place of c; "terms": all are terms of one sum. `rest`:
-    what is left of an infinity, a NaN, or a number whose first part is infinite: +0, or as IEEE 754 subtracts. `kept`:
-    parts are segments of a significand, which count with the number's exponent; `positive` and `leading` are theirs.
+    which these products are added. `passes`: "steps": each step is made once for every pair, starting from its result
+    before; "whole": the whole unit is made once for every pair, with its result before in place of c; "terms": all are
+    terms of one sum. `rest`: the rest of an infinity, a NaN, or a number whose first part is infinite: +0, or by IEEE
+    754's subtraction. `kept`: parts are segments, with these `positive` and `leading`.
     """
 
     a: Split = WHOLE
@@ -65,19 +65,19 @@ UNSPLIT = Parts()
 
 
 def read_once(a: Reading | None, b: Reading | None) -> Parts:
-    """Inputs of which one part alone is read."""
+    """Inputs of which only one part is read."""
     return Parts((a,), (b,))
 
 
 def read(number: Node, reading: Reading | None, fmt: Format) -> Node:
-    """An input of a format rounded to the significant bits that are read of it."""
+    """A number of a format rounded to the significant bits that are read of it."""
     if reading is None:
         return number
     return Round(Cut(number, reading.bits, reading.mode, fmt.emin), Rounding(fmt, reading.mode))
 
 
 def part_of(number: Node, split: Split, at: int, parts: Parts, fmt: Format) -> Node:
-    """One part of an input of a format. Raises ParameterError where segments are asked for of anything else."""
+    """One part of an input. Raises ParameterError where a segment is asked for of a number that is not an input."""
     if parts.kept and split != WHOLE:
         first = sum(reading.bits for reading in split[:at] if reading is not None)
         own = split[at]
@@ -90,21 +90,21 @@ def part_of(number: Node, split: Split, at: int, parts: Parts, fmt: Format) -> N
 
 
 def _rest(number: Node, high: Node, fmt: Format, parts: Parts, overflows: bool) -> Node:
-    """What a part leaves of a number, which is always a number of the format. `overflows`: the part may be infinite
-    where the number is not."""
+    """The rest that a part leaves of a number, which is always a number of the format. `overflows`: whether the part
+    may be infinite where the number is not."""
     minus = opposite(high, fmt)
     if parts.rest == "ieee":
         return Round(ExactSum((number, minus)), Rounding(fmt))
-    if overflows:  # a NaN where the part is infinite, else the number
+    if overflows:  # NaN where the part is infinite
         number = Round(ExactSum((Round(ExactSum((number, minus)), Rounding(fmt)), high)), Rounding(fmt))
     return Round(ExactSum((number, minus)), Rounding(fmt, nan=0))
 
 
-# -- what is tried
+# -- parts to try
 
 
 def splits(asked: Signature) -> Iterator[tuple[Split, Split]]:
-    """Both inputs in parts of the same widths, or one of them."""
+    """Splits to try: both inputs in parts of the same widths, or only one in parts."""
     for mode in READ_MODES:
         left, right = (list(_splits(fmt, mode)) for fmt in (asked.a, asked.b))
         yield from ((one, other) for one, other in product(left, right) if one == other)
@@ -125,7 +125,7 @@ def _splits(fmt: Format, mode: Mode) -> Iterator[Split]:
 
 
 def orders(a: Split, b: Split) -> Iterable[tuple[Pair, ...]]:
-    """Which parts are multiplied, in which order: all, or those that are not small, the small ones first or last."""
+    """The pairs of parts that are multiplied, in order: all, or without small ones; the small ones first or last."""
     every = list(product(range(len(a)), range(len(b))))
     large = [pair for pair in every if sum(pair) < max(len(a), len(b))]
     found: dict[tuple[Pair, ...], None] = {}
@@ -140,7 +140,7 @@ def orders(a: Split, b: Split) -> Iterable[tuple[Pair, ...]]:
 
 
 def drafts_of_parts(asked: Signature, several: bool, kept: bool) -> Iterator[Parts]:
-    """Products of parts that are tried, of two parts or, with `several`, of three. `kept`: the parts are segments."""
+    """Products of parts to try, of two parts or, with `several`, of three. `kept`: the parts are segments."""
     for a, b in splits(asked):
         modes = {part.mode for part in (*a, *b) if part is not None}
         if (max(len(a), len(b)) > 2) != several or (kept and modes != {"toward_zero"}):
@@ -155,7 +155,7 @@ def drafts_of_parts(asked: Signature, several: bool, kept: bool) -> Iterator[Par
 
 
 def other_parts(parts: Parts) -> Iterator[Parts]:
-    """Those that differ in one width, mode, product, or in the order of two of them."""
+    """Parts that differ in one width, mode or product, or in the order of two products."""
     for number, pair in enumerate(parts.pairs[1:]):
         first = parts.pairs[:number]
         yield replace(parts, pairs=(*first, pair, parts.pairs[number], *parts.pairs[number + 2 :]))

@@ -1,4 +1,4 @@
-"""The search through tiers of drafts, and the questions that split what is left best."""
+"""The search through tiers of drafts, by questions that split the remaining candidates best."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from mmaprobe.smtmodel.evaluate.batch import Patterns
 from mmaprobe.smtmodel.evaluate.numbers import nans
 from mmaprobe.smtmodel.units.unit import Unit
 
-POOL = 240  # inputs from which the questions of a stage are chosen
-CONFIRMED = 600  # inputs from which those are chosen that confirm what a tier left
-FIRST = 40  # of them, for many candidates
-ROUNDS = 6  # such looks
-MANY = 60  # candidates for which a few inputs are looked at first
-KEPT = 120  # candidates for a step that go on to the next one
-ENDS = 120  # candidates that go on from one end of the range to the next
-TIER = 0.3  # of the time that is left, for one tier
-AT_ONCE = 6  # questions between two looks at what is left
-NARROW = -100  # the smallest exponent of formats above which sums within may be tiny though terms are not
+POOL = 240  # inputs among which a stage's questions are chosen
+CONFIRMED = 600  # inputs among which questions to confirm a tier's candidates are chosen
+FIRST = 40  # inputs of a first look, for many candidates
+ROUNDS = 6  # the most such looks
+MANY = 60  # candidates above which there are first looks
+KEPT = 120  # candidates of a step that are kept for the next step
+ENDS = 120  # candidates of one end of the range that are kept for the next
+TIER = 0.3  # share of the remaining time for one tier
+AT_ONCE = 6  # questions between two evaluations of the candidates
+NARROW = -100  # formats with a larger least exponent are narrow: sums in them may be tiny though terms are not
 
 
 class Search:
-    """The search for the arithmetic of the trees of one sketch. `noted`: units that came near, with their drafts of
-    this sketch, if there are any; `strict`: the last step to be decided must give every answer of ordinary
-    numbers; `farthest`: the last stage at which an attempt ended, by its number; `ended`: where the last one did, and
-    with what. `before`: a search over another sketch."""
+    """The search for the arithmetic of one sketch's trees. `noted`: units that came near, with their drafts of this
+    sketch, if there are any; `strict`: the last step must give every answer to ordinary numbers; `farthest`: the number
+    of the last stage that an attempt reached; `ended`: the stage in which the last attempt ended, and its candidates.
+    `before`: a search over another sketch."""
 
     def __init__(self, stages: Stages, answers: Answers, before: Search | None = None) -> None:
         self.sketch, self.stages, self.answers = stages.sketch, stages, answers
@@ -49,15 +49,15 @@ class Search:
         self.noted: dict[Unit, Draft | None] = dict.fromkeys(before.noted) if before else {}
         self.farthest: tuple[int, str] = before.farthest if before else (-1, "")
         self.ended: tuple[int, Sequence[Draft]] | None = before.ended if before else None
-        self._agreed: dict[tuple[Draft | Unit, Kept, Counts], set[int]] = {}  # the numbers of questions
+        self._agreed: dict[tuple[Draft | Unit, Kept, Counts], set[int]] = {}  # numbers of the questions agreed with
 
     @property
     def at_a_step(self) -> bool:
-        """Whether the last attempt ended where a step is decided."""
+        """Whether the last attempt ended in the stage of a step."""
         return self.ended is not None and self.ended[0] < len(self.stages.all) - 5
 
     def by_stages(self, start: Sequence[Draft] = ()) -> list[Candidate]:
-        """The units that are left when every stage has been decided once, beginning with `start` if given."""
+        """The units left after every stage has been decided once; `start`: the drafts to begin with."""
         alive = list(start) or self.sketch.start()
         for number, stage in enumerate(self.stages.all):
             found = self.through(alive, stage)
@@ -67,12 +67,12 @@ class Search:
                 return []
             alive = merged(drafts_of(found))[: ENDS if stage in self.stages.all[-3:] else KEPT]
         self.ended = None
-        found = self.drafted(alive, shown, None)  # so far they may be parts, of few leaves
+        found = self.drafted(alive, shown, None)  # units with all leaves: until here with few
         right = self.agreeing(found, self.stages.everything) if len(found) > len(alive) else found
         return right or found
 
     def through(self, alive: Sequence[Draft], stage: Stage) -> list[Candidate]:
-        """The candidates of the first tier that fits."""
+        """The candidates of the first tier that has any."""
         self.answers.at = stage.name
         for number, tier in enumerate(stage.tiers, start=1):
             what = f"group {number} of {len(stage.tiers)} at {stage.name}"
@@ -89,16 +89,16 @@ class Search:
         return found
 
     def unit(self, candidate: Candidate, kept: Kept) -> Unit:
-        """The unit of a candidate, as far as leaves that are not kept are zero."""
+        """The unit of a candidate; if only the leaves `kept` are not zero, restricted to these."""
         return candidate.unit if candidate.draft is None else self.sketch.unit(candidate.draft, kept)
 
     def simplest(self, tier: Tier, base: Draft) -> list[Draft]:
-        """A tier's drafts, each in its simplest form once."""
+        """A tier's drafts in their simplest forms, each once."""
         found = (simplest(draft, self.asked, self.sketch.weights) for draft in tier(base))
         return list(dict.fromkeys(found))
 
     def drafted(self, alive: Sequence[Draft], tier: Tier, kept: Kept) -> list[Candidate]:
-        """All combinations of the remaining candidates with a tier's drafts, each arithmetic once."""
+        """The candidates of a tier's drafts from each remaining draft, each unit once."""
         seen: dict[Unit, Candidate] = {}
         for base in alive:
             for draft in self.simplest(tier, base):
@@ -111,9 +111,9 @@ class Search:
         return list(seen.values())
 
     def _narrow(self, alive: Sequence[Draft], tier: Tier, stage: Stage) -> list[Candidate]:
-        """The candidates that give every answer, once no input of the stage distinguishes them any more."""
+        """The candidates of a tier that give every answer, after no input of the stage distinguishes them any more."""
         drafts: list[Draft] = [found for base in alive for found in self.simplest(tier, base)]
-        # how small numbers are treated shows in few answers to other questions: those come last
+        # the treatment of small numbers shows in few answers to other stages' questions: these are compared last
         own = replace(stage, since=stage.rank) if stage.counts in (nonzero, finite) else stage
         for number, pool in enumerate(stage.pools):
             self.answers.in_time()
@@ -134,9 +134,9 @@ class Search:
                 candidates = self._confirmed(candidates, stage, pool, first)
             left = {candidate.unit for candidate in candidates}
             drafts = [given for given in drafts if self._drafts(given, pool.kept) in left]
-        # other leaves may tell those apart that are one unit here
+        # drafts with the same unit here may differ at other leaves
         alike: dict[tuple[Store | None, Odd | None, tuple[Unit | None, ...]], Draft] = {}
-        for given in drafts:  # how often a running sum is stored shows at leaves of many steps alone
+        for given in drafts:  # the number of steps between stores shows only at leaves of many steps
             alike.setdefault(
                 (given.store, given.odd, tuple(self._drafts(given, pool.kept) for pool in stage.pools)), given
             )
@@ -152,8 +152,9 @@ class Search:
             return None
 
     def _confirmed(self, alive: list[Candidate], stage: Stage, pool: Pool, most: int) -> list[Candidate]:
-        """Those that stand some inputs, `most` at most, that tell one of them from the units that differ from it in one
-        choice: what splits a tier need not tell it from what is right in another one."""
+        """The candidates that agree on some inputs, `most` at most, that distinguish one of them from units that differ
+        in one choice, since inputs that split a tier need not distinguish it from the right arithmetic of another
+        tier."""
         [draft] = drafts_of(alive[:1])
         beside = self.drafted([draft], lambda given: ordinary_neighbours(given, self.asked), pool.kept)
         rows = pool.rows(CONFIRMED)
@@ -171,15 +172,15 @@ class Search:
     def split(
         self, alive: list[Candidate], stage: Stage, kept: Kept, pool: Table, first: int = AT_ONCE
     ) -> list[Candidate]:
-        """Ask what splits the candidates best, until this pool tells nothing more. `first`: questions whether any
-        candidate is right, where the pool splits none."""
+        """Ask the questions that split the candidates best, until none in the pool splits them. `first`: the number of
+        questions whether any candidate is right, if the pool splits none."""
         if not alive or not len(pool):
             return alive
         results, fresh = self._counted(self._results(alive, pool, kept), stage), True
         usable = np.asarray(stage.counts(results, self.asked.d).all(axis=0))
         if stage.counts is ordinary:
             usable &= ~self._tiny_within(alive, results, pool, kept, stage).any(axis=0)
-        left, places = np.flatnonzero(usable), np.arange(len(alive))  # of the pool, and of the candidates
+        left, places = np.flatnonzero(usable), np.arange(len(alive))  # indices into the pool, and of candidates
         while len(places) and len(left):
             now = results[np.ix_(places, left)]
             kinds = np.array([len(np.unique(column)) for column in now.T]) if len(places) > 1 else np.ones(len(left))
@@ -188,7 +189,7 @@ class Search:
             if not len(chosen):
                 if not fresh or not first:
                     break
-                # whether any candidate is right
+                # questions whether any candidate is right
                 chosen = left[self._inexact(alive[places[0]], pool[left], kept)[:first]]
             asked = self.answers.put(pool[chosen], stage.rank, kept)
             counts = stage.counts(asked.answers, self.asked.d)
@@ -213,7 +214,7 @@ class Search:
     def _tiny_within(
         self, alive: Sequence[Candidate], results: Patterns, rows: Table, kept: Kept, stage: Stage
     ) -> NDArray[np.bool_]:
-        """Where it matters that a sum within, or the result, is tiny for a candidate, kept in a narrow range."""
+        """Where a candidate in a narrow format has a sum, or the result, that is tiny, which would matter."""
         found = np.zeros(results.shape, dtype=np.bool_)
         narrow = [(at, x.draft) for at, x in enumerate(alive) if x.draft is not None and self._narrow_within(x.draft)]
         if narrow:
@@ -224,15 +225,15 @@ class Search:
         return found
 
     def _narrow_within(self, draft: Draft) -> bool:
-        """Whether sums are kept in a format of a narrow range."""
+        """Whether sums are kept in a narrow format."""
         return any(own.rounding.format.emin > NARROW for own in draft.hows().values())
 
     def agreeing(self, candidates: list[Candidate], stage: Stage) -> list[Candidate]:
-        """The candidates that give the answers so far to the inputs of this stage and of earlier ones."""
+        """The candidates that give the answers so far to the inputs of this stage and of earlier stages."""
         alive, rank = candidates, stage.rank
         if self.strict and stage is self.stages.all[-6]:
             rank = self.stages.all[-4].rank
-        for kept in dict.fromkeys(asked.kept for asked in reversed(self.answers.bank)):  # the newest tell most
+        for kept in dict.fromkeys(asked.kept for asked in reversed(self.answers.bank)):  # new ones decide most
             known = [self._known(candidate, kept, stage) for candidate in alive]
             some = [
                 asked
@@ -246,7 +247,7 @@ class Search:
             rows, answers = joined(some)
             ranks = np.concatenate([np.full(len(x.rows), x.rank) for x in some])
             counts = np.flatnonzero(stage.counts(answers, self.asked.d))
-            counts = counts[np.argsort(ranks[counts], kind="stable")[::-1]]  # the newest first: they tell most
+            counts = counts[np.argsort(ranks[counts], kind="stable")[::-1]]  # the newest first, as they decide most
             for part in (counts[:1], counts[1:AT_ONCE], counts[AT_ONCE : 8 * AT_ONCE], counts[8 * AT_ONCE :]):
                 if not len(part) or not alive:
                     continue
@@ -267,8 +268,8 @@ class Search:
     def _other_zeros(
         self, alive: Sequence[Candidate], results: Patterns, rows: Table, answers: Patterns, stage: Stage
     ) -> NDArray[np.bool_]:
-        """Where the sign of a zero is all that a candidate has wrong, and has right with the zeros at all other leaves:
-        they have signs too."""
+        """Where a candidate has nothing wrong but the sign of a zero, and that is right for all leaves, as the zeros at
+        the other leaves have signs too."""
         d = self.asked.d
         zero = ~not_zero(answers, d) & ~not_zero(results, d)
         found = np.zeros(results.shape, dtype=np.bool_)
@@ -279,17 +280,17 @@ class Search:
         return found
 
     def _known(self, candidate: Candidate, kept: Kept, stage: Stage) -> set[int]:
-        """The questions about some leaves whose answers a candidate is known to give."""
+        """The numbers of questions about some leaves with whose answers a candidate is known to agree."""
         return self._agreed.setdefault((candidate.draft or candidate.unit, kept, stage.counts), set())
 
     def _results(self, candidates: Sequence[Candidate], table: Table, kept: Kept) -> Patterns:
-        """The results of all candidates, shape (candidates, rows); those that are one unit here are evaluated once."""
+        """The results of all candidates, shape (candidates, rows); equal units are evaluated once."""
         places: dict[Unit, int] = {}
         which = [places.setdefault(self.unit(candidate, kept), len(places)) for candidate in candidates]
         return self.answers.evaluated(list(places), table)[which]
 
     def _counted(self, patterns: Patterns, stage: Stage) -> Patterns:
-        """One pattern for all NaNs; where zeros count whichever their sign, also for these."""
+        """The patterns with one for all NaNs, and one for both zeros where the signs of zeros do not count."""
         same = self.answers.same(patterns)
         if stage.counts not in (ordinary, unsigned):
             return same
@@ -297,10 +298,10 @@ class Search:
         return np.where(negative_zero, np.uint64(0), same)
 
     def note(self, candidate: Candidate) -> None:
-        """A candidate that came near; the nearest of the last ones is named where none is found."""
+        """Keep a candidate that came near; the nearest of the last ones is named where none is found."""
         try:
             unit = self.unit(candidate, None)
-        except ParameterError:  # of few leaves alone it was one
+        except ParameterError:  # only its restriction to few leaves is possible
             return
         self.noted.pop(unit, None)
         self.noted[unit] = candidate.draft

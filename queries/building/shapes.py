@@ -1,4 +1,4 @@
-"""Inputs for a unit of which little is known: few terms in the middle of the range, then everything that is special."""
+"""Inputs for a unit of which little is known: few terms in the middle of the range, then all special values."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 
-WIDE = 60  # exponents of a range that has room
-INNER = FORMATS["f16"]  # in which sums may be kept, whatever the result's format
-TOP = INNER.emax - 4  # the exponent of large terms, so that sums may be kept in f16
-DEEP = 64  # places between terms of sums that may be kept to more bits than the result
-HIDDEN = 0.2  # of the rows, in which what two large terms of opposite signs leave of the others is all that is seen
-TIED = 0.15  # in which a sum lies about half way between two results, and shows whether it was rounded before
-MET = 0.06  # of the small rows, in which c and one product cancel
-PRECISIONS = tuple(FORMATS[name].precision for name in ("bf16", "f16", "f32", "f32", "f64"))  # of sums within
-SHORTEST = 4  # bits of terms whose sums are exact
-BELOW = 8  # places below the least subnormal result at which terms vanish
-FEW = (1, 2, 3, 4)  # products that are not zero, in most rows
+WIDE = 60  # exponents of a range that has room for large numbers
+INNER = FORMATS["f16"]  # the format in which sums may be kept, whatever the result's
+TOP = INNER.emax - 4  # the exponent of large terms, so that sums are in the range of f16
+DEEP = 64  # the most places between terms, for sums that may have more bits than the result
+HIDDEN = 0.2  # share of the rows in which two large terms cancel, so that only the bits kept of the others show
+TIED = 0.15  # share of the rows whose sum is about half way between two results, which shows roundings before the last
+MET = 0.06  # share of the small rows in which c and one product cancel
+PRECISIONS = tuple(FORMATS[name].precision for name in ("bf16", "f16", "f32", "f32", "f64"))  # precisions of inner sums
+SHORTEST = 4  # significant bits of terms, so few that sums are exact
+BELOW = 8  # the most places below the least subnormal result at which terms vanish
+FEW = (1, 2, 3, 4)  # numbers of nonzero products in most rows
 
 
 Kind = Literal["middle", "heavy", "small", "vanishing", "subnormal", "large", "anything", "cancelling"]
 
 
 class Shapes:
-    """Rows of a, b and c for one signature, from a seed. `weights`: of terms, which are as large as in other
-    devices, and have the signs that they have there, after they are multiplied. `narrow`: products within f16's range,
-    in which the steps below may keep them."""
+    """Rows of a, b and c for one signature, from a seed. `weights`: of terms; these get the inverse factors, so that
+    sizes and signs after the multiplication are those for other devices. `narrow`: products are within f16's range, in
+    which lower steps may keep them."""
 
     def __init__(self, asked: Signature, seed: int = 1, weights: Weights | None = None, narrow: bool = False) -> None:
         self.asked, self.weights = asked, weights or {}
         shifts = [self.weights.get(k, ADDED)[1] for k in range(asked.length)]
         own, its = max(shifts, key=shifts.count, default=0), self.weights.get("c", ADDED)[1]
-        self.shift, self.addend_shift = own, its  # of most products, and of c
+        self.shift, self.addend_shift = own, its  # exponents of the weights of most products, and of c
         self.products = asked.a.emin + asked.b.emin + own, asked.a.emax + asked.b.emax + own
         self.addends = asked.c.emin + its, asked.c.emax + its
         if narrow:
@@ -56,7 +56,7 @@ class Shapes:
         return self._scaled(self._turned(make(count)), kind)
 
     def _turned(self, table: Table) -> Table:
-        """The rows with the signs of what is subtracted inverted."""
+        """The rows with the signs of subtracted terms inverted."""
         for leaf, (sign, _) in self.weights.items():
             if sign < 0 and leaf == "c" and self.asked.addend:
                 table[:, 2 * self.asked.length] ^= np.uint64(self.asked.c.sign_bit)
@@ -65,7 +65,7 @@ class Shapes:
         return table
 
     def _scaled(self, table: Table, kind: Kind = "middle") -> Table:
-        """The rows with scale factors where the unit has them: all one, near one, or any."""
+        """The rows with scale factors, if the unit has them: all one, near one, or any."""
         fmt, width = self.asked.scale, 2 * self.asked.length + 1
         if fmt is None or table.shape[1] > width:
             return table
@@ -82,7 +82,7 @@ class Shapes:
         return np.concatenate([table, found], axis=1)
 
     def at(self, kind: Kind, count: int, leaves: frozenset[Leaf]) -> Table:
-        """Rows of a kind whose products stand at some leaves alone, as if there were no others."""
+        """Rows of a kind with nonzero products at some leaves only, as if there were no others."""
         numbers = sorted(leaf for leaf in leaves if leaf != "c")
         self._seed += 1
         asked, length = self.asked, self.asked.length
@@ -98,14 +98,14 @@ class Shapes:
         return self._scaled(self._turned(table), kind)
 
     def middle(self, count: int) -> Table:
-        """Normal numbers far from the ends of every range: terms below the largest by the distances at which bits are
-        lost, of both signs, some of them cancelling."""
+        """Normal numbers far from the ends of every range: terms below the largest at the distances where bits are
+        lost, with both signs, some of them cancelling."""
         parts = [self._mixed(share, terms) for share, terms in self._shares(count)]
         return self.random.permutation(np.concatenate(parts))
 
     def sums(self, count: int, leaves: frozenset[Leaf], bits: int) -> Table:
-        """Sums of some leaves. A factor has so few bits that no product is rounded, the other one is a power of two, so
-        that products count alike normalised or not; c has twice as many bits. Every other leaf is zero."""
+        """Sums of some leaves. One factor has so few bits that no product is rounded, the other one is a power of two,
+        so that products are normalised; c has twice as many bits. All other leaves are zero."""
         places = np.array(sorted(leaf for leaf in leaves if leaf != "c"), dtype=np.int64)
         chosen = np.zeros(2 * self.asked.length + 1, dtype=np.bool_)
         chosen[places], chosen[self.asked.length + places], chosen[-1] = True, True, "c" in leaves
@@ -114,7 +114,7 @@ class Shapes:
         return self._scaled(self._turned(self._few(table)))
 
     def _few(self, table: Table) -> Table:
-        """In some rows some of the numbers are zero."""
+        """In some rows, set some numbers to zero."""
         length = self.asked.length
         gone = self.random.random((len(table), length)) < self.random.choice((0.0, 0.0, 0.3), (len(table), 1))
         table[:, :length][gone] = 0
@@ -122,7 +122,7 @@ class Shapes:
         return table
 
     def heavy(self, count: int) -> Table:
-        """Every product, of one sign and about one size: sums that need their carry bits."""
+        """Products of one sign and similar size at all places: sums that need their carry bits."""
         asked, length = self.asked, self.asked.length
         low, high = self._range(length)
         top = np.clip(self.random.integers(-4, 5, (count, 1)), low, high)
@@ -150,7 +150,7 @@ class Shapes:
         return found
 
     def cancelling(self, count: int) -> Table:
-        """Terms of few bits that are normal numbers, and whose sums may be less than any."""
+        """Terms of few bits that are normal numbers, and whose sums may be tiny."""
         asked, terms, few = self.asked, self.asked.length, min(SHORTEST, self.asked.a.precision)
         least = np.where(self.random.random((count, 1)) < 0.7, asked.d.emin, max(asked.d.emin, INNER.emin))
         exponents = least + self.random.integers(0, 4, (count, terms + 1))
@@ -163,11 +163,11 @@ class Shapes:
         return self._few(self._plain(np.concatenate([a, b, c[:, None]], axis=1)))
 
     def vanishing(self, count: int) -> Table:
-        """Terms below the least subnormal result, or little larger, zeros of both signs, and sums that cancel."""
+        """Terms below the least subnormal result, or slightly larger, zeros of both signs, and sums that cancel."""
         return self.random.permutation(np.concatenate([self._vanishing(*share) for share in self._shares(count)]))
 
     def subnormal(self, count: int) -> Table:
-        """Products of a subnormal and a large factor among other terms of about their size."""
+        """Products of a subnormal and a large factor among other terms of similar size."""
         return self.random.permutation(np.concatenate([self._of_tiny_factors(*share) for share in self._shares(count)]))
 
     def large(self, count: int) -> Table:
@@ -198,7 +198,7 @@ class Shapes:
         return table
 
     def _placed(self, a: Table, b: Table, c: Table, given: Lanes | None = None) -> Table:
-        """Some products at places drawn by chance; neighbours, or all over; or at places that are given."""
+        """Put products at random places, adjacent or scattered, or at given places; all other products are zero."""
         count, terms = a.shape
         length = self.asked.length
         table = np.zeros((count, 2 * length + 1), dtype=np.uint64)
@@ -213,7 +213,7 @@ class Shapes:
         return self._plain(table)
 
     def _numbers(self, fmt: Format, exponents: Lanes, signs: Lanes, bits: int | None = None) -> Table:
-        """Numbers of these exponents, with at most that many significant bits."""
+        """Numbers of these exponents, with at most `bits` significant bits."""
         shape = exponents.shape
         fraction = self.random.integers(0, 1 << fmt.fraction, shape, dtype=np.uint64)
         if bits is not None and bits - 1 < fmt.fraction:
@@ -225,12 +225,12 @@ class Shapes:
         return flat.reshape(shape)
 
     def _addends(self, exponents: Lanes, signs: Lanes, bits: int | None = None) -> Table:
-        """Addends that count with these exponents."""
+        """Addends that have these exponents after their weights."""
         return self._numbers(self.asked.c, exponents - self.addend_shift, signs, bits)
 
     def _products(self, targets: Lanes, signs: Lanes, normal: bool, bits: int | None = None) -> tuple[Table, Table]:
-        """Factors of products that count with these exponents, as far as their ranges allow; with `bits` one of that
-        many significant bits and a power of two."""
+        """Factors of products that have these exponents after their weights, as far as ranges allow; with `bits`, one
+        factor has so many significant bits and the other is a power of two."""
         a, b = self.asked.a, self.asked.b
         targets = (np.clip(targets, *self.products) if normal else targets) - self.shift
         low = (0, 0) if normal else (a.fraction, b.fraction)
@@ -247,8 +247,8 @@ class Shapes:
         return signs
 
     def _range(self, terms: int, bits: int | None = None) -> tuple[int, int]:
-        """The exponents for `terms` terms far from the ends of every range; where there is room, so large that no sum
-        of them but zero lies below the smallest normal result."""
+        """The exponents for `terms` terms far from the ends of every range; if there is room, so large that no nonzero
+        sum of them is below the smallest normal result."""
         asked = self.asked
         low = max(self.products[0], asked.d.emin, self.addends[0])
         high = min(self.products[1], min(asked.d.emax, self.addends[1]) - terms.bit_length() - 3)
@@ -259,8 +259,8 @@ class Shapes:
     def _mixed(
         self, count: int, terms: int, places: Lanes | None = None, bits: int | None = None, with_c: bool = True
     ) -> Table:
-        """Terms of which some sums cancel, and some are ties of two roundings one after another. `with_c`: whether c is
-        a term."""
+        """Terms some of whose sums cancel, and some of which are ties of two successive roundings. `with_c`: whether c
+        is a term."""
         numbers = terms + (with_c and self.asked.addend)
         hidden, tied = int(HIDDEN * count) if numbers > 2 else 0, int(TIED * count)
         parts = [self._middle(count - hidden - tied, terms, places, bits)]
@@ -269,8 +269,8 @@ class Shapes:
         return self.random.permutation(np.concatenate(parts))
 
     def _hidden(self, count: int, terms: int, numbers: int, places: Lanes | None, bits: int | None) -> Table:
-        """Two large terms, of opposite signs, and what they leave of the others is all that is seen: more bits than the
-        result has, and those that a sum within loses."""
+        """Two large terms of opposite signs and others, of which only the bits kept beside the large ones show: more
+        bits than the result has, and those that an inner sum loses."""
         asked = self.asked
         low, high = self._range(terms, bits)
         least = max(self.products[0], asked.d.emin)
@@ -291,32 +291,32 @@ class Shapes:
         c = self._addends(exponents[:, terms], signs[:, terms], bits and 2 * bits)
         with_c = np.maximum(one, other) == terms
         self._opposite(a, b, rows[~with_c], one[~with_c], other[~with_c])
-        here, product = rows[with_c], np.minimum(one, other)[with_c]  # c and a product are powers of two
+        here, product = rows[with_c], np.minimum(one, other)[with_c]  # where c and a product are the powers of two
         a[here, product], b[here, product] = self._products(top[here, 0], signs[here, product], True, 1)
         c[here] = self._addends(top[here, 0], signs[here, terms], 1)
         return self._placed(a, b, c, places)
 
     def _tied(self, count: int, terms: int, numbers: int, places: Lanes | None, bits: int | None) -> Table:
-        """A number of the result's format, half a unit of its last place, and about half a unit of a longer format's
-        below it. Of two terms the second one is a product of `bits` bits."""
+        """A number of the result's format, half a unit in its last place, and below it about half a unit in a longer
+        format's last place. Of two terms, the second is a product of `bits` bits."""
         asked, own, rows = self.asked, self.asked.d.precision, np.arange(count)
         low, high = self._range(terms, bits)
         inner = self.random.choice([kept for kept in PRECISIONS if kept > own] or [own + 2], count)
         top = np.clip(self.random.integers(low, high + 1, count), -TOP, TOP)
-        top = np.maximum(top, np.minimum(asked.d.emin + inner + 1, asked.d.emax - 2))  # so that nothing is tiny
+        top = np.maximum(top, np.minimum(asked.d.emin + inner + 1, asked.d.emax - 2))  # so that no term is tiny
         last = np.maximum(top - inner + self.random.integers(-1, 2, count), asked.d.emin)
         order = self.random.random((count, numbers)).argsort(axis=1)[:, :3]
-        number = np.full((count, terms + 1), -1)  # which of these a term is
+        number = np.full((count, terms + 1), -1)  # for each term, which of these numbers it is
         for which, place in enumerate(order.T):
             number[rows, place] = which
         exponents = np.choose(number + 1, [np.full((count, 1), low), *(x[:, None] for x in (top, top - own, last))])
         signs = self._signs(exponents.shape)
-        signs[rows, order[:, 1 % numbers]] = signs[rows, order[:, 0]]  # half a unit more, not less
+        signs[rows, order[:, 1 % numbers]] = signs[rows, order[:, 0]]  # the half unit is added, not subtracted
         a, b = np.zeros((2, count, terms), dtype=np.uint64)
         for which, kept in enumerate((min(bits or own, own, asked.a.precision), 1, 2)):
             here = number[:, :terms] == which
             left, right = self._products(exponents[:, :terms], signs[:, :terms], True, kept)
-            if which == 2:  # often one and a half
+            if which == 2:  # often one and a half units
                 left |= (self.random.random(left.shape) < 0.6) * np.uint64(
                     1 << (asked.a.fraction - 1 + asked.a.padding)
                 )
@@ -329,7 +329,7 @@ class Shapes:
         return self._placed(a, b, c, places)
 
     def _a_little_less(self, a: Table, b: Table, exponents: Lanes, here: NDArray[np.bool_]) -> None:
-        """Some products become a little less than a power of two: 1 - 2^-2n times it, of 1 + 2^-n and 1 - 2^-n."""
+        """Make some products slightly less than a power of two: 1 - 2^-2n times it, from 1 + 2^-n and 1 - 2^-n."""
         asked, here = self.asked, here[:, : a.shape[1]]
         signs = (a[here] & np.uint64(asked.a.sign_bit) > 0).astype(np.int64)
         left, right = self._products(exponents[:, : a.shape[1]][here] - 1, signs, True, 1)
@@ -346,14 +346,14 @@ class Shapes:
         centre = min(max(0, (low + high) // 2) if high - low > WIDE else high - 4, TOP)
         top = np.clip(min(centre, high) + self.random.integers(-4, 5, count), low, high)
         deep = self.random.random((count, 1)) < (0.0 if bits is None else 0.3)
-        wanted = np.where(deep, DEEP, asked.d.precision + 10)  # sums that are kept to more bits than the result has
+        wanted = np.where(deep, DEEP, asked.d.precision + 10)  # for sums that keep more bits than the result has
         reach = np.minimum(wanted, high - low)
         far = self.random.random((count, terms + 1)) < 0.5
         near = self.random.integers(0, min(3, high - low) + 1, far.shape)
         distance = np.where(far, self.random.integers(0, reach + 1, far.shape), near)
         distance[np.arange(count), self.random.integers(0, terms + 1, count)] = 0
         exponents = np.maximum(top[:, None] - distance, low)
-        if high - low < asked.d.precision + 10:  # products reach no farther, but c does
+        if high - low < asked.d.precision + 10:  # the range of products is small; c's may be larger
             away = self.random.integers(-asked.d.precision - 4, asked.d.precision + 5, count)
             away = np.where(self.random.random(count) < 0.5, away, 0)
             ends = max(self.addends[0], asked.d.emin), min(self.addends[1], asked.d.emax) - 3
@@ -367,7 +367,7 @@ class Shapes:
         return self._placed(a, b, c, places)
 
     def _cancel(self, a: Table, b: Table, bits: int | None = None) -> None:
-        """In some rows a product is the negative of another, or nearly."""
+        """In some rows, make a product the negative of another, or nearly so."""
         count, terms = a.shape
         rows = np.flatnonzero(self.random.random(count) < 0.35)
         one, other = self._two(len(rows), terms)
@@ -377,7 +377,7 @@ class Shapes:
         side[rows, other] ^= self.random.integers(0, 2, len(rows)).astype(np.uint64) << np.uint64(last)
 
     def _cancel_addend(self, table: Table) -> None:
-        """In some rows c is the negative of a product, and every other product is zero."""
+        """In some rows, make c the negative of a product, and every other product zero."""
         length = self.asked.length
         low, high = max(self.products[0], self.addends[0]), min(self.products[1], self.addends[1])
         rows = np.flatnonzero(self.random.random(len(table)) < MET)
@@ -391,17 +391,17 @@ class Shapes:
         table[rows, 2 * length] = self._addends(exponents, 1 - signs, 1)
 
     def _two(self, count: int, terms: int) -> tuple[Lanes, Lanes]:
-        """The places of two terms, in each of some rows."""
+        """Two different terms in each row."""
         one = self.random.integers(0, terms, count)
         return one, (one + self.random.integers(1, max(2, terms), count)) % terms
 
     def _opposite(self, a: Table, b: Table, rows: Lanes, one: Lanes, other: Lanes) -> None:
-        """In some rows a product becomes the negative of another."""
+        """In the given rows, make one product the negative of another."""
         a[rows, other] = a[rows, one] ^ np.uint64(self.asked.a.sign_bit)
         b[rows, other] = b[rows, one]
 
     def _about(self, count: int, terms: int, centre: int) -> Table:
-        """Terms whose exponents lie about that of the least or of the largest result."""
+        """Terms whose exponents are about that of the least or of the largest result."""
         asked = self.asked
         spread = asked.d.fraction + 3 if centre < 0 else 3
         exponents = centre + self.random.integers(-spread, 4, (count, terms + 1))
@@ -412,7 +412,7 @@ class Shapes:
             self._cancel(a, b)
         c[self.random.random(count) < 0.4] = 0
         if self.asked.addend:
-            a[self.random.random(count) < 0.05] = 0  # the addend alone
+            a[self.random.random(count) < 0.05] = 0  # only the addend is left
         chance, targets = self.random.random((count, terms)), exponents[:, :terms]
         self._tiny((a, asked.a), (b, asked.b), targets, chance < 0.1)
         self._tiny((b, asked.b), (a, asked.a), targets, chance > 0.9)
@@ -458,7 +458,7 @@ class Shapes:
     def _tiny(
         self, one: tuple[Table, Format], other: tuple[Table, Format], targets: Lanes, here: NDArray[np.bool_]
     ) -> None:
-        """Some products get a subnormal factor, and another one so large that the product is not."""
+        """Give some products a subnormal factor, and another one so large that the product is normal."""
         (side, fmt), (beside, its) = one, other
         count = int(here.sum())
         bits = self.random.integers(1, 1 << min(fmt.fraction, 20), count, dtype=np.uint64)
@@ -474,7 +474,7 @@ class Shapes:
         return self._placed(table[:, :terms], table[:, terms : 2 * terms], table[:, 2 * terms])
 
     def _border(self, count: int, terms: int) -> Table:
-        """The least normal number as an addend or a product, and a little less or more than it beside it."""
+        """The least normal number as an addend or a product, and a slightly smaller or larger term beside it."""
         asked, least = self.asked, self.asked.d.emin
         exponents = least - self.random.integers(1, asked.d.fraction + 6, (count, terms))
         signs = self._signs((count, terms))

@@ -1,4 +1,4 @@
-"""Stages of building: the parts of a draft that each decides, and the inputs on which those alone can show."""
+"""Stages of building: the part of a draft that each decides, and the inputs on which that part alone has an effect."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from mmaprobe.queries.order.tree import Leaf, leaves_of
 from mmaprobe.queries.search.samples import Table
 
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything", "vanishing", "subnormal")
-WHOLE = 8  # products of a sum that is looked at through all of its leaves
-LONG = 64  # products of a sum that is not long
-SHORT = 4  # bits of factors whose products no step below rounds; fewer where results have no more
-PLACED = 4  # roles whose smallest numbers are looked at apart
-FEW = 3  # neighbours of one role that are looked at together
-PLACES = 3  # sets of leaves that show what a step does
+WHOLE = 8  # the most products of a sum of which all leaves are used
+LONG = 64  # products above which a sum is long
+SHORT = 4  # bits of factors whose products no lower step rounds, or fewer if results have fewer
+PLACED = 4  # the most roles whose smallest numbers have stages of their own
+FEW = 3  # neighbours of one role in one set of leaves
+PLACES = 3  # sets of leaves for each step
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Where the inputs of a stage come from. `kept`: the leaves that are not zero."""
+    """The source of a stage's inputs. `kept`: the leaves that are not zero."""
 
     kept: Kept
     rows: Callable[[int], Table]
@@ -44,9 +44,10 @@ class Pool:
 
 @dataclass(frozen=True)
 class Stage:
-    """Part of a draft to decide, in tiers: the next one where no candidate of those before fits. `counts`: the results
-    by which candidates are judged. `rank`: its inputs tell about stages from that on; `since`: the least rank of those
-    by which candidates are judged. `otherwise`: the stages that are tried one after another where no tier fits."""
+    """A part of a draft to decide, in tiers, of which the next is tried where no candidate of the last is left.
+    `counts`: the results that count. `rank`: the first stage about which its inputs give information; `since`: the
+    least rank of inputs on which candidates are compared with answers. `otherwise`: stages to try instead, where no
+    tier has a candidate."""
 
     name: str
     rank: int
@@ -58,11 +59,11 @@ class Stage:
 
 
 class Stages:
-    """The stages for the trees of a sketch, in order. `quick`: only what is likely is tried, as steps are still to be
-    told apart. The last six: the last step, products, carries, the smallest numbers, zeros, the largest and specials.
-    `long`: sums are validated with fewer vectors, and their conditions are not looked at; `few`: they are looked at
-    through few leaves. `seen`: significant bits of the results so far; `fused`: asks which products are fused into the
-    addition, where some are rounded before."""
+    """The stages for the trees of a sketch, in order. `quick`: only likely drafts, as steps are still to be
+    distinguished. The last six: the last step, products, carries, the smallest numbers, zeros, the largest and
+    specials. `long`: a sum that is validated with fewer vectors, without its conditions; `few`: one of which only few
+    leaves are used at a time. `seen`: significant bits of the results so far; `fused`: asks which products are fused
+    into the addition, where others are rounded before it."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class Stages:
         return [products, carries, small, ends, ends, ends, ends]
 
     def _stages(self) -> list[Stage]:
-        """The steps by role, from the last one down, then what all steps share."""
+        """The stages of the steps by role, from the last step down, then those of what all steps share."""
         kinds, asked, weights = self.sketch.kinds, self.asked, self.sketch.weights
         every_kind = sorted({kind for found in kinds for kind in found.values()})
         count, found = self.sketch.count, []
@@ -132,8 +133,8 @@ class Stages:
         return StepAxes(kind, role, self.asked, self.seen, lanes, adders_of(part).get("c") == role)
 
     def _smallest(self, rank: int, small: Sequence[Pool]) -> Stage:
-        """The smallest numbers: treated alike; else of many roles one after another, from the last step down, with
-        terms that are no smaller than a normal number and whose sums are."""
+        """The stage of the smallest numbers, with one treatment for all roles; else a stage for each of many roles,
+        from the last step down, with terms and sums that are normal numbers."""
         name, several = "the smallest numbers", self.sketch.count > APART and len(self.sketch.parts) == 1
         tiers = tiny_tiers(self.asked, self.sketch.weights, not several)
         if not several:
@@ -146,16 +147,16 @@ class Stages:
         return Stage(name, last, tiers, small, nonzero, (*by_role, refined))
 
     def _sums_of(self, role: int) -> list[Pool]:
-        """Sums of a role that are tiny though their terms are not."""
+        """Inputs with tiny sums of a role whose terms are not tiny."""
         places = placements(self.sketch.parts[0], role, self.chance, PLACES)
         return [self.pool("cancelling", place) for place in places if any(leaf != "c" for leaf in place)]
 
     def _ends(self) -> tuple[list[Pool], Counts]:
-        """The largest numbers; of long sums at few leaves, where zeros that the others add have signs of their own."""
+        """The largest numbers; for long sums at few leaves, where the zeros of the others have signs."""
         return ([self.pool("large")], every) if not self.long else (self._pools("large"), not_zero)
 
     def _of_role(self, role: int, kind: str, rank: int) -> list[Stage]:
-        """How the steps of a role add, and for fused ones then how the rest joins their products."""
+        """The stages of a role: how its steps add; for fused ones, then how other terms join their products."""
         part, tiers = self.sketch.parts[0], self._axes(kind, role).tiers(self.quick)
         places = placements(part, role, self.chance, PLACES)
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
@@ -170,7 +171,7 @@ class Stages:
         return [Stage(name, rank + 1, tiers, self._sums(places, role), ordinary, (products, joins))]
 
     def _alone(self, place: frozenset[Leaf], role: int) -> Iterator[Leaf]:
-        """The leaves that are products of a step of this role itself."""
+        """The leaves in `place` that are products of a step of this role itself."""
         own = {child for node in self.sketch.parts[0].steps(role) for child in node.children if isinstance(child, int)}
         return (leaf for leaf in place if leaf in own)
 
@@ -184,13 +185,13 @@ class Stages:
         return [Pool(place, rows(place, max(1, min(SHORT, self.asked.d.precision // 2)))) for place in places]
 
     def pool(self, kind: Kind, place: Kept = None) -> Pool:
-        """Rows of a kind, whose products are nonzero at some leaves only."""
+        """Rows of a kind with nonzero products at some leaves only."""
         if place is None:
             return Pool(None, lambda count: self.shapes.rows(kind, count))
         return Pool(place, lambda count: self.shapes.at(kind, count, place))
 
     def _pools(self, kind: Kind) -> list[Pool]:
-        """Rows with products at any leaves, or in long sums at few leaves."""
+        """Rows with products at any leaves; for long sums, at few leaves."""
         several = len(self.sketch.parts) > 1
         if not self.few:
             return [self.pool(kind)]
@@ -200,7 +201,7 @@ class Stages:
             & frozenset(leaves)
             for begin in (True, False)
         ]
-        if several:  # neighbours, and what lies far apart
+        if several:  # adjacent leaves, and leaves far apart
             length = self.asked.length
             near: list[list[int]] = [[0, 1, 2, 3], [0, 1, length // 2, length // 2 + 1]]
             near += [[*range(0, length, length // 4)], [0, 1, 2, length - 1]]
@@ -208,13 +209,13 @@ class Stages:
         return [self.pool(kind, place) for place in chosen]
 
     def _adding(self) -> list[int]:
-        """The roles whose steps add products; none where the order is open."""
+        """The roles whose steps add products; empty while the order is open."""
         adders = adders_of(self.sketch.parts[0]) if len(self.sketch.parts) == 1 else {}
         return sorted({role for leaf, role in adders.items() if leaf != "c"})
 
     def _of_each_role(self, begin: bool) -> Iterator[Leaf]:
-        """Neighbours that steps of one role add, for each role. `begin`: with two that one step adds, if there are any,
-        as what a sum begins with shows there alone."""
+        """For each role, adjacent leaves that its steps add. `begin`: including two that one step adds, if there are
+        any, as only these show with what a sum begins."""
         adding, part = self._adding(), self.sketch.parts[0]
         if not adding or (len(adding) < 2 and not begin):
             return
@@ -228,7 +229,7 @@ class Stages:
                 yield from self.chance.choice(pairs)
 
     def _small_by_role(self) -> list[Pool]:
-        """Small numbers at leaves that show one role."""
+        """Small numbers at leaves of one role, for each role."""
         part = self.sketch.parts[0]
         if len(self.sketch.parts) > 1 or part.count < 2:
             return []
@@ -237,7 +238,8 @@ class Stages:
         return pools if self.few else [replace(pool, kept=None) for pool in pools]
 
     def beside(self, few: bool) -> Iterator[tuple[int, Pool]]:
-        """Rows of every kind, over all leaves and over those that show one role; `few`: as if there were no others."""
+        """Rows of every kind, at all leaves and at those of one role, with their ranks; `few`: without all other
+        leaves."""
         part = self.sketch.parts[0]
         ranks = self.ranks
         if not self.long:

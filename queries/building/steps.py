@@ -1,4 +1,4 @@
-"""What is tried for the steps of one role: how they add and round, in tiers, what published units do first."""
+"""Drafts to try for the steps of one role: how they add and round, in tiers, those of published units first."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Cancelling, Cut, FusedSum, Round
 
 Tier = Callable[[Draft], Iterable[Draft]]
-SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
+SMALL = 8  # the most products of a sum of unknown order for which every tier is tried
 LONGEST = 128  # bits of an accumulator of products in fixed point
-FIXED = 40  # places above the last one of products, below which they may be cut in fixed point
+FIXED = 40  # the most places above the last place of products at which they may be cut in fixed point
 
 
 @dataclass(frozen=True)
 class StepAxes:
-    """What is tried for the steps of a role; for the last step also how its result is converted. A tier is a method
-    that takes what is decided of the steps above."""
+    """The drafts to try for the steps of a role, and for the last step the conversions of its result. Tiers are methods
+    that take a draft in which the steps above are decided."""
 
     kind: str
     role: int
     asked: Signature
     seen: Callable[[], int] = lambda: 0  # significant bits of the results so far
-    lanes: Sequence[frozenset[int]] = ()  # products that a fused step may add as one lane, where there are few
+    lanes: Sequence[frozenset[int]] = ()  # products that may be a lane of a fused step, where there are few
     adds_c: bool = False  # whether one of the steps adds c
 
     @property
     def others(self) -> list[Format]:
-        """The formats of results within other than that of the result."""
+        """The formats of inner sums, without the result's."""
         return [fmt for fmt in likely.INNER if fmt != self.asked.d]
 
     def tiers(self, quick: bool = False) -> list[Tier]:
-        """What is tried, in order: the next tier where nothing of those before fits; `quick`: what most units have."""
+        """The tiers in order, each tried where those before have no candidate; `quick`: those of most units."""
         few, short = self.asked.length <= SMALL, self.asked.d.precision < likely.ROOMY[0].precision
         names = list(ORDER["any, few" if self.kind == "any" and few else self.kind])
         if self.kind == "any" and self.asked.d.precision < self.others[0].precision:
             names.append("roomier_fused")
-        if self.kind == "fused" and short:  # shows little of whether f32 keeps a sum or nothing rounds it
+        if self.kind == "fused" and short:  # a short result hardly shows whether sums are kept in f32 or exact
             names.remove("unrounded")
             names.insert(names.index("fused_roomier") + 1, "unrounded")
         return [*map(self.tier, names[: LIKELY[self.kind]] if quick else names)]
 
     def tier(self, name: str) -> Tier:
-        """The steps of a template, or what is a method here."""
+        """The tier of a template's name, or of a method's."""
         if name in TEMPLATES:
             return partial(self.of_template, TEMPLATES[name])
         found: Tier = getattr(self, name)
@@ -72,7 +72,7 @@ class StepAxes:
             yield from self.converted(draft, step, modes) if template.convert else [self.step(draft, step)]
 
     def step(self, draft: Draft, step: Step) -> Draft:
-        """The draft with this step in the role."""
+        """The draft with this step for the role."""
         return draft.with_step(self.role, step)
 
     def converted(self, draft: Draft, step: Step, modes: Sequence[Mode] = MODES) -> Iterator[Draft]:
@@ -83,7 +83,7 @@ class StepAxes:
         return list(dict.fromkeys([self.asked.d, *(step.rounding(self.asked.d) for step in draft.steps[: self.role])]))
 
     def decided(self, draft: Draft) -> Iterator[Draft]:
-        """The same as one of the steps above."""
+        """The arithmetic of one of the steps above."""
         for role, step in enumerate(draft.steps[: self.role]):
             if step not in draft.steps[:role] and (self.kind != "fused" or step.aligned is not None):
                 found = self.step(draft, step)
@@ -91,7 +91,7 @@ class StepAxes:
                 yield replace(found, unshown=found.unshown | {self.role}) if hidden else found
 
     def decided_otherwise(self, draft: Draft) -> Iterator[Draft]:
-        """The same bits as in a fused step above, with another rounding of what is cut off, or of the sum."""
+        """The fraction bits of a fused step above, with another rounding of terms, or of the sum."""
         above = [(step, step.how) for step in draft.steps[: self.role] if step.aligned is not None and step.how]
         others = (
             replace(aligning(step, align, sticky), how=in_mode(rounding, mode))
@@ -101,7 +101,7 @@ class StepAxes:
             yield self.step(draft, step)
 
     def whole(self, draft: Draft) -> Iterator[Draft]:
-        """Nothing is lost before another step adds the sum."""
+        """Exact sums, which another step adds without rounding."""
         if self.role:
             yield self.step(draft, Step(None))
 
@@ -110,11 +110,11 @@ class StepAxes:
             for tried in self.converted(draft, Step(how(fmt, mode))):
                 yield tried
                 yield from with_above(tried, self.role, self.asked)
-                if fmt.emin > self.asked.d.emin:  # what the steps below pass on may be tiny there
+                if fmt.emin > self.asked.d.emin:  # sums of the steps below may be tiny in this format
                     yield from (with_below(tried, self.role, Step(how(fmt, below))) for below in MODES)
 
     def leaving(self, draft: Draft, modes: Sequence[Mode] = MODES) -> Iterator[Draft]:
-        """The result of such steps is converted before another step adds it."""
+        """Steps whose result is converted before another step adds it."""
         for fmt, mode, short in product(dict.fromkeys((*self.own(draft), *likely.ROOMY)), modes, likely.SHORT):
             if self.role and short.precision < fmt.precision:
                 for last in dict.fromkeys((mode, MODES[0])):
@@ -124,13 +124,13 @@ class StepAxes:
         yield from self.leaving(draft, MODES[:1])
 
     def stored(self, draft: Draft) -> Iterator[Draft]:
-        """The running sum of the chain that ends here is converted now and then."""
+        """The running sum of the chain that ends here is rounded once more after every few steps."""
         for fmt, short, mode, size in product(likely.ROOMY, likely.SHORT, likely.DIRECT, sizes(self.asked)):
             for tried in self.converted(draft, Step(how(fmt)), MODES[:1]):
                 yield replace(tried, store=Store(size, how(short, mode)))
 
     def fixed(self, draft: Draft) -> Iterator[Draft]:
-        """The accumulator is in fixed point, and what is below its last bit shows in ordinary numbers, as that of c."""
+        """The accumulator is in fixed point, and its last place is so high that ordinary numbers, or c's, are cut."""
         for mode in MODES:
             yield from (
                 self.step(draft, tried) for tried in in_fixed_point(Step(how(self.asked.d, mode)), self.asked, FIXED)
@@ -142,7 +142,7 @@ class StepAxes:
             yield from (self.step(draft, Step(None, cancels)) for cancels in (own, Cancelling(own)))
 
     def one_lane(self, draft: Draft) -> Iterator[Draft]:
-        """One lane keeps a bit more or less than the others, where every set of leaves may have one of its products."""
+        """One lane keeps a bit more or less than the others, where every set of leaves may have a product of it."""
         for tried, lane, more in product(list(self.tier("likely_fused")(draft)), self.lanes, (-1, 1)):
             yield replace(tried, odd=(lane, more))
 
@@ -155,8 +155,8 @@ class StepAxes:
 
     @property
     def shorter(self) -> list[Format]:
-        """The formats of fewer bits than the result's that hold every result so far, where the last step has shown
-        any: those with the fewest bits."""
+        """The formats with the fewest bits, fewer than the result's, that hold every result so far; empty for other
+        than the last step, and without results."""
         seen = 0 if self.role else self.seen()
         found = [fmt for fmt in likely.INNER if seen <= fmt.precision < self.asked.d.precision]
         least = min((fmt.precision for fmt in found), default=0)
@@ -188,12 +188,12 @@ class StepAxes:
 
 
 def with_another_node(draft: Draft, d: Format) -> Iterator[Draft]:
-    """With a node of any kind around a product, or around a factor."""
+    """Drafts with a node of any kind around the product, or around a factor."""
     yield from (replace(draft, product=other) for other in inserted(draft.product, d))
 
 
 def aligning(step: Step, align: Mode, sticky: bool) -> Step:
-    """A step whose fused sum rounds its terms otherwise."""
+    """A step with another rounding of the terms of its fused sum."""
     assert step.aligned is not None
     other = replace(step.aligned, rounding=align, sticky=sticky)
     return replace(step, sum=with_node(step.sum, step.aligned, other))
@@ -205,7 +205,7 @@ def short_addends(asked: Signature) -> list[Round]:
 
 
 def late_tiers(role: int) -> list[Tier]:
-    """How a term that is not a product joins a fused step: as one more term, or after the products are summed."""
+    """How a term that is not a product joins a fused step: as a further term, or after the products are summed."""
 
     def together(draft: Draft) -> Iterator[Draft]:
         yield draft
@@ -227,14 +227,14 @@ def late_tiers(role: int) -> list[Tier]:
 
 
 def _late(first: FusedSum, sum_bits: int, addend_bits: int, align: Mode, reach: int | None = None) -> FusedSum:
-    """The finished sum of a step's products, `first`, added to the other operands: how many bits it keeps, and they
-    keep, and how far below the largest exponent they vanish."""
+    """The sum of `first`, the finished sum of a step's products, and the other operands: the bits that either keeps,
+    and how far below the largest exponent the others vanish."""
     far = () if reach is None else (None, reach)
     return FusedSum((first, OTHERS), (sum_bits, addend_bits), align, zeros=first.zeros, reach=far)
 
 
 def carry_tiers(roles: Sequence[int]) -> list[Tier]:
-    """Whether fused sums wrap, the same for all."""
+    """The tiers of carry bits of fused sums, the same in all."""
 
     def every(draft: Draft, carry: int | None) -> Draft:
         for role in roles:
@@ -248,8 +248,8 @@ def carry_tiers(roles: Sequence[int]) -> list[Tier]:
 
 
 def in_fixed_point(step: Step, asked: Signature, places: int) -> Iterator[Step]:
-    """The step with its terms kept in fixed point: cut at one place, whatever the largest of them. At most `places`
-    above the last place that a product has; none where no accumulator is as long as the range of products."""
+    """The step with terms kept in fixed point, cut at one place whatever the largest term: at most `places` above the
+    last place of products; none where no accumulator is as long as the range of products."""
     top = asked.a.emax + asked.b.emax + 2
     last = unit_of(asked.a) + unit_of(asked.b)
     if top - last > LONGEST or step.aligned is not None:
@@ -275,7 +275,7 @@ def converted(draft: Draft, role: int, step: Step, asked: Signature, modes: Sequ
 
 
 def merged(found: Sequence[Draft]) -> list[Draft]:
-    """Draft that differ in the mode of one rounding alone as one, if every mode is among them."""
+    """The drafts, with those that differ only in the mode of one rounding merged, if every mode is among them."""
     waiting = list(found)
     for place in dict.fromkeys(place for draft in found for place in draft.hows()):
         alike: dict[Draft, list[Draft]] = {}
@@ -291,8 +291,8 @@ def merged(found: Sequence[Draft]) -> list[Draft]:
 
 
 def shown(draft: Draft) -> list[Draft]:
-    """The draft that some stand for: any modes at two places that have not shown theirs; at more of them one mode
-    for all, or another at one of them."""
+    """The drafts that a merged one stands for: with any modes at two merged places; if there are more, with one mode at
+    all, or with another mode at one of them."""
     plain, hows = replace(draft, unshown=frozenset()), draft.hows()
     places = [place for place in hows if place in draft.unshown]
     modes: Iterable[tuple[Mode, ...]] = product(MODES, repeat=len(places))
@@ -306,7 +306,7 @@ def shown(draft: Draft) -> list[Draft]:
 
 
 def sizes(asked: Signature) -> list[int]:
-    """The steps between two stores of a running sum that are tried."""
+    """The numbers of steps between two stores of a running sum to be tried."""
     return [size for size in likely.STORED if size < asked.length]
 
 
@@ -317,8 +317,8 @@ def with_below(draft: Draft, role: int, step: Step) -> Draft:
 
 
 def with_above(draft: Draft, role: int, asked: Signature) -> Iterator[Draft]:
-    """The steps of all roles above round to the longer format of this one too, and the last result is converted: what
-    is rounded twice is seldom another number than what is rounded once."""
+    """Drafts in which all roles above also round to the longer format of this one, and the last result is converted:
+    most numbers that are rounded twice are the same as rounded once."""
     above, d, fmt = draft.steps[:role], asked.d, draft.steps[role].rounding(asked.d)
     hows = [step.how for step in draft.steps[: role + 1]]
     alike = all(step.rounding(d) == d and step.leaves is None and step.aligned is None for step in above)
@@ -332,5 +332,5 @@ def with_above(draft: Draft, role: int, asked: Signature) -> Iterator[Draft]:
 
 
 def unit_of(fmt: Format) -> int:
-    """The exponent of a format's least number."""
+    """The exponent of a format's least positive number."""
     return fmt.emin - fmt.fraction

@@ -1,4 +1,4 @@
-"""Templates of steps, as a table: a sum, in a format, rounded in a mode; and in which order they are tried."""
+"""Templates of steps, as a table: a sum, its format and the mode of its rounding; and the order of the tiers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.nodes import FusedSum, Node
 
-#: those of the result and of steps above; that of the result; a longer one; all within; long ones; the longest; the
-#: shortest that may be
+#: the formats of a template: of the result and the steps above; of the result; a longer one; all inner ones; long
+#: ones; the longest; the shortest possible
 Formats = Literal["own", "result", "roomier", "others", "roomy", "wide", "shorter"]
 Convert = Literal["", "any", "same"]
 OTHERWISE = tuple(way for way in ALIGNED if way != ("toward_zero", False))
@@ -25,12 +25,12 @@ def all_bits(fmt: Format, d: Format) -> Sequence[FusedSum]:
 
 
 def near(fmt: Format, d: Format | None = None) -> Sequence[FusedSum]:
-    """Of about the precision of the format, as most are."""
+    """Fused sums with about as many bits as the format, as in most units."""
     return [*map(fused, range(fmt.precision - 4, fmt.precision + 9))]
 
 
 def guarded(fmt: Format, d: Format) -> Sequence[FusedSum]:
-    """The smaller term is cut a few bits below the last place of the larger one, without a sticky bit."""
+    """Fused sums that cut the smaller term a few bits below the last place of the larger one, without a sticky bit."""
     return [fused(fmt.precision + more) for more in (-1, 0, *GUARDS)]
 
 
@@ -49,15 +49,15 @@ def exact(fmt: Format, d: Format) -> Sequence[Node]:
 def aligned(
     sums: Callable[[Format, Format], Sequence[FusedSum]], ways: Sequence[tuple[Mode, bool]] = OTHERWISE
 ) -> Sums:
-    """The same, rounded where it is cut, or with a sticky bit."""
+    """The same fused sums, with terms rounded where they are cut, or with a sticky bit."""
     return lambda fmt, d: [fused(total.bits_of_terms[0], *way) for total, way in product(sums(fmt, d), ways)]
 
 
 @dataclass(frozen=True)
 class Template:
-    """Steps with each of some sums, in each of some formats and modes. `convert`: the modes in which a last result is
-    converted to its format: any; that of the step, and to nearest; or none. `bits`: to which a sum is first rounded,
-    and in which mode (None: in that of the step)."""
+    """Steps with every combination of some sums, formats and modes. `convert`: the modes of a last result's conversion
+    to its format: any; the step's and to nearest; or none. `bits`: to which a sum is first rounded, and in which mode
+    (None: the step's)."""
 
     formats: Formats
     sums: Sums
@@ -66,7 +66,7 @@ class Template:
     bits: Bits = lambda d: [(None, None)]
 
     def steps(self, formats: Sequence[Format], d: Format) -> Iterator[tuple[Step, Sequence[Mode]]]:
-        """The steps, each with the modes of its conversion."""
+        """The steps, each with the modes of its result's conversion."""
         for fmt, (bits, first), mode in product(formats, self.bits(d), self.modes):
             for total in self.sums(fmt, d):
                 yield Step(how(fmt, mode, bits, first), total), MODES if self.convert == "any" else (mode, MODES[0])
@@ -74,7 +74,7 @@ class Template:
 
 TEMPLATES: Mapping[str, Template] = {
     "rounded": Template("own", exact),
-    "guarded": Template(  # some bits more are kept, without a sticky bit of what is below them
+    "guarded": Template(  # a few more bits are kept, without a sticky bit
         "result", exact, MODES[:2], bits=lambda d: [(d.precision + more, "toward_zero") for more in GUARDS]
     ),
     "shortened": Template("result", exact, bits=lambda d: [(bits, None) for bits in range(2, d.precision)]),
@@ -98,7 +98,7 @@ TEMPLATES: Mapping[str, Template] = {
 
 EXACTLY = ("decided", "rounded", "whole", "leaving_nearest", "short_addend")
 ROUNDED = ("leaving", "guarded", "shortened", "inserted", "stored", "fixed")
-#: the tiers of each kind of step: templates, and those that steps.py has besides
+#: the tiers of each kind of step: templates, and methods of steps.StepAxes
 ORDER: Mapping[str, Sequence[str]] = {
     "exact": (*EXACTLY, "elsewhere", *ROUNDED),
     "binary": (
@@ -112,4 +112,4 @@ ORDER: Mapping[str, Sequence[str]] = {
     "any": ("likely", "likely_fused", "likely_roomier"),
     "any, few": ("likely", "likely_fused", "elsewhere", "fused", "aligned"),
 }  # fmt: skip
-LIKELY = {"exact": 8, "binary": 9, "fused": 10, "any": 6}  # tiers of a kind, from the first on, that most units have
+LIKELY = {"exact": 8, "binary": 9, "fused": 10, "any": 6}  # number of first tiers of a kind that have most units

@@ -1,4 +1,4 @@
-"""Validation of what was found: vectors over the whole range and such as reach every condition, then proofs."""
+"""Validation of candidates: vectors over the whole range, and vectors that reach every condition; then proofs."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
 VALIDATION = 10_000  # vectors over the whole range
-NUMBERS = 8_000_000  # inputs of these, at most
-SPECIAL = 2  # vectors of each pair of special values in each pair of places
-MORE = 0.2  # of the time that is left, for those of a long sum beyond the first
+NUMBERS = 8_000_000  # the most inputs in these vectors
+SPECIAL = 2  # vectors for each pair of special values in each pair of places
+MORE = 0.2  # share of the remaining time for a long sum's vectors beyond the first
 PROOFS = 40.0  # seconds for the proofs that candidates are equal
 COVERED = 1024  # samples of each kind from which covering vectors are chosen, besides the rows of every stage
-BESIDE = 0.3  # of the time that is left, for rows of every role that tell a unit from those beside it
-COVERING = 12.0  # seconds for those that reach conditions
-SHARE = 0.25  # of the time that is left, that these take at most
-COMPARED = 60  # units that proofs are sought for
+BESIDE = 0.3  # share of the remaining time for rows of every role that distinguish a unit from its neighbours
+COVERING = 12.0  # seconds for vectors that reach conditions
+SHARE = 0.25  # the most of the remaining time for these
+COMPARED = 60  # the most units for which proofs are looked for
 
 
 class Validation:
-    """Holds what a search found against the device, and fills `result` with what is told apart, proved or open.
-    `shipped`: the instructions and units of these formats and this length."""
+    """Compares candidates of a search with the device, and puts into `result` which were refuted, proved or left open.
+    `shipped`: instructions and units of the same formats and length."""
 
     def __init__(self, search: Search, shipped: Sequence[Model], options: Options, result: Built) -> None:
         self.search, self.stages, self.answers, self.clock = search, search.stages, search.answers, search.answers.clock
         self.asked, self.shipped, self.options, self.result = search.asked, shipped, options, result
 
     def validated(self, alive: list[Candidate]) -> list[Candidate]:
-        """Those that give the answers to vectors over the whole range; some that none gives are kept as questions."""
+        """The candidates that agree over the whole range; some vectors on which none agrees are kept as questions."""
         self.answers.at = "validation"
         rows, deadline, now = self.stages.shapes.rows, self.clock.deadline, time.monotonic()
         until = None if deadline is None else now + MORE * (deadline - now)
@@ -85,12 +85,12 @@ class Validation:
         return self.answers.differences([candidate.unit], new)
 
     def _stand(self, alive: Sequence[Candidate], untried: str) -> None:
-        """Candidates that are kept where the time ends. `untried`: before what it would end now."""
+        """Note the candidates for the case that the time ends. `untried`: the work that would then be left."""
         self.result.standing, self.result.untried = list(alive), untried
 
     def covered(self, found: Candidate) -> bool:
-        """Whether the device answers as the unit does on the covering vectors of the unit: on inputs that reach its
-        conditions, and on some that tell it from each unit that differs in a single choice. Others are kept as
+        """Whether the device agrees with a unit on its covering vectors: inputs that reach its conditions, and inputs
+        that distinguish it from each unit that differs in one choice. Vectors on which it does not are kept as
         questions."""
         few = self.stages.few and found.draft is not None
         self.answers.at = "validation"
@@ -101,7 +101,7 @@ class Validation:
             places.setdefault(pool.kept, []).append((rank, pool.rows(POOL)))
         told: set[str] = set()
         names: set[str] = set()
-        right, wanted, asked = True, 0, 0  # conditions, and units beside this one
+        right, wanted, asked = True, 0, 0  # the last two: conditions and changed units, in all and asked about
         for kept, pools in places.items():
             if kept is not None and until is not None and time.monotonic() > until:
                 break
@@ -134,7 +134,7 @@ class Validation:
         return right
 
     def _untried(self, found: Candidate, left: int, wanted: int) -> None:
-        """Say how many conditions, units that differ in one choice among them, are still to be asked about."""
+        """Note how many conditions and units that differ in one choice are still to be asked about."""
         first = [found, *(other for other in self.result.standing if other is not found)]
         self._stand(first, f"{left} of the {counted(wanted, 'condition')} were asked about")
 
@@ -153,8 +153,8 @@ class Validation:
             yield Change("input_format", Model(BUILT, converted[1]))
 
     def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, found: Candidate) -> bool:
-        """Whether the device answers covering vectors as the unit does; where not, they are kept as questions: of the
-        leaves alone, but where the signs of the other zeros count."""
+        """Whether the device agrees with the unit on covering vectors. Others are kept as questions about their leaves
+        alone, unless the signs of the zeros at other leaves count."""
         if not cover.rows:
             return True
         rows = np.array(cover.rows, dtype=np.uint64)
@@ -174,8 +174,8 @@ class Validation:
         return right
 
     def decided(self, alive: list[Candidate]) -> list[Candidate]:
-        """Solvers prove what is left equal, to the instructions of the table that answer alike as well, or find vectors
-        that the device is asked; none is left where it answers otherwise than all of them."""
+        """Solvers prove the candidates, and instructions of the table that agree so far, equal, or find vectors, which
+        the device is asked; the candidates left, none if the device agrees with none of them."""
         result, last = self.result, self.stages.everything
         while alive:
             known = self.known()
@@ -201,7 +201,7 @@ class Validation:
         return alive
 
     def known(self) -> list[Model]:
-        """The instructions and units that ship, of these formats and this length, that give every answer so far."""
+        """The instructions and shipped units of these formats and this length that give every answer so far."""
         nan = self.answers.nan()
         models = [model for model in self.shipped if None in (nan, model.nan) or nan == model.nan]
         wrong = self.answers.wrong([model.unit for model in models])
@@ -211,7 +211,7 @@ class Validation:
         return found
 
     def _smallest(self, model: Model) -> Vector | None:
-        """The smallest input so far to which a model gives another answer than the device."""
+        """The smallest input so far on which a model and the device differ."""
         asked = [*self.answers.bank, *self.answers.validated]
         rows = joined(asked)[0][self.answers.differences([model.unit], asked)[0]]
         if not len(rows):
@@ -220,7 +220,7 @@ class Validation:
 
 
 def _by_rank(pools: Sequence[tuple[int, Table]]) -> list[tuple[int, Table]]:
-    """Tables of one rank as one: many rows take hardly longer than few."""
+    """The tables of each rank joined, as many rows hardly take longer than few."""
     found: dict[int, list[Table]] = {}
     for rank, rows in pools:
         found.setdefault(rank, []).append(rows)

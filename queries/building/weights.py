@@ -1,7 +1,7 @@
-"""Terms that count with a factor: the sign and the exponent of the power of two by which a device multiplies them.
+"""Weights: the signed powers of two by which a device multiplies its terms.
 
-A unit adds products. To subtract a[k] * b[k] it adds the product of -1 * a[k], which is exact, and b[k]; to subtract c
-it adds -1 * c. Powers of two are scale factors of a term.
+A unit only adds products. It subtracts a[k] * b[k] by adding the product of -1 * a[k], which is exact, and b[k], and c
+by adding -1 * c. Powers of two are scale factors of a term.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes import Literal, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.round import Rounding
 
-Weights = Mapping[Leaf, Power]  # of the terms that are not added as they are, and perhaps of others
+Weights = Mapping[Leaf, Power]  # of the terms that are multiplied, and perhaps of others
 ADDED: Power = (1, 0)
 FACTORS = FORMATS["ue8m0"]  # the format of powers of two
 
 
 def weighed(ask: AskDevice, asked: Signature) -> Weights:
-    """The weights of a device's terms, from its results where the value of one term is 1 and every other is zero: a
-    question for each. A device with scale factors is not asked, and its terms count as they are."""
+    """The weights of a device's terms, from its results where one term is 1 and every other zero, a question for each.
+    A device with scale factors is not asked: its terms have no weights."""
     if asked.scale is not None:
         return {}
     leaves: list[Leaf] = list(range(asked.length))
@@ -50,13 +50,13 @@ def _alone(leaf: Leaf, asked: Signature) -> Operands[int]:
 
 
 def shift_of(leaves: Sequence[Leaf], weights: Weights) -> int | None:
-    """The exponent of the power of two with which all of some terms count; None where they differ."""
+    """The exponent of the power of two by which all of some terms are multiplied; None where they differ."""
     found = {weights.get(leaf, ADDED)[1] for leaf in leaves}
     return found.pop() if len(found) == 1 else None
 
 
 def opposite(number: Node, fmt: Format) -> Node:
-    """A number of a format with its sign changed."""
+    """A number with its sign changed."""
     inner = number.term if isinstance(number, Round) and number.rounding == Rounding(fmt) else None
     if isinstance(inner, Product) and inner.left == _minus_one(fmt):
         return inner.right

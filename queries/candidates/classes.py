@@ -1,4 +1,5 @@
-"""Candidates that no vector of a pool tells apart: proved equal, or told apart after all."""
+"""Equivalence classes of candidates: pairs that no vector of a pool distinguishes are proved equal, or
+distinguished."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.units.unit import Memo
 
-AHEAD = 16  # pairs for each thread of a pool, at least, before they are asked about
-WHY = "alike by construction"  # of two expressions that are one, or build one term
+AHEAD = 16  # pairs for each thread of a pool that are collected before they are asked about
+WHY = "alike by construction"  # the reason where two models have one expression, or build one term
 
 
 @dataclass
 class Equality:
-    """Why a model is equal to the first of its class. `confirmed` by another engine."""
+    """Why a model is equal to the first of its class. `confirmed`: by another engine."""
 
     model: Model
     why: str
@@ -33,7 +34,7 @@ class Equality:
 
 @dataclass
 class Partition:
-    """Models partitioned into equivalence classes (each member with its reason), the vectors that tell classes apart,
+    """Models partitioned into equivalence classes (each member with its reason), vectors that distinguish the classes,
     and the pairs left open."""
 
     classes: list[list[Equality]] = field(default_factory=list)
@@ -55,7 +56,7 @@ def partition_sets(
     deadline: float | None = None,
     interrupt: Callable[[], None] | None = None,
 ) -> list[Partition]:
-    """Prove the models of each set equal or find vectors that tell them apart: each is compared with the first of
+    """Prove the models of each set equal or find vectors that distinguish them: each is compared with the first of
     every class of its set.
 
     NaNs count as one. Models built into the same term need no solver. `options.timeout` is for one pair alone on
@@ -63,16 +64,16 @@ def partition_sets(
     `deadline` (of time.monotonic) nothing more is asked, and undecided pairs are open. `interrupt` is called at an
     interrupt, which then counts as the deadline; without it KeyboardInterrupt is raised.
 
-    The first models without a class are compared with all others without one, at the same time as far as the pool goes;
-    then comes the next round. The outcome does not depend on which pair is answered first: results are taken in order.
-    The terms of a set are built when its turn comes, of enough sets at a time for every thread of the pool.
+    In each round the first model without a class is compared with all others without one, at the same time as far as
+    the pool goes. Results are taken in order, so that the outcome does not depend on which pair is answered first. The
+    terms of a set are built when its turn comes, for enough sets at a time to occupy every thread of the pool.
     """
     return _Partitioning(sets, options, confirm, deadline, interrupt).run()
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Models of one term against the first of a class. `number`: of their set."""
+    """Models of one term, to be compared with the first of a class. `number`: of their set."""
 
     number: int
     members: list[Equality]
@@ -103,7 +104,7 @@ class _Partitioning:
 
     def run(self) -> list[Partition]:
         enough, pairs = AHEAD * self.options.pool.threads, 0
-        self.left: dict[int, list[list[Model]]] = {}  # by the number of a set, the groups without a class
+        self.left: dict[int, list[list[Model]]] = {}  # by the number of a set, its groups without a class
         for number, models in enumerate(self.sets):
             self.left[number] = self._alike(models)
             pairs += len(self.left[number]) - 1
@@ -113,7 +114,7 @@ class _Partitioning:
         return self.partitions
 
     def _rounds(self) -> None:
-        """Decide about the sets whose turn it is."""
+        """Compare models of the sets whose turn it is, until each has a class."""
         while any(self.left.values()):
             pairs = []
             for number, groups in self.left.items():
@@ -136,7 +137,7 @@ class _Partitioning:
                 self._take(pair, lambda: None)
 
     def _stopped(self) -> bool:
-        """At an interrupt: whether it ends the asking alone, from now on."""
+        """Called at an interrupt: whether it only ends the questions, and is not raised."""
         if self.interrupt is not None:
             self.interrupt()
             self.deadline = time.monotonic()
@@ -147,7 +148,8 @@ class _Partitioning:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _alike(self, models: Sequence[Model]) -> list[list[Model]]:
-        """Models by the term that they build on the same inputs; those that there is no time for are alone."""
+        """Models grouped by the term that they build on the same inputs; after the deadline each is a group of its
+        own."""
         carrier = TermCarrier(maximum="relational")
         operands = symbolic_operands(Problem(models[0], models[0]), carrier)
         groups: dict[object, list[Model]] = {}
@@ -168,14 +170,14 @@ class _Partitioning:
         return any(problem_differs(problem, row) for row in self.partitions[pair.number].witnesses)
 
     def _prove(self, pair: _Pair) -> Proof | None:
-        """None: it need not be asked, or there is no time."""
+        """The proof for a pair; None if it need not be asked, or there is no time."""
         left = None if self.deadline is None else self.deadline - time.monotonic()
         if (left is not None and left <= 0) or self._told_apart(pair):
             return None
         limit = self.options.timeout
         if limit is not None:
             limit *= self.options.pool.sharing(self.options.solver)
-        if left is not None:  # of this machine's time, which the threads share
+        if left is not None:  # seconds of this machine, which the threads share
             left *= self.options.pool.width / self.options.pool.threads
             limit = min(left, limit or left)
         return prove(

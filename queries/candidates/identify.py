@@ -31,23 +31,23 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 Verdict = Literal["identified", "no candidate", "open"]
 
 POOL = 4000  # vectors from which questions are chosen
-FIRST = 400  # of them that every candidate is simulated on
-POOL_GROWTH = 4  # as candidates are ruled out, the others are simulated on this many times more vectors
-VALIDATION = 2000  # vectors by which a survivor is checked before it is named, besides special values
-SPECIAL = 1  # vectors of each pair of special values in each pair of places
+FIRST = 400  # of these, vectors on which every candidate is simulated
+POOL_GROWTH = 4  # each time that candidates are ruled out, the others are simulated on so many times more vectors
+VALIDATION = 2000  # vectors, besides special values, by which a survivor is checked before it is named
+SPECIAL = 1  # vectors for each pair of special values in each pair of places
 MAX_QUESTIONS = 200
 PAIR_TIMEOUT_S = 60.0  # for proving one pair of survivors equal
 
 
 class Structure(Protocol):
-    """What is known of the summation order beforehand."""
+    """What is known of the summation order before the identification."""
 
     def admits(self, accumulator: Any) -> bool: ...
 
 
 @dataclass
 class Question:
-    """A vector asked, the answer, the number of candidates left, and some that were ruled out."""
+    """A vector that was asked, the answer, the number of candidates left, and parameter values that it ruled out."""
 
     vector: Vector
     answer: int
@@ -57,8 +57,9 @@ class Question:
 
 @dataclass
 class Identification:
-    """What was found. `classes`: those still possible (models proved equal, with why). `killer`: the vector that no
-    candidate explains, with the candidates that explained everything before it, and `nearest` parameters."""
+    """The findings. `classes`: the possible models, in classes of models proved equal, with the reasons. `killer`: the
+    vector that no candidate explains, with the candidates that explained all answers before it, and `nearest`
+    parameters."""
 
     verdict: Verdict
     candidates: int
@@ -78,7 +79,8 @@ class Identification:
         return [member.model for members in self.classes for member in members]
 
     def values(self) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-        """(parameters with one value left, parameters with several), of those that every survivor has."""
+        """(parameters with one value, parameters with several), over the survivors, of parameters that all of them
+        have."""
         decided: dict[str, Any] = {}
         undecided: dict[str, list[Any]] = {}
         survivors = [parameters_of(model) for model in self.survivors]
@@ -94,7 +96,7 @@ class Identification:
 
 
 def _admitted(candidates: Sequence[Model], structure: Structure, deadline: float | None) -> list[Model]:
-    """The candidates whose steps can give the order revealed; those that add alike are asked about once. Raises
+    """The candidates whose steps can give the revealed order; candidates with equal steps are checked once. Raises
     IncompleteError after the deadline (of time.monotonic)."""
     known: dict[object, bool] = {}
     for number, model in enumerate(candidates):
@@ -108,8 +110,8 @@ def _admitted(candidates: Sequence[Model], structure: Structure, deadline: float
 
 
 class Identifier:
-    """One identification: `ask` answers vectors in order (None where there is no answer); `again` those that were
-    answered before. `start`: when the time of `options.timeout` began (time.monotonic)."""
+    """One identification: `ask` answers vectors in order (None where there is no answer); `again` repeats earlier ones.
+    `start`: when the time of `options.timeout` began, in seconds of time.monotonic."""
 
     def __init__(
         self,
@@ -127,15 +129,15 @@ class Identifier:
         self.ask, self.options = ask, options
         self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
         self.kinds = unique_models(admitted, options, self.deadline)
-        self.models = list(self.kinds)  # that are left; `alive` are those that fit the answers since they were listed
+        self.models = list(self.kinds)  # not ruled out when last listed; `alive`: those of them that still fit
         self.result = Identification("open", len(candidates))
         self.asked: set[int] = set()
-        self.checked: list[Answered] = []  # what the last validation asked
+        self.checked: list[Answered] = []  # the vectors of the last validation
         self.recorded = list(recorded)
         self.known: dict[Row, int] = {}  # the recorded results, by input
 
     def run(self) -> Identification:
-        """Raises what `ask` raises; the result so far stays in `result`."""
+        """Identify the device. Raises the errors of `ask`; the findings so far are in `result`."""
         if not self.models:
             self.result.verdict = "no candidate"
             return self.result
@@ -168,7 +170,7 @@ class Identifier:
                 return
 
     def _split(self) -> bool:
-        """Ask from the pool until no vector of it tells two survivors apart; False if none survives or too much was
+        """Ask vectors of the pool until none distinguishes two survivors; False if none survives or too much was
         asked."""
         while len(self.result.questions) < MAX_QUESTIONS:
             if self.deadline is not None and time.monotonic() > self.deadline:
@@ -187,7 +189,7 @@ class Identifier:
         return False
 
     def _more(self) -> bool:
-        """Simulate what is left of the candidates on more of the pool; False if there is no more."""
+        """Simulate the remaining candidates on more of the pool; False if there is no more."""
         if self.pool is None or not len(self.pool):
             return False
         self.outcomes = self.outcomes.narrowed(self.alive)
@@ -228,7 +230,7 @@ class Identifier:
         return int(without_payload(np.array([answer], dtype=np.uint64), vector.model.d)[0])
 
     def _ruled_out(self, before: Sequence[int], after: Sequence[int]) -> dict[str, list[Any]]:
-        """The parameter values that no survivor has any more."""
+        """The parameter values that survivors had before an answer, and that none has after it."""
         found: dict[str, list[Any]] = {}
         had, has = (self._values(group) for group in (before, after))
         for name, values in had.items():
@@ -237,7 +239,7 @@ class Identifier:
         return found
 
     def _values(self, candidates: Sequence[int]) -> dict[str, set[Any]]:
-        """The values that parameters have among some candidates."""
+        """The values of each parameter among some candidates."""
         found: dict[str, set[Any]] = {}
         for index in candidates:
             for name, value in parameters_of(self.models[index]).items():
@@ -245,7 +247,7 @@ class Identifier:
         return found
 
     def _no_candidate(self, killer: Question) -> None:
-        """Record the answer that no candidate explains, unless the device does not repeat its answers."""
+        """Record an answer that no candidate explains, unless the device does not repeat its answers."""
         self._stand_by(AGAIN_IN_DOUBT)
         if self.result.contradictions:
             return
@@ -261,8 +263,8 @@ class Identifier:
         return without_payload(evaluate_models(models, rows), models[0].d)
 
     def _validate(self) -> bool:
-        """Check a survivor on fresh vectors over the whole range, and on special values; False if the device differs
-        from every candidate."""
+        """Check a survivor on new vectors over the whole range, and on special values; False if the device differs from
+        every candidate."""
         specials = special_rows(self.layout, SPECIAL)
         rows = np.concatenate([sample_rows(self.layout, VALIDATION, SEED + 1), specials])
         expected = self._results([self.models[self.alive[0]]], rows)[0]
@@ -289,8 +291,8 @@ class Identifier:
         return self._take(len(self.outcomes.table) - 1)
 
     def _agree(self) -> bool:
-        """Check the survivors, which agree on all recorded inputs, against every recorded result; False if one differs
-        from theirs."""
+        """Check the survivors, which agree on all recorded inputs, against every recorded result; False if theirs
+        differ from one."""
         expected = self.outcomes.results[self.alive[0]]
         found = without_payload(np.array(list(self.known.values()), dtype=np.uint64), self.models[0].d)
         self.result.validated = len(found)
@@ -298,7 +300,7 @@ class Identifier:
         return not len(wrong) or self._take(int(wrong[0]))
 
     def _decide(self) -> bool:
-        """Prove the survivors equal; False if a solver found a vector that tells two apart, which is then asked."""
+        """Prove the survivors equal; False if a solver found a vector that distinguishes two, which is then asked."""
         self.options.progress(f"{len(self.alive)} survivors that no answer tells apart: proving them equal")
         groups = self._would_decide() if self.recorded else [[self.models[i] for i in self.alive]]
         options, interrupts = replace(self.options, timeout=PAIR_TIMEOUT_S), Event()
@@ -314,7 +316,7 @@ class Identifier:
         for members in self.result.classes:
             members += [twin for member in list(members) for twin in self.kinds[member.model]]
         if interrupts.is_set():
-            raise KeyboardInterrupt  # every survivor is in a class all the same
+            raise KeyboardInterrupt  # after every survivor has been put into a class
         self._stand_by(AGAIN)
         one = len(self.result.classes) == 1 and not self.result.unknown
         self.result.verdict = "identified" if one and not self.result.contradictions else "open"
@@ -328,7 +330,7 @@ class Identifier:
             self.result.contradictions += contradictions(self.again, chosen)
 
     def _would_decide(self) -> list[list[Model]]:
-        """The survivors of a recording, as vectors beyond it tell them apart, which are kept."""
+        """The survivors of a recording by their results on vectors beyond it; these vectors are kept for a report."""
         models = [self.models[i] for i in self.alive]
         outcomes = Outcomes.of(models, pool_rows(self.layout, POOL), self.options.progress)
         groups = outcomes.classes(range(len(models)))

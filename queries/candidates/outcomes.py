@@ -28,19 +28,19 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 
 Results = NDArray[np.uint64]
 PART = 64  # candidates that a process simulates at a time
-ALONE = 96  # candidates that are not worth a second process
-SEED = 1  # of the vectors of a pool
-FIRST = 1000  # vectors simulated before it is seen whether there is time for the others; few take hardly less time
+ALONE = 96  # the most candidates for which a second process does not pay
+SEED = 1  # of a pool's vectors
+FIRST = 1000  # vectors simulated before the time left is looked at; fewer take hardly less time
 
 
 def pool_rows(layout: Layout, count: int, seed: int = SEED) -> Table:
-    """Vectors to tell candidates apart with: shaped and random ones, and small cases of zero, overflow and cancelling
+    """Vectors that distinguish candidates: shaped and random ones, and small cases of zero, overflow and cancellation
     with either sign."""
     return np.concatenate([_corners(layout), sample_rows(layout, count, seed)])
 
 
 def _corners(layout: Layout) -> Table:
-    """Zeros of both signs, sums that cancel, the largest and the smallest numbers, in the first products."""
+    """Rows with zeros of both signs, sums that cancel, the largest and the smallest numbers, in the first products."""
     products, formats = layout.length, layout.formats
     a, b, c = formats[0], formats[products], formats[2 * products]
     rows = []
@@ -52,7 +52,7 @@ def _corners(layout: Layout) -> Table:
                 for index in range(2 * products + 1, len(formats)):
                     row[index] = formats[index].one
                 rows.append(row)
-                for alike in {products // 2, products} - {0, 1}:  # the same product again and again
+                for alike in {products // 2, products} - {0, 1}:  # several equal products
                     rows.append([*[x] * alike, *[0] * (products - alike), *[y] * products, *row[2 * products :]])
     return np.array(rows, dtype=np.uint64)
 
@@ -64,7 +64,7 @@ def _telling(fmt: Format) -> list[int]:
 
 
 def without_payload(results: Results, fmt: Format) -> Results:
-    """All NaN patterns replaced by one."""
+    """Results with all NaN patterns replaced by one."""
     return np.where(nans(results, fmt), np.uint64(fmt.nan), results)
 
 
@@ -74,13 +74,13 @@ def _simulate(models: Sequence[Model], table: Table) -> Results:
 
 @contextmanager
 def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterator[Callable[[Table], Iterator[Results]]]:
-    """What simulates the models on a table, PART of them after another, in as many processes as are worth it."""
+    """A function that simulates models on a table, PART models at a time, in as many processes as pay."""
     parts = [models[start : start + PART] for start in range(0, len(models), PART)]
     processes = processes or min(os.cpu_count() or 1, len(parts))
     if len(models) < ALONE or processes == 1:
         yield lambda table: (_simulate(part, table) for part in parts)
         return
-    with safe_imports(), held_back:  # its locks start a process that keeps account of them
+    with safe_imports(), held_back:  # its locks start a process that tracks them
         executor = ProcessPoolExecutor(processes, get_context("spawn"), die_with, (os.getpid(),))
 
     def mapped(table: Table) -> Iterator[Results]:
@@ -91,7 +91,7 @@ def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterato
     try:
         yield mapped
     except BaseException:
-        for process in list(executor._processes.values()):  # Python 3.14 has kill_workers
+        for process in list(executor._processes.values()):  # from Python 3.14 on, kill_workers does it
             process.kill()
         raise
     finally:
@@ -157,7 +157,7 @@ class Outcomes:
         progress: Callable[[str], None] | None = None,
         deadline: float | None = None,
     ) -> Outcomes:
-        """The candidates simulated on a pool. Raises as `simulate`."""
+        """The candidates simulated on a pool. Raises the errors of `simulate`."""
         return cls(models, table, simulate(models, table, progress=progress, deadline=deadline))
 
     @classmethod
@@ -169,13 +169,13 @@ class Outcomes:
         progress: Callable[[str], None],
         latest: float | None = None,
     ) -> tuple[Outcomes, bool]:
-        """The candidates simulated on a pool, or on the part of it (spread over it) that was finished at the `deadline`
-        (of time.monotonic) or at an interrupt, and whether there was one. The first vectors have until `latest`.
-        Raises IncompleteError, KeyboardInterrupt where no vector was finished."""
+        """The candidates simulated on a pool, or on the part of it (evenly spread) that was finished at the `deadline`
+        (of time.monotonic) or at an interrupt; and whether there was an interrupt. The first vectors have until
+        `latest`. Raises IncompleteError, or KeyboardInterrupt, if no vector was finished."""
         order = np.random.default_rng(len(table)).permutation(len(table))
         found: list[Results] = []
         interrupted = False
-        _in_time(latest or deadline, 0, len(models), min(FIRST, len(table)))  # before processes are started
+        _in_time(latest or deadline, 0, len(models), min(FIRST, len(table)))  # checked before processes are started
         with _simulator(models) as simulated:
             try:
                 for part in np.split(order, [FIRST] if len(table) > FIRST else []):
@@ -194,8 +194,8 @@ class Outcomes:
         return Outcomes([self.candidates[index] for index in members], self.table, self.results[list(members)])
 
     def extend(self, rows: Table, members: Sequence[int] | None = None, deadline: float | None = None) -> None:
-        """More vectors for the pool; simulated for the members alone, if the others no longer matter. Raises as
-        `simulate`."""
+        """Add vectors to the pool, simulated for `members` alone if the other candidates no longer matter. Raises the
+        errors of `simulate`."""
         chosen = list(range(len(self.candidates)) if members is None else members)
         more = np.zeros((len(self.candidates), len(rows)), dtype=np.uint64)
         more[chosen] = simulate([self.candidates[index] for index in chosen], rows, deadline=deadline)
@@ -203,16 +203,16 @@ class Outcomes:
         self.results = np.concatenate([self.results, more], axis=1)
 
     def classes(self, members: Sequence[int]) -> list[list[int]]:
-        """Candidates by their results on the whole pool, in the order of their first members."""
+        """The members grouped by their results on the whole pool, in the order of their first members."""
         found: dict[bytes, list[int]] = {}
         for index in members:
             found.setdefault(self.results[index].tobytes(), []).append(index)
         return list(found.values())
 
     def best_question(self, representatives: Sequence[int], allowed: NDArray[np.bool_] | None = None) -> int | None:
-        """The vector after whose answer the fewest classes are left on average; None if none tells any two apart.
+        """The vector after whose answer the fewest classes are left on average; None if none distinguishes two.
 
-        Among equals the one with the fewest nonzero operands, which is the easiest to read.
+        Among equally good ones that with the fewest nonzero operands, the easiest to read.
         """
         results = self.results[list(representatives)]
         ordered = np.sort(results, axis=0)
@@ -234,6 +234,6 @@ class Outcomes:
 
 
 def distinct(rows: NDArray[Any]) -> NDArray[np.int64]:
-    """For every row, how many different values are in it."""
+    """The number of different values in each row."""
     ordered = np.sort(np.ascontiguousarray(rows), axis=1)
     return np.asarray(1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1))

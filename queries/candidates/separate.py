@@ -1,4 +1,4 @@
-"""A small set of vectors that tells every two candidates of a family apart, and the classes of those proved equal."""
+"""A small set of vectors that distinguishes every two candidates of a family, and the classes of those proved equal."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from mmaprobe.queries.search.witness import Row
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 
-POOL = 5000  # vectors simulated before a solver is asked anything
-EACH = 30.0  # seconds for one pair, at most
-MOST_IN_32_BITS = 46340  # numbers of which every two have a product below 2^31
+POOL = 5000  # vectors simulated before solvers are asked
+EACH = 30.0  # the most seconds for one pair
+MOST_IN_32_BITS = 46340  # the largest number whose square is below 2^31
 
 
 @dataclass
 class Separation:
-    """`rows` tell every two classes apart; `classes` are models proved equal, with why; `unknown` pairs stay open."""
+    """`rows` distinguish every two classes; `classes` are models proved equal, with the reasons; `unknown`: open
+    pairs."""
 
     candidates: int
     classes: list[list[Equality]]
@@ -38,15 +39,15 @@ class Separation:
 def separate(
     candidates: Sequence[Model], options: Options, each: float = EACH, start: float | None = None
 ) -> Separation:
-    """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, which
-    began at `start` (time.monotonic), half of it for the simulation and what comes before, and `each` for one pair, in
-    seconds. At an interrupt what was simulated is kept, and what the solvers have not decided is open. Raises
+    """Simulate first, then ask solvers about candidates that simulation does not distinguish. `options.timeout` is for
+    the whole, which began at `start` (time.monotonic), half of it for the time until the simulation ends, and `each`
+    for one pair, in seconds. At an interrupt the simulated results are kept, and pairs not decided yet are open. Raises
     IncompleteError if the time does not suffice to simulate any vector."""
     start = time.monotonic() if start is None else start
     found = Separation(len(candidates), [], [], [])
 
     def deadline(share: float) -> float | None:
-        """When that share of the time is over."""
+        """When a share of the time is over."""
         if found.interrupted:
             return start
         return None if options.timeout is None else start + share * options.timeout
@@ -89,15 +90,15 @@ def separate(
 
 
 def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int]:
-    """Vectors that together give every representative its own row of results: greedily, each the one that splits what
-    is still together into the most parts."""
+    """Vectors that together give every representative its own row of results: greedily, each time the vector that
+    splits the representatives into the most parts."""
     results = outcomes.results[list(representatives)]
     codes = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in results.T])
     codes = codes.astype(np.int32 if len(representatives) <= MOST_IN_32_BITS else np.int64)
-    part = np.zeros(len(representatives), dtype=codes.dtype)  # of those that still share their part with another
+    part = np.zeros(len(representatives), dtype=codes.dtype)  # the part of each, as long as it shares one
     chosen: list[int] = []
     while len(part) > 1:
-        counts = distinct(part * (codes.max() + 1) + codes)  # the parts that each vector would leave
+        counts = distinct(part * (codes.max() + 1) + codes)  # the number of parts after each vector
         best = int(counts.argmax())
         if counts[best] <= len(np.unique(part)):
             break
@@ -110,7 +111,7 @@ def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int
 
 
 def single(candidates: Sequence[Model], options: Options) -> Separation:
-    """The one vector of a pool with the most different outcomes; classes are candidates of one outcome."""
+    """The one vector of a pool with the most different outcomes; candidates of one outcome are a class."""
     start = time.monotonic()
     kinds = unique_models(candidates, options)
     models = list(kinds)

@@ -1,4 +1,4 @@
-"""What a certificate is about, made of its files: what its log may speak of, and the goals that it must state."""
+"""What a certificate is about, by its files: the subjects of its log, and the goals that the log must state."""
 
 from __future__ import annotations
 
@@ -45,40 +45,40 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 from mmaprobe.smtmodel.plans import Plan
 
-MOST_LENGTHS = 64  # numbers of products of one certificate
+MOST_LENGTHS = 64  # the most K for which one certificate has bounds
 
 
 @dataclass(frozen=True)
 class Asked:
-    """`goals`: what the log of a certificate must state, in this order; without them, what it states is bounds, which
-    its words say."""
+    """`goals`: what the log of a certificate must state, in this order; None: the log states bounds, which its own
+    words name."""
 
     subject: Subject
     goals: tuple[Goal, ...] = ()
 
     def accepts(self, goals: Sequence[Goal]) -> bool:
-        """Whether these are the goals; where these are bounds, whether they are about the unit or the plan."""
+        """Whether a log states the right goals: these, or, where they are bounds, bounds of this unit or plan."""
         if self.goals:
             return tuple(goals) == self.goals
         lengths = [goal.unit.length for goal in goals if isinstance(goal, Enclosed) and isinstance(goal.unit, PlanAt)]
         return bool(goals) and all(map(self._is_bound, goals)) and tuple(lengths) == self.subject.lengths
 
     def _is_bound(self, goal: Goal) -> bool:
-        """Whether a goal bounds the result of the unit, or of a chain of it, or that of the plan at one of the K, and
-        assumes nothing of results before."""
+        """Whether a goal bounds the result of the unit, of a chain of it, or of the plan at one of the K, without
+        assumptions about earlier results."""
         if isinstance(goal, Enclosed):
             if goal.node != goal.unit.result or goal.assuming:
                 return False
         elif not isinstance(goal, Carried | Closed | BoundInUnits):
             return False
-        if self.subject.plans:  # of a plan, no bound of one of its units, which would be said in the same words
+        if self.subject.plans:  # bounds of a plan's units would have the same words
             at = goal.unit
             return isinstance(at, PlanAt) and at.plan in self.subject.plans and at.length in self.subject.lengths
         return goal.unit in self.subject.units
 
 
 def words(goal: Goal) -> str:
-    """What a bound says, in words."""
+    """A bound in words."""
     if not isinstance(goal, Enclosed) or goal.node != goal.unit.result:
         return goal.statement()
     if not isinstance(goal.unit, PlanAt):
@@ -87,7 +87,7 @@ def words(goal: Goal) -> str:
 
 
 def _which(at: PlanAt) -> str:
-    """For which K a statement about a plan is, in words."""
+    """The K of a statement about a plan, in words."""
     if at.length is not None:
         return f"for K = {at.length}"
     repeats = at.repeats
@@ -99,12 +99,12 @@ def _which(at: PlanAt) -> str:
 
 
 def of_problem(problem: Problem) -> Asked:
-    """Of two sides."""
+    """The question whether two sides agree."""
     return Asked(Subject(tuple(problem.models), problems=(problem,)), (SidesAgree(problem),))
 
 
 def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> Asked:
-    """Of a property of a model, whose proof may speak of its problems, and of orders of products."""
+    """A property of a model; its proof may use its problems, and orders of products."""
     orders = [replace(order, inputs=inputs) for group in exchangeable(model) for order in symmetries_of(model, group)]
     problems = tuple(dict.fromkeys([*problems_of(wanted, model, inputs, compare), *orders]))
     models = dict.fromkeys([model, *(side for problem in problems for side in problem.models)])
@@ -112,14 +112,14 @@ def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> 
 
 
 def of_assertion(assertion: Assertion) -> Asked:
-    """Of a claim about algorithms."""
+    """A claim about algorithms."""
     parts = [part.what for part in assertion.shape.parts.values()]
     models = dict.fromkeys(what if isinstance(what, Model) else what.model for what in parts)
     return Asked(Subject(tuple(models), assertions=(assertion,)), (NoInputDecides(assertion),))
 
 
 def of_overflow(claim: OverflowClaim) -> Asked:
-    """Of a claim that sums do not overflow."""
+    """A claim that sums do not overflow."""
     least = claim.numbers - (claim.overflow == "smallest")
     models = {model for count in largest_counts(claim.reduction, least).values()
               for model in models_of(recorded(claim.reduction, count))}  # fmt: skip
@@ -128,13 +128,13 @@ def of_overflow(claim: OverflowClaim) -> Asked:
 
 
 def of_unit(model: Model) -> Asked:
-    """Of bounds of a unit."""
+    """Bounds of a unit."""
     return Asked(Subject((model,)))
 
 
 def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> Asked:
-    """Of bounds of a plan, at these K (None: at any). Raises CertificateError for more K, or larger ones, than a
-    certificate is about, so that none takes long to check."""
+    """Bounds of a plan, at these K (None: at any). Raises CertificateError for more K, or larger ones, than
+    certificates may have, so that every check ends soon."""
     if len(lengths) > MOST_LENGTHS or not all(one is None or (type(one) is int and 0 < one <= MOST_PRODUCTS)
                                               for one in lengths):  # fmt: skip
         raise CertificateError(
@@ -144,7 +144,7 @@ def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> Asked:
 
 
 def of_plans(goal: PlansAgree, solved: Sequence[Problem]) -> Asked:
-    """Of two plans that are equal; `solved`: the problems about units of a part of them that solvers answered."""
+    """The equality of two plans; `solved`: the problems about units of a part of them that solvers answered."""
     models = dict.fromkeys(side for problem in solved for side in problem.models)
     return Asked(Subject(tuple(models), plans=(goal.left, goal.right), problems=tuple(solved)), (goal,))
 
@@ -168,8 +168,8 @@ def _read_part(left: Plan, right: Plan, data: Mapping[str, Any]) -> Part:
 
 
 def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Model]) -> Asked:
-    """Of cases that no input of a unit reaches, and of other units that give the same results. Raises CertificateError
-    for one that does not read the same operands: the two would be compared on some inputs alone."""
+    """Cases that no input of a unit meets, and other units that give the same results. Raises CertificateError for a
+    unit with other operands, as only some of its inputs would be compared."""
     known = {str(condition): condition for condition in datapath(model).flags}
     problems = tuple(Problem(model, other) for other in changed)
     if any(problem.inputs != Inputs() for problem in problems):
@@ -179,8 +179,8 @@ def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Mod
 
 
 def asked(texts: Mapping[str, str]) -> Asked:
-    """What the log among the files of a certificate is about; `texts`: their texts by name. Raises what reading them
-    raises."""
+    """What the log of a certificate must be about; `texts`: the texts of its files by name. Raises the errors of
+    reading them."""
     for name, read in _READ.items():
         if name in texts:
             return read(texts)

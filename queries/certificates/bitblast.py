@@ -3,8 +3,8 @@
 Bits are lists of literals, lowest first; a truth value is a list of one. Terms are visited operands first and numbered
 in that order, so that one query always gives the same CNF.
 
-Solvers' own bit-blasting is not used, because lemmas are merged into one proof (merging.py): that requires to know
-which literal belongs to which term, which solvers do not tell.
+Solvers' own bit-blasting is not used: lemmas are merged into one proof (merging.py), for which the literals of every
+term must be known, and solvers do not give them.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Blaster:
         return Cnf(self.gates.count, (*self.gates.clauses(), *dict.fromkeys(units)))
 
     def _check_size(self, node: FNode) -> None:
-        """Raises NotImplementedError for terms larger than any of ours: a formula of them would take all memory."""
+        """Raises NotImplementedError for terms larger than any of this project: their formula would take all memory."""
         is_number = node.is_bv_op() or node.is_bv_constant() or (node.is_symbol() and node.symbol_type().is_bv_type())
         wide = node.bv_width() if is_number else 1
         if wide > (WIDEST_PRODUCT if node.is_bv_mul() else WIDEST) or self.gates.count > MOST_GATES:
@@ -110,12 +110,12 @@ class Blaster:
         return _RULES[kind](self.gates, *arguments)
 
 
-_UNREAD = re.compile(r";[^\n]*|\|[^|]*\|")  # where brackets are none: comments, names in bars
+_UNREAD = re.compile(r";[^\n]*|\|[^|]*\|")  # text whose brackets do not count: comments, names in bars
 
 
 def cnf_of_text(text: str) -> Cnf:
-    """The formula of a query in SMT-LIB, read by pysmt's parser. Raises ValueError for a text that is cut short, at the
-    end of which that parser goes round for ever; otherwise whatever the parser does."""
+    """The formula of a query in SMT-LIB, read by pysmt's parser. Raises ValueError for a text that is cut short, on
+    which that parser does not end; otherwise the parser's own errors."""
     read = _UNREAD.sub(" ", text)
     if read.count("(") != read.count(")"):
         raise ValueError("a bracket is not closed")
@@ -134,7 +134,7 @@ def _negate(gates: Gates, value: Literals) -> Literals:
 
 
 def _multiply(gates: Gates, left: Literals, right: Literals) -> Literals:
-    """Multiplication by shift and add, over the rows of the operand with fewer bits that are not constant zeros."""
+    """Multiplication by shift and add, a row for each bit, unless it is a constant zero, of the operand with fewer."""
     if sum(bit != FALSE for bit in left) < sum(bit != FALSE for bit in right):
         left, right = right, left
     width = len(left)

@@ -1,7 +1,7 @@
-"""Certificates: files by which anyone can check a proof again without our solvers.
+"""Certificates: files by which anyone can check a proof again without solvers.
 
-For an unsatisfiable question: a proof of the whole. For a theorem: its tree, and a proof of every lemma that it rests
-on. `mmaprobe check` (queries/checking/folder.py) checks them again.
+An unsatisfiable question has a proof of the whole; a theorem has its log, and proofs of the lemmas on which it rests.
+`mmaprobe check` (queries/checking/folder.py) checks them again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
     "write_certificate",
 ]
 
-LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: a lemma that takes longer rests on the answers of engines
+LEAF_SECONDS = 20.0  # the most for the proof of a lemma; a lemma without a proof rests on the answers of engines
 
 
 Certificate = tuple[Path, Manifest]  # its folder, and its manifest
@@ -58,8 +58,8 @@ Certificate = tuple[Path, Manifest]  # its folder, and its manifest
 
 @dataclass(frozen=True)
 class Leaf:
-    """An unsatisfiable query: the lemma that it `states`, and the engines that answered so (`words`). `whole`: its
-    formula and proof, where these were composed."""
+    """An unsatisfiable query: the lemma that it `states`, and the engines that answered "unsat" (`words`). `whole`: a
+    formula and proof, if they have been composed."""
 
     states: str
     query: Query
@@ -89,8 +89,8 @@ def write_certificate(
     """Write the files of a certificate, check each proof, and return the manifest, which is written last.
 
     `texts`: the texts of the files that state what is proved, by file name. If time runs out, lemmas rest on the
-    answers of engines. If an error is raised, no certificate is left there. Raises FaultyProofError if a proof is
-    rejected, CertificateError if no checker is there or time ran out, and what `write_whole` raises.
+    answers of engines. An error leaves no certificate. Raises FaultyProofError if a proof is rejected, CertificateError
+    if there is no checker or time ran out, and the errors of `write_whole`.
     """
     shown = Pieces(options.progress, "files of the certificate", len(leaves))
     writer = _Writer(directory, replace(options, progress=shown))
@@ -120,7 +120,7 @@ class _Writer:
         self.deadline = None if options.timeout is None else time.monotonic() + options.timeout
 
     def clear(self) -> None:
-        """Make the folder, and remove what an earlier attempt left in it."""
+        """Make the folder, and remove files of an earlier attempt."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             for pattern in (MANIFEST, *NAMES):
@@ -138,8 +138,8 @@ class _Writer:
         return left
 
     def leaf(self, name: str, leaf: Leaf) -> CertificatePiece:
-        """Write a lemma, with a proof if one is found in `LEAF_SECONDS`, or in the time that remains if no engine has
-        answered the lemma."""
+        """Write a lemma, with its proof if one is found in `LEAF_SECONDS`, or, where no engine has answered the lemma,
+        in the time that remains."""
         if leaf.whole is not None:
             return self.piece(name, leaf, leaf.whole)
         self.progress(Wait(leaf.states, LEAF_SECONDS))
@@ -161,7 +161,7 @@ class _Writer:
             if suffix in texts:
                 write_whole(path, texts[suffix])
             else:
-                path.unlink(missing_ok=True)  # from a proof that could not be checked in time
+                path.unlink(missing_ok=True)  # the proof could not be checked in time
         if whole is not None:
             self.progress(Wait(f"checking {name}.drat", self.remaining()))
         return CertificatePiece(
@@ -195,15 +195,14 @@ def check_piece(directory: Path, name: str, timeout: float | None = None) -> Che
 
 
 def formula_fault(directory: Path, name: str) -> str:
-    """What is wrong with a formula: empty if it is the one of its query in SMT-LIB."""
+    """The difference of a formula from that of its query in SMT-LIB, in words; empty if there is none."""
     query, formula = (directory / f"{name}.{suffix}" for suffix in SUFFIXES[:2])
     same = cnf_of_text(file_text(query, "ascii")).text == file_text(formula, "ascii")
     return "" if same else f"is not the formula of {name}.smt2"
 
 
 def readme(texts: Mapping[str, str], pieces: Sequence[CertificatePiece | Piece]) -> str:
-    """The text for people who find the folder: what is stated, in words, and how to check it. Raises what reading the
-    texts raises."""
+    """The README of the folder: the statement in words, and how to check it. Raises the errors of reading the texts."""
     rows = [
         f"| {p.name} | {_cell(p.states)} | {p.clauses or '-'} | {p.proof_lines or 'none'} | "
         f"{_cell(', '.join(p.words)) or '-'} |"
@@ -216,5 +215,5 @@ def readme(texts: Mapping[str, str], pieces: Sequence[CertificatePiece | Piece])
 
 
 def _cell(text: str) -> str:
-    """A text within one cell of a table, whatever it holds."""
+    """A text as one cell of a table."""
     return plain_line(text).replace("|", "\\|")

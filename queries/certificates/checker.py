@@ -1,5 +1,5 @@
-"""Checking a DRAT proof: with drat-trim, which others wrote, where it is on the path, else with the C program beside
-this file."""
+"""Checking a DRAT proof: with drat-trim, a program of other authors, where it is on the path, else with the C program
+beside this file."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DRAT_TRIM: Literal["drat-trim"] = "drat-trim"
 OWN: Literal["check.c"] = "check.c"
 FLAGS = ("-O2", "-w")
 BUILD_SECONDS = 30.0
-LONGEST = 20_000.0  # seconds for a proof where no limit is given: drat-trim's own
-#: a step of a proof, as both programs read it alike: drat-trim takes 010 for 8, and other bytes for its binary format
+LONGEST = 20_000.0  # seconds for a proof without a given limit: drat-trim's own limit
+#: a step that both programs read alike: drat-trim reads 010 as 8, and other bytes as its binary format
 STEP = re.compile(rb"(?:d )?(?:-?[1-9][0-9]{0,8} )*0")
-OPTIONS: dict[str, list[str]] = {DRAT_TRIM: ["-w"], OWN: []}  # no line for every deletion that is ignored
-#: how drat-trim ends: its exit status and the lines that are its verdict; an older one ends with 0 where time ran out
+OPTIONS: dict[str, list[str]] = {DRAT_TRIM: ["-w"], OWN: []}  # -w: no line for each ignored deletion
+#: drat-trim's exit status and verdict lines; older versions end with status 0 where time ran out
 VERIFIED, REJECTED = (0, ["s VERIFIED"]), (1, ["s NOT VERIFIED"])
 
 
@@ -41,14 +41,14 @@ class Checker:
     path: Path
 
     def __str__(self) -> str:
-        """Which program it is: of our own, built for this process, the version; of another, where it is."""
+        """The version of this project's checker, which is built for each process; the path of any other."""
         return f"{OWN} of mmaprobe {__version__}" if self.name == OWN else f"{self.name} ({self.path})"
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was found of a proof: `fault` is empty if a checker verified it. `complete` is false if none has checked all
-    of it, `late` true if that is for want of time or memory. `checker`: its name."""
+    """The result for a proof: `fault` is empty if a checker verified it; `complete` is false if no checker saw all of
+    it, `late` true if the reason was time or memory. `checker`: its name."""
 
     fault: str
     checker: str = ""
@@ -63,7 +63,7 @@ class Check:
 def checker() -> Checker:
     """The checker of this machine. Raises NoCheckerError."""
     found = shutil.which(DRAT_TRIM)
-    if found is not None and os.path.isabs(found):  # a relative one lies in whatever folder one works in
+    if found is not None and os.path.isabs(found):  # a relative path would be in the current folder
         return Checker(DRAT_TRIM, Path(found))
     path, why = _own()
     if path is None:
@@ -72,7 +72,7 @@ def checker() -> Checker:
 
 
 def checker_named() -> str | None:
-    """Which program checks proofs on this machine, if any does."""
+    """The name of the program that checks proofs on this machine; None if there is none."""
     try:
         return str(checker())
     except NoCheckerError:
@@ -81,8 +81,8 @@ def checker_named() -> str | None:
 
 @cache
 def _own() -> tuple[Path | None, str]:
-    """The compiled checker, built once in each process, where nobody else can put another in its place; None without a
-    working C compiler, and why."""
+    """The compiled checker, built once in each process, in a folder that nobody else can write; or None, without a
+    working C compiler, and the reason."""
     cc = compiler()
     if cc is None:
         return None, "there is neither"
@@ -101,7 +101,7 @@ def check_files(cnf: Path, proof: Path, timeout: float | None = None) -> Check:
         by = checker()
         if fault := _malformed(proof):
             return Check(fault, by.name)
-        command = [str(path.absolute()) for path in (by.path, cnf, proof)]  # a name that begins with - is an option
+        command = [str(path.absolute()) for path in (by.path, cnf, proof)]  # a name could begin with -, as options do
         status, said = _run([*command, *OPTIONS[by.name]], timeout or LONGEST)
     except NoCheckerError as error:
         return Check(f"not checked: {error}", complete=False)
@@ -113,7 +113,7 @@ def check_files(cnf: Path, proof: Path, timeout: float | None = None) -> Check:
 
 
 def _malformed(proof: Path) -> str:
-    """What is wrong with the text of a proof: empty if each line is a step, the last one the empty clause."""
+    """The fault in the text of a proof; empty if each line is a step, and the last one the empty clause."""
     line = b""
     with proof.open("rb") as stream:
         for number, line in enumerate(stream, 1):
@@ -131,7 +131,8 @@ def _of_own(status: int, said: str) -> Check:
 
 
 def _of_drat_trim(status: int, said: str) -> Check:
-    """It is believed if it says that it has verified the proof, nothing else, and ends as one that has."""
+    """The result of drat-trim, which is believed only if it prints that it has verified the proof, and no other
+    verdict, and exits with the status for that."""
     verdict = status, [line for line in said.splitlines() if line.startswith("s ")]
     if verdict == VERIFIED:
         return Check("", DRAT_TRIM)
@@ -142,14 +143,14 @@ def _of_drat_trim(status: int, said: str) -> Check:
 
 
 def _run(command: list[str], timeout: float) -> tuple[int, str]:
-    """The exit status of a program, and what it prints. It and what it starts end with whatever ends the waiting.
-    Raises OSError, subprocess.TimeoutExpired."""
+    """The exit status of a program, and its output. An exception here ends it and the processes that it started. Raises
+    OSError, subprocess.TimeoutExpired."""
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
     ) as process:
         try:
             said, _ = process.communicate(timeout=timeout)
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)  # it is not waited for yet: the number is its own
+            os.killpg(process.pid, signal.SIGKILL)  # nobody has waited for it, so the number is still its own
             raise
     return process.returncode, said.decode("ascii", errors="replace").replace("\r", "\n")

@@ -24,9 +24,9 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def claim_texts(claim: Statement) -> dict[str, str]:
-    """The file of this case alone, and those of the units that it names by their paths, by file name."""
+    """The file of a claim with this case alone, and those of units that it names by path, by file name."""
     data = {key: value for key, value in claim.file.data.items() if key != "cases"}
-    units: dict[str, str] = {}  # file names by text
+    units: dict[str, str] = {}  # file names by the text of the unit
 
     def held(reference: str) -> str:
         """The reference of a unit in the folder of a certificate."""
@@ -40,8 +40,8 @@ def claim_texts(claim: Statement) -> dict[str, str]:
 
 
 def read_claim(texts: Mapping[str, str]) -> AnyClaim:
-    """The claim that a certificate is about; the units that it names by a path are files of the certificate. Raises
-    what reading it raises."""
+    """The claim of a certificate; units named by a path are files of the certificate. Raises the errors of reading
+    them."""
     file = read_yaml(texts[CLAIM], CLAIM)
     data = with_references(file.data, partial(_copied, texts))
     named = json.dumps([data.get(key) for key in (*REFERENCES, "parts")])
@@ -52,8 +52,8 @@ def read_claim(texts: Mapping[str, str]) -> AnyClaim:
 
 
 def _copied(texts: Mapping[str, str], reference: str) -> str:
-    """The reference of a unit of the certificate as a file of this process's own, which nobody changes meanwhile, and
-    which is named by its content. Raises ParameterError for a file that is not in the certificate."""
+    """The reference of a copy of a certificate's unit file that only this process can change, named by its content.
+    Raises ParameterError for a file that is not in the certificate."""
     if HELD.fullmatch(reference):
         text = texts[reference.removeprefix("./")]
         own = own_folder() / f"{sha256(text.encode()).hexdigest()}.yaml"

@@ -1,8 +1,8 @@
 """Gates with structural hashing, and the clauses that define them.
 
-A literal is a nonzero integer as in DIMACS; variable 1 is true. Four kinds of gate are enough for every operator: AND
-(of two or more), XOR (of two), MUX (selector, then, otherwise) and MAJ (majority of three, the carry of a full adder).
-No library of circuits is used: merging.py compares gates by their kind, and whoever trusts a certificate reads this.
+A literal is a nonzero integer as in DIMACS; variable 1 is true. Four kinds of gate suffice for every operator: AND (of
+two or more), XOR (of two), MUX (selector, then, otherwise) and MAJ (majority of three, the carry of a full adder). No
+library of circuits is used: merging.py compares gates by kind, and who trusts a certificate has to read this.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Gates:
         return self.gate("mux", (selector, then, otherwise))
 
     def add(self, left: Sequence[int], right: Sequence[int], carry: int = FALSE) -> list[int]:
-        """The bits of a ripple-carry sum, lowest first; nothing is made for the carry out of the last one."""
+        """The bits of a ripple-carry sum, lowest first; the last carry has no gate."""
         total: list[int] = []
         for a, b in zip(left, right, strict=True):
             total.append(self.xor(self.xor(a, b), carry))
@@ -152,7 +152,7 @@ def defining_clauses(output: int, kind: Kind, inputs: Clause) -> list[Clause]:
         return [(output, -a, b), (output, a, -b), (-output, a, b), (-output, -a, -b)]
     a, b, c = inputs
     if kind == "mux":
-        # the last two are implied, and let units pass where both branches agree
+        # the last two are implied; with them units propagate where both branches agree
         positive, negative = [(output, -a, -b), (output, a, -c)], [(-output, -a, b), (-output, a, c)]
         return [*positive, (output, -b, -c), *negative, (-output, b, c)]
     positive = [(output, -a, -b), (output, -a, -c), (output, -b, -c)]

@@ -27,10 +27,10 @@ def certify_theorems(
     options: Options,
     wholes: Mapping[Theorem, Whole] | None = None,
 ) -> Manifest:
-    """Write the certificate of theorems, check its proofs, and return its manifest. `texts`: those of the files that
-    say what the theorems are about, by name; `wholes`: of theorems that sides agree, the formula and the proof of the
-    whole question, on which the certificate rests in place of what the theorem does. Raises CertificateError if a proof
-    fails, or if the log of what these files say is another."""
+    """Write the certificate of theorems, check its proofs, and return its manifest. `texts`: the texts of the files
+    that say what the theorems are about, by name; `wholes`: for theorems that sides agree, formula and proof of the
+    whole question, on which the certificate then rests instead of the theorem's lemmas. Raises CertificateError if a
+    proof fails, or if the theorems, made again from the files, have another log."""
     wholes = wholes or {}
     try:
         writer = Writer(about.subject, {theorem: whole.maximum for theorem, whole in wholes.items()})
@@ -50,7 +50,7 @@ def certify_theorems(
 
 
 def _statements(document: dict[str, Any], texts: Mapping[str, str], said: Sequence[Said]) -> list[str]:
-    """What the theorems of a log state when they are made again from the files. Raises CertificateError."""
+    """The statements of a log's theorems, made again from the files. Raises CertificateError."""
     try:
         again = asked(dict(texts) | {LOG: json.dumps(document)})
         theorems = Replay(document, again.subject, Engines(heard=Heard.of(said), asks=False)).run()

@@ -1,4 +1,4 @@
-"""The manifest of a certificate: what its folder holds."""
+"""The manifest of a certificate: a list of what its folder holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, validate
 SCHEMA = 5
 MANIFEST, README = "manifest.json", "README.md"
 
-#: of a file or folder in the folder itself
+#: a plain name of a file or folder
 Name = Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\z")]
 Digests = dict[Name, Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]]
 
@@ -36,7 +36,7 @@ class Piece(Strict):
 
 
 class Manifest(Strict):
-    """What is stated (`question`), the files, and the queries."""
+    """The statement (`question`), the files, and the queries."""
 
     schema_: StrictInt = Field(alias="schema")
     question: str
@@ -59,7 +59,7 @@ class AnyManifest(Manifest):
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest in a folder. Raises InputError, also for one of another schema."""
+    """The manifest in a folder. Raises InputError, also for a manifest of another schema."""
     return _read(folder, Manifest)
 
 

@@ -42,8 +42,8 @@ def simplified(clause: Iterable[int]) -> Clause | None:
 class Merging:
     """Classes of literals proved equal, with the least variable as the representative of each.
 
-    Whenever two gates have become equal because their inputs have, that is proved and they are merged as well. The
-    clauses written are unit-implied (RUP): after a case split on one input, if propagation needs one.
+    Whenever two gates have become equal because their inputs are, they are proved equal and merged as well. The clauses
+    written are unit-implied (RUP), if necessary after a case split on one input.
     """
 
     def __init__(self, gates: Gates, proof: ProofText) -> None:
@@ -137,8 +137,8 @@ class Merging:
             self.proof.delete(case)
 
     def reduced_clauses(self, variable: int) -> list[Clause]:
-        """The clauses of a gate over representatives. Where inputs coincide they are shorter than those of the gate;
-        then they are written to the proof, so that units pass through them as they do in the gate."""
+        """The clauses of a gate over representatives. Where inputs coincide they are shorter than the gate's own; they
+        are then added to the proof, so that units propagate through them as through the gate."""
         kind, inputs = self.gates.definitions[variable]
         reduced = self.found(inputs)
         form = normal(kind, reduced)
@@ -154,8 +154,8 @@ class Merging:
         return clauses
 
     def cone(self, roots: Iterable[int], cuts: set[int]) -> list[int]:
-        """The gates that some literals depend on, over representatives; gates below the variables in `cuts` are left
-        out."""
+        """The gates on which some literals depend, over representatives, without gates below the variables in
+        `cuts`."""
         stack = [abs(self.find(root)) for root in roots]
         top, seen = set(stack), set(stack)
         while stack:

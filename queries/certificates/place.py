@@ -1,4 +1,4 @@
-"""The folder that a certificate is written into: a new or an empty one, or that of an older certificate."""
+"""The folder into which a certificate is written: a new or an empty one, or that of an older certificate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.files import INPUTS, check_folder, make_folder
 from mmaprobe.smtmodel.base.interrupts import undone
 
-DEEPEST = 3  # folders within one another: the cases of claims
+DEEPEST = 3  # the most folders within one another: the cases of claims
 UNFINISHED = ".new-"  # a certificate that is being written, or whose writing was ended
 REFUSED = "a certificate is written into a new or an empty folder, or takes the place of another certificate"
 
@@ -33,8 +33,8 @@ def check_place(directory: Path) -> None:
 
 
 def emptied(directory: Path) -> None:
-    """Remove the certificates in a folder: what their manifests name, and nothing else. Raises what `check_place`
-    does."""
+    """Remove the certificates in a folder: the files that their manifests name, and no others. Raises the errors of
+    `check_place`."""
     for path in _own(directory):
         if is_folder(path):
             path.rmdir()
@@ -43,7 +43,8 @@ def emptied(directory: Path) -> None:
 
 
 def _own(top: Path, directory: Path | None = None) -> list[Path]:
-    """What is in a folder, which all belongs to certificates, files before their folders. Raises InputError."""
+    """The files and folders in a folder, all of which belong to certificates, files before their folders. Raises
+    InputError."""
     where = directory or top
     try:
         entries = sorted(where.iterdir())
@@ -74,11 +75,11 @@ def _own(top: Path, directory: Path | None = None) -> list[Path]:
 
 
 def _exchanged(directory: Path, new: Path) -> None:
-    """Put what `new`, which is inside of a folder, holds in the place of all else in it; an interrupt undoes it."""
+    """Replace everything in a folder by the contents of `new`, a folder inside it; an interrupt undoes it."""
     old = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=directory))
 
     def moved(source: Path, target: Path) -> None:
-        for path in sorted(source.iterdir(), key=lambda path: path.name == MANIFEST):  # which is last
+        for path in sorted(source.iterdir(), key=lambda path: path.name == MANIFEST):  # the manifest last
             if path not in (new, old):
                 path.rename(target / path.name)
 
@@ -99,8 +100,8 @@ def _exchanged(directory: Path, new: Path) -> None:
 
 @contextmanager
 def written_apart(directory: Path) -> Iterator[Path]:
-    """A new folder inside `directory`: what is written into it takes the place of the certificate that was there, once
-    all of it is written. Whatever goes wrong leaves that one as it is. Raises what `check_place` does."""
+    """A block with a new folder inside `directory`. At its end the files in it replace the certificate that was there;
+    an error leaves that one as it was. Raises the errors of `check_place`."""
     check_place(directory)
     made = [one for one in (directory, *directory.parents) if not one.exists()]
     make_folder(directory)
@@ -118,7 +119,7 @@ def written_apart(directory: Path) -> Iterator[Path]:
     with undone(remove):
         try:
             yield new
-            for path in _own(directory):  # by now there may be others, and inputs that other inputs named are known
+            for path in _own(directory):  # now, as inputs named in other inputs are known
                 INPUTS.check(path)
             _exchanged(directory, new)
         except BaseException:

@@ -18,9 +18,9 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def plan_texts(plans: Mapping[str, Plan]) -> dict[str, str]:
-    """The texts of the plan files and their unit files, by file name, of plans by file name. Raises CertificateError if
-    a plan cannot be written as a file."""
-    units: dict[str, str] = {}  # file names by text
+    """The texts of plan files and of their unit files, by file name; `plans`: the plans, by file name. Raises
+    CertificateError if a plan cannot be written as a file."""
+    units: dict[str, str] = {}  # file names by the text of the unit
     found: dict[str, str] = {}
     for name, plan in plans.items():
         files = {model.reference: units.setdefault(unit_text(model.unit), f"unit-{len(units) + 1}.yaml")

@@ -41,8 +41,8 @@ def question_texts(problem: Problem) -> dict[str, str]:
 
 
 def witness_texts(problem: Problem, operands: Operands[int], wanted: str) -> dict[str, str]:
-    """The texts of the files that state an input on which the two sides of a problem differ, by file name; `wanted`:
-    what this refutes, "equal" or a property."""
+    """The texts of the files, by file name, that state an input on which the two sides of a problem differ; `wanted`:
+    what the input refutes, "equal" or a property."""
     texts = question_texts(problem)
     values = free_values(problem.layout, problem.inputs.zero_terms, operands.every)
     document = json.loads(texts.pop(QUESTION)) | {"property": wanted, "values": values}
@@ -54,8 +54,8 @@ def witness_texts(problem: Problem, operands: Operands[int], wanted: str) -> dic
 def property_texts(
     wanted: str, model: Model, inputs: Inputs, compare: Compare, lengths: Sequence[int] = ()
 ) -> dict[str, str]:
-    """The texts of the files that state a property, by file name; `lengths`: those of the shorter units that it is
-    about, if it is about any."""
+    """The texts of the files that state a property, by file name; `lengths`: of the shorter units that the property is
+    about, if there are any."""
     document = _document(inputs, compare) | {"property": wanted}
     if wanted == PADDING:
         document |= _shorter(model.reference, *lengths)
@@ -63,8 +63,8 @@ def property_texts(
 
 
 def _shorter(reference: str, *lengths: int) -> dict[str, Any]:
-    """How many products the shorter units have, and which instruction of the table they are, with that length: a unit
-    file says nothing of others."""
+    """The lengths of the shorter units, and the table's instruction of which they are versions, as a unit file does not
+    say either."""
     return {"model": reference, "lengths": list(lengths)}
 
 
@@ -73,7 +73,7 @@ def _document(inputs: Inputs, compare: Compare) -> dict[str, Any]:
 
 
 def read_question(texts: Mapping[str, str], name: str = QUESTION) -> Problem:
-    """The question of a certificate, from its file of that name. Raises what reading its files raises: MmaprobeError,
+    """The question of a certificate, from its file of that name. Raises the errors of reading its files: MmaprobeError,
     ValueError, KeyError, OSError."""
     document = read_document(texts, name)
     left, right = (read_model(texts, side) for side in (LEFT, RIGHT))
@@ -89,7 +89,7 @@ def read_question(texts: Mapping[str, str], name: str = QUESTION) -> Problem:
 def _asked(document: Mapping[str, Any], left: Model, right: Model, inputs: Inputs, compare: Compare) -> Problem:
     match document["asks"]:
         case "agree":
-            kind = Exact if document.get("property") == "exact" else Problem  # which differ in what sides are called
+            kind = Exact if document.get("property") == "exact" else Problem  # these name their sides differently
             return kind(left, right, inputs, compare)
         case "reordered":
             return Reordered(left, right, inputs, compare, order=tuple(document["order"]))
@@ -101,8 +101,8 @@ def _asked(document: Mapping[str, Any], left: Model, right: Model, inputs: Input
 
 
 def read_property(texts: Mapping[str, str]) -> tuple[str, Model, Inputs, Compare]:
-    """The property that a certificate states: its name, of which model, on which inputs, and how results are compared.
-    Raises what reading its files raises, ParameterError for a model that is not the one of the table."""
+    """The property that a certificate states: its name, model, inputs and comparison. Raises the errors of reading its
+    files, and ParameterError for a model that is not the table's."""
     document = read_document(texts, PROPERTY)
     wanted, (inputs, compare) = document["property"], read_inputs(document)
     if wanted not in PROPERTIES:
@@ -111,14 +111,14 @@ def read_property(texts: Mapping[str, str]) -> tuple[str, Model, Inputs, Compare
     if wanted == PADDING:
         model = model_of_table(document["model"], model.unit)
         possible = [problem.left.length for problem in paddings(model)]
-        if list(map(str, sorted(document["lengths"]))) != list(map(str, possible)):  # 1 is neither true nor 1.0
+        if list(map(str, sorted(document["lengths"]))) != list(map(str, possible)):  # as text, since 1 == True == 1.0
             raise ParameterError("lengths", "nothing is said of some lengths, or something of others")
     return wanted, model, inputs, compare
 
 
 def model_of_table(reference: str, unit: Unit) -> Model:
-    """The instruction of the table of that name. Raises ParameterError if it is none, or its unit is another than this
-    one, as a file gives it back."""
+    """The table's instruction of a name. Raises ParameterError if there is none, or if its unit is not the given one,
+    which comes from a file."""
     if not isinstance(reference, str) or ".yaml" in reference or is_plan(reference):
         raise ParameterError("model", f"{reference} is no instruction of the table")
     model = parse_reference(reference)
@@ -128,12 +128,12 @@ def model_of_table(reference: str, unit: Unit) -> Model:
 
 
 def same_unit(one: Unit, other: Unit) -> bool:
-    """Whether two units are one but for their names."""
+    """Whether two units differ only in their names."""
     return (one.operands, one.result) == (other.operands, other.result)
 
 
 def read_inputs(document: Mapping[str, Any]) -> tuple[Inputs, Compare]:
-    """Which inputs a document is about, and how it compares results. Raises ValueError, KeyError."""
+    """The inputs that a document is about, and its comparison of results. Raises ValueError, KeyError."""
     if document["compare"] not in get_args(Compare):
         raise ValueError(f"compare: {document['compare']!r} is no way to compare results")
     return Inputs.model_validate(document["inputs"]), document["compare"]

@@ -1,4 +1,4 @@
-"""Files of a certificate, as a stranger may have made them: regular files of its folder are read, and nothing else."""
+"""Reading the files of a certificate from a stranger: only regular files of its folder are read."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 
 from mmaprobe.smtmodel.base.jsontext import parse_json
 
-#: bytes of a file at most: of queries and proofs, and of all others
+#: the most bytes of a file: of queries and proofs, and of all others
 MOST_PROOF, MOST = 4 << 30, 64 << 20
 PROOFS = (".smt2", ".cnf", ".drat")
 
 
 def opened(path: Path) -> BufferedReader:
-    """A regular file, open for reading; no link is followed. Raises OSError for anything else, and for one that is
-    longer than any file of a certificate."""
+    """A regular file, open for reading; links are not followed. Raises OSError for anything else, and for a file longer
+    than any of a certificate's."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except ValueError:
@@ -40,26 +40,26 @@ def opened(path: Path) -> BufferedReader:
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file. Raises what `opened` does."""
+    """The SHA-256 of a file. Raises the errors of `opened`."""
     with opened(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def file_text(path: Path, encoding: str = "utf-8") -> str:
-    """The text of a file. Raises what `opened` does, and UnicodeDecodeError."""
+    """The text of a file. Raises the errors of `opened`, and UnicodeDecodeError."""
     with opened(path) as stream:
         return stream.read().decode(encoding)
 
 
 def json_of(path: Path) -> Any:
-    """What a JSON file says. Raises what `opened` does, and ValueError."""
+    """The value of a JSON file. Raises the errors of `opened`, and ValueError."""
     with opened(path) as stream:
         return parse_json(stream.read())
 
 
 class Held(Mapping[str, str]):
-    """The texts of the files of these names in a folder, read where one is asked for, which raises what `file_text`
-    does. `read`: the names of those that were asked for."""
+    """The texts of files in a folder by their names, each read when it is asked for, with the errors of `file_text`.
+    `read`: the names asked for so far."""
 
     def __init__(self, folder: Path, names: Collection[str]) -> None:
         self.folder, self.names = folder, names

@@ -18,7 +18,7 @@ from mmaprobe.queries.solvers.children import FOLDER, environment, python_comman
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
 from mmaprobe.smtmodel.base.errors import FaultError, IncompleteError
 
-SOLVER = "cadical195"  # its steps are RUP: it adds no clause that does not follow, and no variable
+SOLVER = "cadical195"  # its steps are RUP: it adds only clauses that follow, and no variables
 
 
 class CertificateError(IncompleteError):
@@ -62,7 +62,7 @@ class SatSolver:
             self.process.wait()
             for pipe in (self.process.stdin, self.process.stdout):
                 if pipe is not None:
-                    with suppress(OSError):  # the rest of the buffer has no reader
+                    with suppress(OSError):  # nobody reads the rest of the buffer
                         pipe.close()
             self.process = None
 
@@ -86,7 +86,7 @@ class SatSolver:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # the terminal's Ctrl-C reaches the parent alone
+            start_new_session=True,  # Ctrl-C on the terminal reaches the parent alone
         )
 
     def _ask(self, literals: array[int], timeout: float | None) -> str | None:
@@ -104,7 +104,7 @@ class SatSolver:
             timer.start()
         try:
             return _exchange(process, literals)
-        except (OSError, ValueError) as error:  # it died
+        except (OSError, ValueError) as error:  # the process died
             self.close()
             reason = "time ran out" if late.is_set() else "the SAT solver died, or memory ran out"
             raise OutOfTimeError(reason) from error

@@ -1,4 +1,4 @@
-"""What a certificate states, in words: made of its files alone, by those who write one and by those who check it."""
+"""The statement of a certificate in words, made from its files alone, when it is written and when it is checked."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ COMPARED = {
     "value": "results are compared as values",
     "bits": "results are compared bit by bit, NaNs alike unless both units name their pattern",
 }
-#: a unit file of the folder, as a claim names it; the unit of an algorithm, as its reference does
+#: the references of a unit file in a claim, and of an algorithm's unit
 HELD = re.compile(r"\./unit-[0-9]+\.yaml")
 _OF_ALGORITHM = re.compile(r"(\bunit=(?=\()\(|\bunit=)((?<=\()[^()]*|[^,()]*)")
 REFERENCES = ("model", "other", "reduction")  # keys of claims
 
 
 def statement(texts: Mapping[str, str]) -> str:
-    """What is stated by files, of which `texts` has the texts by name: on the first line what, then of which inputs,
-    units and windows. Raises what reading them raises."""
+    """The statement of files, given by their texts by name: the statement itself on the first line, then its inputs,
+    units and windows. Raises the errors of reading them."""
     for name, lines in _KINDS.items():
         if name in texts:
             return "\n".join(plain_line(line) for line in lines(texts))
@@ -61,7 +61,7 @@ def guide(texts: Mapping[str, str]) -> str:
 
 
 def plain_line(text: str) -> str:
-    """A line without what a terminal would take for a command."""
+    """A line without characters that a terminal would obey."""
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
@@ -101,7 +101,7 @@ def _plans(texts: Mapping[str, str], *names: str) -> Iterator[str]:
 
 
 def _inputs(inputs: Mapping[str, Any]) -> str:
-    """Which inputs a statement is about."""
+    """The inputs of a statement, in words."""
     said = [name.replace("_", " ") for name, value in inputs.items() if value is True]
     if (window := inputs["exponents"]) is not None:
         said.append(f"with exponents from {window['min']} to {window['max']}")
@@ -116,7 +116,7 @@ def _inputs(inputs: Mapping[str, Any]) -> str:
 
 
 def _asked(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-    """What a question says of left.yaml and right.yaml."""
+    """A question about left.yaml and right.yaml, in words."""
     match document["asks"]:
         case "agree":
             lengths = {parse_unit(texts[name], name).length for name in (LEFT, RIGHT)}
@@ -207,7 +207,7 @@ def _cover(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _bounds(texts: Mapping[str, str]) -> Iterator[str]:
-    """Bounds, in the words of the log, which the check compares with what its theorems say."""
+    """Bounds in the words of the log; the check compares these with the words of its theorems."""
     document = _document(texts, LOG)
     name = PLAN if PLAN in texts else UNIT
     yield f"of {name}: {document['says'][0]}"
@@ -222,9 +222,9 @@ def _bounds(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _claim(texts: Mapping[str, str]) -> Iterator[str]:
-    """A claim as its file has it, and the units that it names."""
+    """A claim as its file has it, and its units."""
     data = read_yaml(texts[CLAIM], CLAIM).data
-    some = "some input" if WITNESS in texts else "no input"  # a proof says that none shows the claim
+    some = "some input" if WITNESS in texts else "no input"  # a proof says that no input shows the claim
     said = data.get("claim") or f"overflow: {data.get('overflow')}"
     yield f"{data['id']}: for {some if data.get('quantifier', 'all') == 'exists' else 'all inputs'}, {said}"
     told = ("id", "about", "source", "says", "expect", "note", "quantifier", "claim", "maximise")
@@ -239,7 +239,7 @@ def _claim(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def with_references(data: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """A claim with the references of its units changed, those of algorithms as well."""
+    """A claim with the references of its units changed, also those of algorithms' units."""
 
     def changed(text: Any) -> Any:
         if not isinstance(text, str):
@@ -274,7 +274,7 @@ def _references(data: Mapping[str, Any]) -> list[str]:
 
 @cache
 def _of_table(reference: str) -> str:
-    """The unit of the table that a claim names, and the digest of its text."""
+    """A unit of the table that a claim names, with the digest of its text."""
     try:
         unit = parse_reference(reference).unit
         return f"{_described(unit)}; SHA-256 of its unit file {_digest(unit_text(unit))}"
@@ -290,7 +290,7 @@ _KINDS = {WITNESS: _witness, COVER: _cover, PLANS: _plans_equal, PROPERTY: _prop
 
 
 def named(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Of each unit file, whether the table has its unit under its name."""
+    """For each unit file whether the table has this unit under its name, in words."""
     for name in sorted(texts):
         if name not in (LEFT, RIGHT, UNIT) and not re.fullmatch(r"unit-[0-9]+\.yaml", name):
             continue

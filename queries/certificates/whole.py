@@ -1,8 +1,8 @@
 """One formula and one proof for a question that was proved by lemmas.
 
-The formula is the original question, without cut-points or substitutions. The clauses of a lemma's query are among
-its clauses, so that every step of the lemma's proof is also a step from the whole formula. The whole proof is the
-proofs of the lemmas one after another; between them stand the equalities that follow from a lemma by congruence.
+The formula is the original question, without cut-points or substitutions. It has the clauses of each lemma's query, so
+that every step of a lemma's proof is also a step from the whole formula. The whole proof is the proofs of the lemmas in
+order; between them stand the equalities that follow from a lemma by congruence.
 """
 
 from __future__ import annotations
@@ -23,19 +23,18 @@ from mmaprobe.smtmodel.base.progress import Count, Wait
 from mmaprobe.smtmodel.carriers.terms import Maximum
 
 WholeLemma = tuple[FNode, FNode, Sequence[FNode]]
-LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma
+LEMMA_SHARE = 0.25  # the largest share of the remaining time for one lemma
 BRIEF = 3.0  # seconds for a lemma without cut-points
 
 
 class Whole:
     """`cnf`: the assertions and the goal; `drat`: a proof that they contradict each other.
 
-    A lemma is a pair of terms that are equal wherever the assertions hold (numbers of different widths, if one is the
-    other extended), and terms that may be cut-points of its query. A lemma that cannot be proved in its share of the
-    time is left out (`skipped` has its position): the goal does without it. `maxima`: symbols that the assertions
-    define as the largest of some terms; those of terms proved equal are proved equal; `maximum`: the form of maxima
-    in the terms. Raises OutOfTimeError, and
-    FaultyProofError for a satisfiable goal.
+    A lemma is a pair of terms that are equal wherever the assertions hold (if numbers of different widths, one is the
+    other extended), with terms that may be cut-points of its query. A lemma that is not proved in its share of the time
+    is left out of the proof (`skipped` has its position). `maxima`: symbols that the assertions define as the largest
+    of some terms; once their terms are proved equal, so are they; `maximum`: the form of maxima in the terms. Raises
+    OutOfTimeError, and FaultyProofError for a satisfiable goal.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class Whole:
             self._prove(lemmas, self.blaster.truth(goal))
 
     def _prove(self, lemmas: Sequence[WholeLemma], goal: int) -> None:
-        """Prove the lemmas, then the goal. Returns the positions of the lemmas that were left out, and the goal."""
+        """Prove the lemmas, except those left out (`skipped`), and then the goal."""
         for position, lemma in enumerate(lemmas):
             self.progress(Count(position, len(lemmas), "lemmas", " of the whole proof"))
             self._merge_maxima()
@@ -109,7 +108,7 @@ class Whole:
 
     def _lemma(self, left: FNode, right: FNode, cuts: Sequence[FNode], brief: float | None) -> bool:
         """Prove two terms equal and merge them: first with cut-points, then without for at most `brief` seconds.
-        Returns whether that succeeded."""
+        Returns whether a proof was found."""
         first, second = (self.blaster.bits(term) for term in (left, right))
         self.merging.introduce()
         self.merging.close()
@@ -164,8 +163,9 @@ class Whole:
         return variables - {abs(self.merging.find(literal)) for bits in sides for literal in bits} - {TRUE}
 
     def _refute(self, literal: int, cuts: set[int], timeout: float | None, unmerged: bool = False) -> bool:
-        """Prove a literal false from the gates that it depends on and the assertions about their inputs; `unmerged`:
-        also from the assertions as they are written. What a lemma has merged says no more what it was proved from."""
+        """Prove a literal false from its gates and from assertions about their inputs; `unmerged`: also from the
+        assertions as they were written. After merging, a gate no longer implies the facts from which the merge was
+        proved."""
         literal = self.merging.find(literal)
         if literal == FALSE:
             return True
@@ -189,7 +189,7 @@ class Whole:
         return True
 
     def _unmerged(self) -> list[Clause]:
-        """The clauses of the assertions in the formula, and what their gates were proved to be equal to."""
+        """The clauses of the assertions in the formula, and the proved equalities of their gates."""
         clauses: list[Clause] = [(literal,) for literal in self.asserted]
         stack = [abs(literal) for literal in self.asserted]
         seen = set(stack)
@@ -205,8 +205,8 @@ class Whole:
         return [clause for clause in map(simplified, clauses) if clause is not None]
 
     def _clauses(self, literal: int, cuts: set[int], more: Sequence[int] = ()) -> list[Clause]:
-        """The clauses of a cone, with the assertions that share an input with it. `more`: variables whose gates are
-        wanted too."""
+        """The clauses of a literal's cone, with the assertions that share an input with it. `more`: variables whose
+        gates are included."""
         roots, left = [literal], list(self.asserted)
         while True:
             cone = self.merging.cone([*roots, *more], cuts)
@@ -228,7 +228,7 @@ class Whole:
         return any(abs(self.merging.find(variable)) in variables for variable in self.supports[asserted])
 
     def _support(self, literal: int) -> set[int]:
-        """The inputs that a literal depends on."""
+        """The inputs on which a literal depends."""
         return {x for x in self.merging.cone([literal], set()) if x not in self.blaster.gates.definitions}
 
 
@@ -239,7 +239,7 @@ def _write_steps(proof: ProofText, steps: Iterable[tuple[bool, Clause]]) -> None
     for deletion, clause in steps:
         key = tuple(sorted(clause))
         if deletion:
-            if alive.get(key):  # a premise stays
+            if alive.get(key):  # a premise is not deleted
                 proof.delete(alive[key].pop())
             continue
         written = proof.add(clause)

@@ -1,4 +1,4 @@
-"""Whether what a folder has answers what its documents say."""
+"""The files of a certificate that say what was proved, and the check of each kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.arithmetic.display import exact_value
 
 @of_file(CLAIM)
 def overflow(texts: Texts, contents: Contents) -> Iterator[Finding]:
-    """Of a claim about the least count of numbers whose sum overflows, whether the sum of that many does."""
+    """For a claim about the least count of numbers whose sum overflows: whether the sum of that many overflows."""
     claim = None if WITNESS in texts else read_claim(texts)
     if isinstance(claim, OverflowClaim) and claim.overflow == "smallest":
         ones = np.full(claim.numbers, BELOW_ONE, dtype=np.uint32)
@@ -28,5 +28,5 @@ def overflow(texts: Texts, contents: Contents) -> Iterator[Finding]:
         yield Finding(CLAIM, says, "fine" if last == "inf" else "fault")
 
 
-#: what looks at each file that says what was proved
+#: the check of each file that says what was proved
 ANSWERS: Mapping[str, Look] = {LOG: log, CLAIM: overflow, WITNESS: witness}

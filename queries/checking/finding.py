@@ -13,8 +13,8 @@ from mmaprobe.smtmodel.base.errors import MmaprobeError
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found at one place of a certificate. `word`: it holds if the engine named does not err; `open`: it could
-    not be checked; `fault`: it was rejected."""
+    """A finding at one place of a certificate. `word`: it holds if the named engine does not err; `open`: it could not
+    be checked; `fault`: it was rejected."""
 
     place: str
     says: str
@@ -23,13 +23,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a manifest says is in a folder beside the files: queries, by name."""
+    """The contents of a folder besides its files, by its manifest: queries, by name."""
 
     pieces: Sequence[str]
 
 
 def reason(error: Exception) -> str:
-    """Why a file of a certificate could not be read, in words; errors that nobody foresaw by their names."""
+    """Why a file of a certificate could not be read, in words; of unexpected errors the names."""
     if isinstance(error, OSError):
         return ": ".join(filter(None, [Path(str(error.filename or "")).name, error.strerror or str(error)]))
     if isinstance(error, UnicodeDecodeError):
@@ -44,8 +44,8 @@ Look = Callable[[Texts, Contents], Iterator[Finding]]
 
 
 def of_file(name: str) -> Callable[[Look], Look]:
-    """What is found in a folder, most of it in the file of that name: whatever error reading its files raises, as of
-    one that is no such document, is a fault there."""
+    """A decorator for the check of a folder, most of it of the file of that name: any error raised while files are
+    read, such as for a file of another kind, becomes a fault at that file."""
 
     def read(look: Look) -> Look:
         @functools.wraps(look)

@@ -19,19 +19,19 @@ from mmaprobe.queries.checking.finding import Contents, Finding, reason
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Answer
 from mmaprobe.smtmodel.base.errors import InputError
 
-STATED = "stated"  # the place of the words of what is stated
+STATED = "stated"  # the place of a finding that is the statement in words
 STRAY = "is no part of the certificate, and was not read"
-DEEPEST = 5  # folders within one another
+DEEPEST = 5  # the most folders within one another
 MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
-AskSolver = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
+AskSolver = Callable[[str, str], Answer]  # (SMT-LIB text, engine) -> the engine's answer
 
 
 def check_all(
     folder: Path, ask: AskSolver | None = None, timeout: float | None = None, depth: int = 0
 ) -> Iterator[Finding]:
-    """As `check_folder`; of a folder that holds no file of a certificate but folders, as the cases of a claim are
-    written, the findings of all certificates in it. What else lies in it is said; within these
-    folders it is a fault."""
+    """The findings of `check_folder`; for a folder without a certificate's files but with folders, as for the cases of
+    a claim, those of all certificates in it. Everything else in the folder is noted; inside these folders it is a
+    fault."""
     try:
         entries = sorted(folder.iterdir()) if os.path.isdir(folder) else []
     except OSError as error:
@@ -49,8 +49,8 @@ def check_all(
 
 
 def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | None = None) -> Iterator[Finding]:
-    """All findings of a certificate; what its folder does not hold, or holds under another name than a plain one, is
-    not read. `ask`: for lemmas without a proof. Raises InputError if there is none."""
+    """All findings about a certificate; files that are not in its manifest, or have no plain name, are not read. `ask`:
+    for lemmas without a proof. Raises InputError if there is no certificate."""
     manifest = read_manifest(folder)
     yield from stated(folder, manifest)
     yield from _strays(folder, manifest)
@@ -71,7 +71,7 @@ def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | No
 
 
 def _several(files: Mapping[str, str]) -> Iterator[Finding]:
-    """That files say several things, of which one would be read and another proved."""
+    """Faults where several files say what was proved, of which one might be read and another proved."""
     found = [name for name in STATING if name in files]
     if len(found) > 1 and found != [WITNESS, CLAIM]:
         yield Finding(MANIFEST, f"{' and '.join(found)} say what was proved: one thing is needed", "fault")
@@ -80,8 +80,8 @@ def _several(files: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def stated(folder: Path, manifest: Manifest) -> Iterator[Finding]:
-    """What the files state, in words, with what is called by which name, and whether the manifest and the README say
-    the same."""
+    """The statement of the files in words, with the names of its units, and whether the manifest and the README agree
+    with it."""
     texts = Held(folder, manifest.sha256.keys())
     if not any(name in texts for name in ANSWERS):
         return
@@ -89,7 +89,7 @@ def stated(folder: Path, manifest: Manifest) -> Iterator[Finding]:
         question = statement(texts)
         page = readme(texts, manifest.pieces)
         names = list(named(texts))
-    except Exception as error:  # as of a file that is no such document
+    except Exception as error:  # a file of another kind raises any error
         yield Finding(MANIFEST, f"what is stated cannot be read: {reason(error)}", "fault")
         return
     yield from (Finding(STATED, line) for line in question.splitlines())
@@ -104,8 +104,8 @@ def stated(folder: Path, manifest: Manifest) -> Iterator[Finding]:
 
 
 def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
-    """What lies in the folder and not in the manifest: nothing is read of it, and a file of one of our names is not
-    taken for part of the certificate."""
+    """The files and folders that are not in the manifest: nothing in them is read, and a file with the name of a
+    certificate's is a fault, so that nobody takes it for part of this one."""
     for path in sorted(folder.iterdir()):
         if path.name in manifest.files:
             continue
@@ -116,7 +116,7 @@ def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
 
 
 def _placed(name: str, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """What is found of a certificate, at its place in the folder; that there is none is found as well."""
+    """The findings about a certificate, at its place in the folder; a missing certificate is a finding, too."""
     try:
         for found in findings:
             yield replace(found, place=f"{name}/{found.place}")
@@ -135,7 +135,7 @@ def _digests(folder: Path, digests: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _piece(folder: Path, piece: Piece, ask: AskSolver | None, timeout: float | None) -> Iterator[Finding]:
-    """A query, and its proof; or what engines say of it now."""
+    """The findings about a query: its proof, or the present answers of engines."""
     name, digests = piece.name, piece.sha256
     written = {found.place: found for found in _digests(folder, digests)}
     suffixes = SUFFIXES if len(digests) > 1 else SUFFIXES[:1]
@@ -153,18 +153,18 @@ def _piece(folder: Path, piece: Piece, ask: AskSolver | None, timeout: float | N
 
 
 def _fault(folder: Path, name: str, suffix: str, timeout: float | None) -> tuple[str, bool]:
-    """What is wrong with a formula or a proof, and whether all of it was checked."""
+    """The fault of a formula or a proof, empty if there is none; and whether all of it was checked."""
     if suffix == "cnf":
         try:
             return formula_fault(folder, name), True
-        except Exception as error:  # the parser of another library says in many ways that it cannot read a file
+        except Exception as error:  # pysmt's parser raises many kinds of errors
             return f"cannot be read beside {name}.smt2: {reason(error)}", True
     found = check_piece(folder, name, timeout)
     return found.fault, found.complete
 
 
 def _words(folder: Path, query: str, words: Sequence[str], ask: AskSolver | None) -> Finding:
-    """What the engines that are named say of a query now."""
+    """The present answers of the named engines to a query."""
     named = [engine for engine in ENGINE_NAMES if any(word.split()[:1] == [engine] for word in words)]
     if ask is None or not named:
         return Finding(query, f"no proof; said by {', '.join(words) or 'nobody'}; not asked again", "open")

@@ -1,5 +1,5 @@
-"""Whether the input beside a question, or beside a claim, refutes or decides it: its terms are made again, and
-evaluated by the gates that also check proofs, which share no code with what found the input."""
+"""Whether the input in a certificate refutes its question, or decides its claim: the terms are made again and evaluated
+by the gates that also check proofs, which share no code with the search for the input."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 
 
 class _Evaluated:
-    """Terms, once each symbol has the pattern that is stated of it."""
+    """Terms over symbols that have the stated patterns."""
 
     def __init__(self, symbols: Sequence[FNode], stated: Mapping[str, str]) -> None:
         self.blaster = Blaster()
@@ -61,7 +61,7 @@ class _Evaluated:
 
 @of_file(WITNESS)
 def witness(texts: Texts, contents: Contents) -> Iterator[Finding]:
-    """Whether the input is admitted, and decides what it is said to decide."""
+    """Whether the input is admitted, and decides what the certificate says."""
     stated = read_document(texts, WITNESS)
     if CLAIM in texts:
         claim = read_claim(texts)
@@ -85,14 +85,14 @@ def witness(texts: Texts, contents: Contents) -> Iterator[Finding]:
 
 
 def need(holds: bool, why: str) -> None:
-    """Raises ValueError with the reason where something does not hold."""
+    """Raises ValueError with the reason where a condition does not hold."""
     if not holds:
         raise ValueError(why)
 
 
 def _refutes(problem: Problem, stated: Mapping[str, Any]) -> bool:
-    """Whether it refutes what is asked ("equal" or a property) if the two sides of a problem differ. Raises
-    ParameterError for a unit that is not the one of the table that is named."""
+    """Whether an input on which the sides of a problem differ refutes the question ("equal" or a property). Raises
+    ParameterError for a unit that is not the one of the table with that name."""
     wanted, left, right = stated["property"], problem.left, problem.right
     if wanted == "equal":
         return type(problem) is Problem
@@ -111,7 +111,7 @@ def _refutes(problem: Problem, stated: Mapping[str, Any]) -> bool:
 
 
 def _same_question(problem: Problem, other: Problem) -> bool:
-    """Whether two problems are one but for the names of their units."""
+    """Whether two problems differ only in the names of their units."""
     sides = zip(problem.models, other.models, strict=True)
     named = replace(problem, left=other.left, right=other.right)
     return type(problem) is type(other) and named == other and all(same_unit(x.unit, y.unit) for x, y in sides)
@@ -129,7 +129,7 @@ def _differ(problem: Problem, stated: Mapping[str, Any], says: str) -> Finding:
 
 
 def _at(texts: Texts, stated: Mapping[str, Any]) -> Problem:
-    """Both plans at the K stated, with zeros at all places but those stated."""
+    """Both plans at the stated K, with zeros at all places without a stated value."""
     length, places = stated["length"], stated["places"]
     need(all(0 <= place < length for place in places), "these are no places of products")
     plans = [read_plan(texts, name) for name in (LEFT_PLAN, RIGHT_PLAN)]
@@ -139,8 +139,8 @@ def _at(texts: Texts, stated: Mapping[str, Any]) -> Problem:
 
 
 def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
-    """Whether the result of a chain is further from the exact one than the magnitudes of all terms together, though no
-    value is too large for its format. A chain whose last row changes nothing may go on with it."""
+    """Whether the result of a chain is further from the exact one than the sum of all magnitudes, with no value too
+    large for its format. A chain whose last row does not change the result may repeat that row."""
     model, rows = read_model(texts, UNIT), stated["rows"]
     count, results = stated["length"] // model.length, list[str]()
     need(stated["property"] == "error-bound" and 0 < len(rows) <= count, "its rows are more than its steps")

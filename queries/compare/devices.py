@@ -1,7 +1,7 @@
 """Two devices on the same vectors: where they differ, minimised by asking them again.
 
-Nothing is known here of what a device is: a side is a callable that answers vectors. Every difference is asked again
-before it counts, so that noise is not mistaken for one, and again after minimisation.
+A side is a callable that answers vectors, whatever the device. Every difference is asked again before it counts, so
+that noise does not count as one, and again after minimisation.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes.operand import NAMED
 
 FIRST, LARGEST = 128, 2048  # vectors of the first and of the largest batch: a slow device shows a difference early
-REPEATS = 4  # of a question before its answer is believed
-NOISY_REPEATS = 16  # more of them once the device has contradicted itself
-TRIES = 2  # vectors of each new kind that are asked again, the simplest ones
-ROUNDS = 80  # of reductions of one difference
+REPEATS = 4  # times that a question is asked before its answer is believed
+NOISY_REPEATS = 16  # the same for a device that has contradicted itself
+TRIES = 2  # vectors of each new kind that are asked again, the easiest to read
+ROUNDS = 80  # rounds of reductions of one difference
 MOST_CANDIDATES = 512  # reductions put to the devices at a time
 KEPT = 512  # answered vectors kept for judging explanations, and as many of those with different answers
 
@@ -47,9 +47,10 @@ _CARRIER = ArrayCarrier()
 
 @dataclass
 class ComparedDevice:
-    """A device. `model`: what its vectors are made for; `software`: the device computes that model; `steady`: it
-    gives the same answer always (a model, a recording) and need not be asked twice; `closed`: it can only answer what
-    was recorded; `takes_addend`: it can be given c. `ask` gives the results in order, None where there is no answer."""
+    """A device. `model`: the instruction for which its vectors are made; `software`: the device is that model;
+    `steady`: it always gives the same answer (a model, a recording) and need not be asked twice; `closed`: it answers
+    recorded inputs alone; `takes_addend`: whether it can be given c. `ask` gives results in order, None where there is
+    no answer."""
 
     name: str
     model: Model
@@ -67,7 +68,7 @@ class ComparedDevice:
         return self.takes_addend and self.model.addend
 
     def results(self, inputs: Sequence[Operands[int]]) -> list[Answer]:
-        """The results of inputs of one length, which is cut into tiles of the model's: each result is the next
+        """The results of inputs of one length, which are cut into tiles of the model's length: each result is the next
         tile's addend."""
         length = self.model.length
         running: list[Answer] = [one.c for one in inputs]
@@ -88,7 +89,7 @@ class ComparedDevice:
         return running
 
     def vector(self, operands: Operands[int]) -> Vector:
-        """An input as the device is asked it: with all of its scale factors."""
+        """An input as a vector for the device, with all of its scale factors."""
         return Vector(self.model, replace(operands, rest=padded(operands, self.model).rest))
 
 
@@ -114,7 +115,7 @@ def segment(operands: Operands[int], start: int, length: int, c: int, model: Mod
 
 
 def differing(problem: Problem, left: Sequence[Answer], right: Sequence[Answer]) -> NDArray[np.bool_]:
-    """Where two lists of results differ, as the problem compares them; not where one is missing."""
+    """Where two lists of results differ, by the problem's comparison; False where one is missing."""
     known = np.array([x is not None and y is not None for x, y in zip(left, right, strict=True)], dtype=bool)
     sides = [
         _CARRIER.lanes(np.array([value or 0 for value in values], dtype=np.uint64), model.d.width)
@@ -126,7 +127,7 @@ def differing(problem: Problem, left: Sequence[Answer], right: Sequence[Answer])
 
 
 class Pair:
-    """Two sides and the inputs that both take: of the shorter instruction's length, or of a chain's.
+    """Two sides and the inputs that both take: of the shorter instruction's length, or of a chain's length.
 
     Raises ParameterError for sides that cannot be compared.
     """
@@ -151,14 +152,14 @@ class Pair:
         return differing(self.problem, left, right)
 
     def exercised(self, rows: Sequence[Row]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """What each input exercises in the two models; nothing for a chain of instructions."""
+        """The features that each input exercises in the two models; none for a chain of instructions."""
         if self.length > self.problem.length:
             return [((), ())] * len(rows)
         return exercised(self.problem, replay(self.problem, rows, traced=True))
 
     def kinds(self, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> list[Kind]:
-        """The kind of a difference: what the inputs exercise in either model, and whether the results are NaN,
-        infinite, zero."""
+        """The kind of each row's difference: the features that the input exercises in either model, and whether the
+        results are NaN, infinite or zero."""
         if not rows:
             return []
         sorts = _sorts(left, self.left.model.d), _sorts(right, self.right.model.d)
@@ -175,8 +176,7 @@ def _sorts(results: Sequence[Answer], fmt: Format) -> list[str]:
 
 @dataclass(frozen=True)
 class Difference:
-    """An input on which the devices differ, each time that they were asked. `first`: the input before it was made
-    small."""
+    """An input on which the devices gave different answers, every time. `first`: the input before it was minimised."""
 
     pair: Pair
     row: Row
@@ -213,28 +213,28 @@ class Contradiction:
 
 @dataclass
 class Comparison:
-    """What was asked and found so far. `wanted`: differences of different kinds after which to stop."""
+    """The questions and findings so far. `wanted`: the number of differences of different kinds after which to stop."""
 
     wanted: int = 3
     progress: Callable[[str], None] = lambda text: None
-    compared: int = 0  # vectors that both answered
-    different: int = 0  # of them, with different answers (some may be noise)
+    compared: int = 0  # vectors that both devices answered
+    different: int = 0  # of these, vectors with different answers (some may be noise)
     differences: list[Difference] = field(default_factory=list)
     contradictions: list[Contradiction] = field(default_factory=list)
     kept: list[Answered] = field(default_factory=list)
-    differing: list[Answered] = field(default_factory=list)  # with different answers, beyond those kept
-    apart: list[Answered] = field(default_factory=list)  # of two recordings without a common input: one answer each
+    differing: list[Answered] = field(default_factory=list)  # vectors with different answers, if not yet in `answered`
+    apart: list[Answered] = field(default_factory=list)  # of recordings without a common input: with one answer each
 
     @property
     def done(self) -> bool:
         return len(self.differences) >= self.wanted
 
     def run(self, pair: Pair, rows: Iterable[Row], total: int) -> None:
-        """Ask both devices until enough differences are found or the rows (about `total`) are used up. Raises what they
-        raise; what was found before counts.
+        """Ask both devices until enough differences are found or the rows (about `total`) are used up. Raises the
+        devices' errors; the findings before an error stay.
 
-        A recording is compared with another one, or with a model, in every row, and all are kept: what the first rows
-        suggest a later one may contradict."""
+        A recording is compared with another recording, or with a model, in every row, and all answers are kept, as a
+        later row may contradict what the first ones suggest."""
         taken, whole = 0, any(side.closed for side in pair.sides) and all(side.steady for side in pair.sides)
         limit = total if whole else KEPT
         for batch in _batches(rows):
@@ -259,7 +259,7 @@ class Comparison:
             self._stand_by(pair)
 
     def _stand_by(self, pair: Pair) -> None:
-        """Ask again some vectors on which both agree: a device may contradict itself all the same."""
+        """Ask again some vectors on which both devices agree, as a device may contradict itself there too."""
         kept = [self.kept[place] for place in spread(len(self.kept), AGAIN)]
         for side, first in zip(pair.sides, ([one[1] for one in kept], [one[2] for one in kept]), strict=True):
             if kept and not side.steady:
@@ -272,8 +272,8 @@ class Comparison:
         self.kept += islice(answered, max(0, limit - len(self.kept)))
 
     def take(self, pair: Pair, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> None:
-        """Follow up vectors with different answers: of each new kind the simplest, if the devices repeat their
-        answers."""
+        """Follow up vectors with different answers: those of each new kind that are easiest to read, if the devices
+        repeat their answers."""
         by_kind: dict[Kind, list[Row]] = {}
         order = {row: _cost(row, pair.layout) for row in rows}
         kinds = pair.kinds(rows, left, right)
@@ -304,7 +304,7 @@ class Comparison:
         self.differences.append(fitting[-1] if fitting else difference)
 
     def _confirmed(self, pair: Pair, rows: Sequence[Row], first: Sequence[Row]) -> dict[Row, Difference]:
-        """The rows to which both devices give the same, different answers time after time."""
+        """The rows for which both devices repeat their different answers, with the differences."""
         if not rows:
             return {}
         sides = [self._repeated(side, pair, rows) for side in pair.sides]
@@ -318,7 +318,7 @@ class Comparison:
         return found
 
     def _repeated(self, side: ComparedDevice, pair: Pair, rows: Sequence[Row]) -> list[Answer]:
-        """A device's answers, None where it does not repeat an answer."""
+        """A device's answers; None where it does not repeat its answer."""
         inputs, itself = [pair.layout.split(row) for row in rows], Problem(side.model, side.model)
         answers = [side.results(inputs)]
         stable = np.ones(len(rows), dtype=bool)
@@ -332,8 +332,8 @@ class Comparison:
         return [answer if good else None for answer, good in zip(answers[0], stable, strict=True)]
 
     def _shrunk(self, pair: Pair, row: Row) -> list[Row]:
-        """Ever simpler inputs on which the devices still differ, in a new way: products left out by halves and less,
-        then whatever makes an input easier to read."""
+        """Ever simpler inputs on which the devices still differ, each in a new way: products left out by halves and
+        less, then any step that makes an input easier to read."""
         path, seen, rounds = [row], {row}, 0
         for steps in (_shorter, _simpler):
             while rounds < ROUNDS:
@@ -348,7 +348,7 @@ class Comparison:
     def _smaller(
         self, pair: Pair, row: Row, steps: Callable[[Row, Layout], Iterator[Row]], seen: set[Row]
     ) -> Row | None:
-        """The simplest of one round's candidates on which the devices differ."""
+        """The candidate of one round that is easiest to read, among those on which the devices differ."""
         limit = cost(row, pair.layout)
         fresh = {other for other in steps(row, pair.layout) if other not in seen}
         costs = {other: price for other in fresh if (price := cost(other, pair.layout)) < limit}
@@ -367,14 +367,14 @@ class Comparison:
 
 
 def cost(row: Row, layout: Layout) -> tuple[int, ...]:
-    """What makes an input hard to read, as for witnesses; then few set bits, and products in front."""
+    """The costs of reading an input, as for witnesses; then the numbers of set bits, then of products' places."""
     count = layout.length
     ones = sum(_fields(pattern, fmt)[2].bit_count() for pattern, fmt in zip(row, layout.formats, strict=True))
     return (*_cost(row, layout), ones, sum(k for k in range(count) if row[k] or row[count + k]))
 
 
 def _shorter(row: Row, layout: Layout) -> Iterator[Row]:
-    """Without some of the terms: halves, quarters and so on of them."""
+    """Rows without some of the terms: without halves, quarters and so on."""
     count = layout.length
     terms = [(k, count + k) for k in range(count) if row[k] or row[count + k]]
     columns: list[tuple[int, ...]] = [*terms, *([(2 * count,)] if row[2 * count] else [])]
@@ -394,7 +394,7 @@ def _simpler(row: Row, layout: Layout) -> Iterator[Row]:
         for place in range(fmt.fraction):
             bit = 1 << (place + fmt.padding)
             if row[index] & bit:
-                below = bit - 1 | ~(((1 << fmt.fraction) - 1) << fmt.padding)  # and sign, exponent
+                below = bit - 1 | ~(((1 << fmt.fraction) - 1) << fmt.padding)  # lower bits, sign and exponent
                 yield replaced(row, {index: row[index] & below})
                 yield replaced(row, {index: row[index] & ~bit})
     if not layout.scales:

@@ -1,13 +1,13 @@
 """From two result matrices that differ down to one dot product of a few terms.
 
-The row and the column of an element that differs are one long dot product, which both devices recompute tile by tile.
-Until their results diverge, both get the same inputs: the first tile in which they diverge, with its addend, is an
-input of one instruction on which the devices differ.
+The row and the column of an element that differs are one long dot product, which both devices compute again, tile by
+tile. Until their results diverge, both get the same inputs: the first tile in which they diverge, with its addend, is
+an input of one instruction on which the devices differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import lcm
 
@@ -33,8 +33,9 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.evaluate.operands import Operands, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, product_shape
+from mmaprobe.smtmodel.nodes.operand import FACTORS, FURTHER, NAMED
 
 ELEMENTS = 16  # differing elements that are computed again
 STRIP = 1 << 18  # elements compared at a time
@@ -44,14 +45,13 @@ _CARRIER = ArrayCarrier()
 
 @dataclass(frozen=True)
 class Matrices:
-    """Bit patterns: A (rows x K), B (K x columns), C (none: zeros), the two results, and scale factors."""
+    """Bit patterns: A (rows x K), B (K x columns), C (none: zeros), the two results, and by name the scale factors."""
 
     a: Matrix
     b: Matrix
     c: Matrix | None
     d: tuple[Matrix, Matrix]
-    scale_a: Matrix | None = None
-    scale_b: Matrix | None = None
+    scales: Mapping[str, Matrix] = field(default_factory=dict)
 
     def check(self, model: Model) -> None:
         """Raises ParameterError for shapes that do not fit."""
@@ -59,30 +59,28 @@ class Matrices:
         for name, side in (("C", self.c), ("D1", self.d[0]), ("D2", self.d[1])):
             if side is not None and side.shape != shape:
                 raise ParameterError(name, f"shape {side.shape} is not that of the product, {shape}")
-        if (model.scale is None) != (self.scale_a is None) or (self.scale_a is None) != (self.scale_b is None):
+        check_plain(model)
+        if self.scales.keys() != {row.name for row in FACTORS if row.name in model.formats}:
             raise ParameterError("scale factors", f"{model.reference} takes {'none' if not model.scale else 'both'}")
-        if self.scale_a is not None and self.scale_b is not None:
-            block = model.scale_block
-            steps = -(-self.a.shape[1] // block)
-            if self.scale_a.shape != (shape[0], steps) or self.scale_b.shape != (steps, shape[1]):
-                raise ParameterError("scale factors", f"one for each {block} products is needed")
+        steps = -(-self.a.shape[1] // model.scale_block)
+        if any(side.shape != NAMED[name].shape(*shape, steps) for name, side in self.scales.items()):
+            raise ParameterError("scale factors", f"one for each {model.scale_block} products is needed")
 
     def dot(self, element: Element, model: Model) -> Operands[int]:
-        """The dot product of one element: with scale factors, filled up to a whole scale block."""
+        """The dot product of one element, with scale factors, filled up with zeros to a whole scale block."""
         i, j = element.row, element.column
         missing = -self.a.shape[1] % model.scale_block if model.scale else 0
         a, b = ([*map(int, side), *[0] * missing] for side in (self.a[i], self.b[:, j]))
         c = 0 if self.c is None else int(self.c[i, j])
-        scales: list[tuple[int, ...]] = [(), ()]
-        if self.scale_a is not None and self.scale_b is not None:
-            scales = [tuple(map(int, side)) for side in (self.scale_a[i], self.scale_b[:, j])]
-        return Operands(tuple(a), tuple(b), c, tuple(scales))
+        scales = {name: side[i] if NAMED[name].of == "row" else side[:, j] for name, side in self.scales.items()}
+        rest = (tuple(map(int, scales.get(row.name, ()))) for row in FURTHER)
+        return Operands(tuple(a), tuple(b), c, tuple(rest))
 
 
 @dataclass(frozen=True)
 class Element:
-    """One element in both results; `ulps`: how many numbers of the format they are apart (None: not two numbers, or
-    of two formats)."""
+    """One element in both results; `ulps`: their distance in numbers of the format (None: not two numbers, or of two
+    formats)."""
 
     row: int
     column: int
@@ -92,7 +90,8 @@ class Element:
 
 @dataclass(frozen=True)
 class Differences:
-    """The elements that differ: how many of how many, the first, the one most ulps apart, and those examined."""
+    """The elements that differ: their number, that of all, the first, the one with most ulps, and those to be
+    examined."""
 
     count: int
     total: int
@@ -102,7 +101,7 @@ class Differences:
 
 
 def differing_elements(problem: Problem, matrices: Matrices) -> Differences:
-    """Where the two results differ, as the problem compares them."""
+    """The elements in which two results differ, by the problem's comparison."""
     one, two = (side.reshape(-1).astype(np.uint64) for side in matrices.d)
     same_format = problem.left.d == problem.right.d
     unequal = np.flatnonzero(one != two) if same_format else np.arange(one.size)
@@ -129,7 +128,7 @@ def differing_elements(problem: Problem, matrices: Matrices) -> Differences:
 
 
 def _ulps(one: NDArray[np.uint64], two: NDArray[np.uint64], fmt: Format) -> NDArray[np.float64]:
-    """How many numbers apart; -1 where one is a NaN."""
+    """Distances in numbers of the format; -1 where one is a NaN."""
     keys, nan = [], np.zeros(len(one), dtype=bool)
     with np.errstate(over="ignore"):
         for side in (one, two):
@@ -144,8 +143,8 @@ def _ulps(one: NDArray[np.uint64], two: NDArray[np.uint64], fmt: Format) -> NDAr
 
 @dataclass(frozen=True)
 class Trace:
-    """One element recomputed by both devices: the results after each span of products, and the first span in which
-    they diverge (None: they do not)."""
+    """One element recomputed by both devices: the results after each span of products, and the first span after which
+    they differ (None: they do not)."""
 
     element: Element
     operands: Operands[int]
@@ -155,17 +154,17 @@ class Trace:
 
     @property
     def products(self) -> tuple[int, int]:
-        """The products of the span in which the results diverge: the first, and the one after the last."""
+        """(first product, one past the last) of the span in which the results diverge."""
         assert self.diverged is not None
         return self.diverged * self.span, min((self.diverged + 1) * self.span, len(self.operands.a))
 
     def tile(self, model: Model, index: int) -> Operands[int]:
-        """The input of one span, with the addend that the first side was given."""
+        """The input of one span, with the addend of the first side."""
         addend = self.results[0][index - 1] if index else self.operands.c
         return segment(self.operands, index * self.span, self.span, addend or 0, model)
 
     def shared(self, model: Model) -> Iterator[Answered]:
-        """The spans for which both sides were given the very same input, and what they answered."""
+        """The spans for which both sides had the same input, with their answers."""
         for index, (one, two) in enumerate(zip(*self.results, strict=True)):
             if one is not None and two is not None:
                 yield self.tile(model, index), one, two
@@ -190,7 +189,7 @@ def spans_of(side: ComparedDevice, inputs: Sequence[Operands[int]], span: int) -
 def traced(
     left: ComparedDevice, right: ComparedDevice, problem: Problem, matrices: Matrices, elements: Sequence[Element]
 ) -> list[Trace]:
-    """Elements computed again by both sides, each in tiles of its own length."""
+    """Elements recomputed by both sides, each in tiles of its own instruction's length."""
     span = lcm(left.model.length, right.model.length)
     inputs = [matrices.dot(element, left.model) for element in elements]
     results = [spans_of(side, inputs, span) for side in (left, right)]
@@ -204,7 +203,7 @@ def traced(
 def reduce(
     comparison: Comparison, left: ComparedDevice, right: ComparedDevice, problem: Problem, traces: Sequence[Trace]
 ) -> Trace | None:
-    """Minimise the tiles in which results diverge until enough differences are found; the trace of the first one."""
+    """Minimise the tiles in which results diverge, until enough differences are found; the trace of the first one."""
     source = None
     for trace in traces:
         comparison.keep(trace.shared(left.model))
@@ -223,13 +222,13 @@ def reduce(
 
 
 def ask(comparison: Comparison, pair: Pair, operands: Operands[int]) -> None:
-    """Put one input to both devices."""
+    """Compare both devices on one input."""
     comparison.run(pair, [operands.every], 1)
 
 
 def _narrow(comparison: Comparison) -> None:
-    """Where a difference takes tiles of two lengths, the same terms as an input of one instruction, if that tells the
-    devices apart too."""
+    """Where a difference is of tiles of two lengths, take the same terms as an input of one instruction, if the devices
+    differ on it too."""
     last = comparison.differences[-1]
     length, parts = last.pair.problem.length, last.operands
     if last.pair.length <= length or any(parts.a[length:]) or any(parts.b[length:]):
@@ -244,9 +243,9 @@ def _narrow(comparison: Comparison) -> None:
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What a model says of the two results, over the elements looked at: in how many of them it gives the result;
-    which changes of one parameter give it in all; and after how many products the model's running value first was
-    the result of the first element (None: never)."""
+    """A model compared with the two results on the elements examined: the number that it reproduces of each result; the
+    changes of one parameter that reproduce all; and the number of products after which the model's running value first
+    was the result of the first element (None: never)."""
 
     elements: int
     agree: tuple[int, int]
@@ -258,7 +257,7 @@ class Reproduced:
 def reproduced(
     model: Model, matrices: Matrices, elements: Sequence[Element], problem: Problem, report: Callable[[str], None]
 ) -> Reproduced:
-    """Which of the two results a model gives; its neighbours are tried where it does not."""
+    """The elements of either result that a model gives; if it does not give all, those of its neighbours."""
     inputs = [matrices.dot(element, model) for element in elements]
     given = [[element.d[side] for element in elements] for side in (0, 1)]
     running = spans_of(compared_model(model), inputs, model.length)
@@ -276,7 +275,7 @@ def reproduced(
             report(f"trying {name}={value}")
             other = compared_model(near)
             if other.results(tiles) == known:
-                continue  # the same at every step of the chain, so at its end
+                continue  # a change without effect on each step has none on the chain
             results = [one[-1] for one in spans_of(other, inputs, near.length)]
             for index in (0, 1):
                 against = Problem(near, model, compare=problem.compare)
@@ -293,7 +292,7 @@ def reproduced(
 
 
 def _tiles(model: Model, inputs: Sequence[Operands[int]], running: Sequence[Sequence[Answer]]) -> list[Operands[int]]:
-    """Every tile of the chains as the model is given them; a last one cut short takes zero products."""
+    """Every tile of the chains, with its running value as addend; a last one that is cut short has zero products."""
     length, found = model.length, []
     for operands, results in zip(inputs, running, strict=True):
         for index, c in enumerate([operands.c, *results[:-1]]):

@@ -26,7 +26,7 @@ from mmaprobe.smtmodel.nodes.trace import Kind, Name, Part, Stage, Trace
 from mmaprobe.smtmodel.tables.reference import one_change_away
 from mmaprobe.smtmodel.units.unit import Unit
 
-#: what a signal is -> the stage of the datapath
+#: the stage of the datapath by the stage of a signal
 STAGES = {
     Stage.PRODUCT: "products",
     Stage.STEP: "products",
@@ -42,12 +42,12 @@ STAGES = {
     Stage.ROUNDED: "rounding",
     Stage.RESULT: "result",
 }
-#: of a term, whose number is a signal too
+#: signals of a term whose number is a signal too
 PARTS = (Part.SIGN, Part.EXPONENT, Part.IS_ZERO, Part.IS_NAN, Part.IS_INFINITE)
 SUMMED = (Stage.TERM, Stage.MAXIMUM, Stage.ALIGNED, Stage.PLACED, Stage.SUM)  # signals of a sum
-WIDE = FORMATS["f16"]  # in which units multiply narrower factors
-READ = ("operand", "index")  # which input an element is
-#: kinds of nodes, those first of which a parameter is most often wrong; kinds that it does not name come last
+WIDE = FORMATS["f16"]  # the format in which some units multiply narrower factors
+READ = ("operand", "index")  # the fields of an element that say which input it is
+#: kinds of nodes, those whose parameters are most often wrong first; kinds that are missing here come last
 FIRST = ("fused", "grid", "cut", "product", "gate", "round", "exact", "element", "scale", "repeat", "each", "acc",
          "zero", "number", "segment", "cancelling", "relu")  # fmt: skip
 
@@ -62,7 +62,7 @@ class Divergence:
 
     @property
     def of_one_side(self) -> bool:
-        """Whether the other evaluation has no such signal."""
+        """Whether one evaluation has no such signal."""
         return self.left is None or self.right is None
 
     @property
@@ -96,10 +96,10 @@ def divergence(left: Model, right: Model, operands: Operands[int]) -> Divergence
 def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Divergence | None:
     """The first signal that differs in value, in the order of the stages.
 
-    Terms of zero do not count, nor do their exponents; where a special value decides, no number on the way counts. Of
-    the signals that only one side has, nonzero terms count, and roundings that lose something: an alignment (where the
-    other side sums exactly) is no difference until a sum shows it. Sums of the same terms are one step, whatever each
-    side calls it.
+    Zero terms do not count, nor do their exponents; where a special value decides the result, no finite number before
+    it counts. Of signals that only one side has, nonzero terms count, and roundings that change a number: an alignment,
+    where the other side sums exactly, is no difference until a sum shows it. Sums of the same terms are one step,
+    whatever their names.
     """
     same_nan = one.nan is not None and other.nan is not None
     sides = [_telling(facts, one.d == other.d, same_nan) for facts in (left, right)]
@@ -108,13 +108,13 @@ def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Div
     rounds = [facts.trace.rounds for facts in (left, right)]
     losing = [_losing(facts.trace) for facts in (left, right)]
     exact = _exact_sums(left.trace) & {called.get((step, ""), (step, ""))[0] for step in _exact_sums(right.trace)}
-    if bool(rounds[0]) != bool(rounds[1]):  # the first round answers to the only one
+    if bool(rounds[0]) != bool(rounds[1]):  # the first round of one side is compared with the only one of the other
         first = (rounds[0] or rounds[1])[0]
         sides = [{_within(name, first): told for name, told in side.items()} for side in sides]
     for name in _merged(list(sides[0]), list(sides[1])):
         if (
             name.stage is Stage.SUM and name.step in exact
-        ):  # of the same terms: each side keeps as many bits as it needs
+        ):  # sums of the same terms, of which each side keeps as many bits as it needs
             continue
         here, there = (side.get(name) for side in sides)
         if here is None or there is None:
@@ -133,13 +133,13 @@ Told = tuple[Fact, Any]
 
 
 def _within(name: Name, first: str) -> Name:
-    """The name without that of the first round."""
+    """The name without the prefix of the first round."""
     return name._replace(step=name.step.removeprefix(first))
 
 
 def _same_sums(left: Trace, right: Trace) -> dict[tuple[str, str], tuple[str, str]]:
-    """The step and the term on the left for each term on the right, of sums that the left calls otherwise: the first
-    such sum there that has the same products, and as many other terms."""
+    """For sums that the two sides name differently, the step and term on the left for each on the right: of the first
+    sum on the left with the same products and as many other terms."""
     free = {step: [name for name, _ in terms] for step, (_, terms) in left.entered.items() if step not in right.entered}
     found: dict[tuple[str, str], tuple[str, str]] = {}
     for step, (_, terms) in right.entered.items():
@@ -152,12 +152,12 @@ def _same_sums(left: Trace, right: Trace) -> dict[tuple[str, str], tuple[str, st
 
 
 def _products(names: Sequence[str]) -> list[str]:
-    """The terms that are products, by their places, and nothing for each other term."""
+    """The places of the terms that are products, and an empty text for each other term."""
     return [name if name.isdigit() else "" for name in names]
 
 
 def _called(name: Name, called: Mapping[tuple[str, str], tuple[str, str]]) -> Name:
-    """The name that the other side has for a signal of a sum."""
+    """The other side's name for a signal of a sum."""
     step, of = called.get((name.step, name.of), (name.step, name.of)) if name.stage in SUMMED else (name.step, name.of)
     return name._replace(step=step, of=of)
 
@@ -181,7 +181,7 @@ def _losing(trace: Trace) -> set[str]:
 
 def _tells_alone(fact: Fact, rounds: Sequence[str], losing: Set[str]) -> bool:
     """Whether a signal that only one side has is a difference: a nonzero term of a sum, but not the running sum of a
-    later round; or the result of a rounding that changes what it rounds."""
+    later round; or the result of a rounding that changes its number."""
     name = fact.name
     if name.stage is Stage.ROUNDED:
         return name.step in losing
@@ -190,7 +190,7 @@ def _tells_alone(fact: Fact, rounds: Sequence[str], losing: Set[str]) -> bool:
 
 
 def _stage(name: Name, *traces: Trace) -> str:
-    """The stage of the datapath that a signal belongs to; a rounded product is one of the products."""
+    """The stage of the datapath of a signal; a rounded product is among the products."""
     rounds_product = any(
         visit.prefix == name.step and isinstance(visit.node, Round) and isinstance(visit.node.term, Product)
         for trace in traces
@@ -200,7 +200,7 @@ def _stage(name: Name, *traces: Trace) -> str:
 
 
 def _telling(facts: Facts, alike: bool, nan_counts: bool) -> dict[Name, Told]:
-    """The signals that count, with what is compared of each: numbers by value, patterns too if formats differ."""
+    """The signals that count, each with a key to compare: numbers by value, patterns too if formats differ."""
     decided = {fact.name.step for fact in facts if fact.name.stage is Stage.SPECIAL and fact.value}
     zero = {fact.name for fact in facts if fact.kind is Kind.NUMBER and not fact.value}
     live = {
@@ -218,7 +218,7 @@ def _telling(facts: Facts, alike: bool, nan_counts: bool) -> dict[Name, Told]:
         if (of_zero and (name.of or name.stage is Stage.ADDEND)) or (name.stage is Stage.TERM and name in zero):
             continue
         if name == Name(name.step, Stage.SUM) or (name.stage is Stage.MAXIMUM and name.step not in live):
-            continue  # a sum is told by its sign and magnitude
+            continue  # sign and magnitude of the sum are compared instead
         found[name] = (fact, fact.real if fact.format is None else _pattern(fact, fact.format, alike, nan_counts))
     return found
 
@@ -232,7 +232,7 @@ def _pattern(fact: Fact, fmt: Format, alike: bool, nan_counts: bool) -> Any:
 
 
 def _merged(left: list[Name], right: list[Name]) -> list[Name]:
-    """All names in the order of the left; those of the right alone after the name before them."""
+    """All names in the order of the left side; a name of the right side alone comes after the name before it there."""
     known, after = set(left), dict[Name | None, list[Name]]()
     previous: Name | None = None
     for name in right:
@@ -247,8 +247,8 @@ def _merged(left: list[Name], right: list[Name]) -> list[Name]:
 
 
 def neighbours(model: Model) -> Iterator[tuple[str, str, Model]]:
-    """(parameter, value, model) for every plausible change of one parameter of a unit's nodes, and of its steps; those
-    that a reference can say are spelled so."""
+    """(parameter, value, model) for every plausible change of one parameter of a unit's nodes, or of its steps. A
+    change that a reference can express is spelled so."""
     made = [(change, result) for change, result in _changed(model.unit) if result.result != model.unit.result]
     numbers = {n for change, _ in made if type(change.new) is int for n in (change.new, change.new - 1)}
     spelled = one_change_away(model, frozenset(numbers))
@@ -262,8 +262,8 @@ def neighbours(model: Model) -> Iterator[tuple[str, str, Model]]:
 
 
 def _changed(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
-    """The units with one parameter changed: wherever it has a value; then, where it has it in nodes that differ
-    otherwise, in those of each kind alone. Then those with other steps."""
+    """Units with one parameter changed: in every node that has the old value; then, if these nodes differ otherwise, in
+    those of each kind alone. Then units with other steps."""
     groups: dict[object, list[Node]] = {}
     formats = {"a": unit.a, "b": unit.b}
     for node in walk(unit.result):
@@ -283,22 +283,22 @@ def _changed(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
     for change, result in regrouped(unit.result):
         sums: dict[Node, str] = {
             node: "products" for node in walk(result) if isinstance(node, Repeat)
-        }  # where c is added to them
+        }  # where c is added to these
         yield change, replace(unit, result=result, titles={**unit.titles, **sums})
     if converted := in_wider_format(unit):
         yield converted
 
 
 def _is_exact(node: Node, formats: Mapping[str, Format]) -> bool:
-    """Whether it converts a factor to a format that holds it, so that how it rounds does not count."""
+    """Whether a node converts a factor to a format that holds it, so that its rounding has no effect."""
     if not isinstance(node, Round) or node.converts is None or node.converts.operand not in formats:
         return False
     return node.rounding.format.holds(formats[node.converts.operand])
 
 
 def in_wider_format(unit: Unit) -> tuple[Variant, Unit] | None:
-    """Factors of 8 bits or fewer converted to f16 before they are multiplied, as on a unit for f16 (FP8 through `mma`
-    on Hopper), where this changes their exponents; or no longer converted."""
+    """A unit whose factors of 8 bits or fewer are converted to f16 before they are multiplied, as on a unit for f16
+    (FP8 through `mma` on Hopper), where this changes exponents; or the unit without such conversions."""
     sides = (("a", unit.a), ("b", unit.b))
     narrow = {side for side, given in sides if given.width <= 8 and not given.is_within(WIDE)}
     converted: dict[Node, Node] = {}
@@ -317,7 +317,7 @@ def in_wider_format(unit: Unit) -> tuple[Variant, Unit] | None:
 
 
 def _parameters(node: Node) -> object:
-    """What nodes have in common that are alike but for what they read."""
+    """A key that nodes share if they differ only in their inputs."""
     own = [getattr(node, item.name) for item in fields(node) if item.name not in READ]  # type: ignore[arg-type]
     return node.kind, *(x for x in own if not isinstance(x, (Node, range)) and not _reads(x))
 
@@ -338,12 +338,12 @@ def _varied(node: Node, change: Variant) -> Node | None:
 
 
 def _with(unit: Unit, change: Variant, nodes: frozenset[Node]) -> Unit | None:
-    """The unit with some nodes changed; None where that cannot be."""
+    """The unit with some nodes changed; None where the change is impossible."""
     return _rebuilt(unit, lambda old, new: new.varied(change) if old in nodes else new)
 
 
 def _rebuilt(unit: Unit, rewrite: Callable[[Node, Node], Node]) -> Unit | None:
-    """The unit with an expression rewritten from below; None where that cannot be."""
+    """The unit with its expression rewritten from below; None where that is impossible."""
     try:
         return unit.rewritten(rewrite)
     except ParameterError:
@@ -351,7 +351,7 @@ def _rebuilt(unit: Unit, rewrite: Callable[[Node, Node], Node]) -> Unit | None:
 
 
 def reproducing(model: Model, operands: Operands[int], agrees: Callable[[Model, int], bool]) -> list[Neighbour]:
-    """The neighbours whose result agrees with what was observed, and the first divergence of each from the model."""
+    """The neighbours whose result agrees with the observed one, each with its first divergence from the model."""
     facts = facts_of(evaluate_one(model, operands))
     layout, found = layout_of(model), []
     alike = Shared(np.array([padded(operands, layout).every], dtype=np.uint64), layout)

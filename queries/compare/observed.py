@@ -1,4 +1,4 @@
-"""The model of every vector of a file against the result that was observed."""
+"""Observed results of a file of vectors compared with the results of each vector's model."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_rows
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import check_addend
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+from mmaprobe.smtmodel.nodes.operand import FACTORS
 
 BATCH = 20_000  # vectors read before they are evaluated together
 
 
 @dataclass(frozen=True)
 class ObservedVector:
-    """A vector and the model's result. `agrees` is None where nothing was observed."""
+    """A vector and the model's result. `agrees`: whether it is the observed one; None where none was observed."""
 
     vector: Vector
     model: Model
@@ -33,7 +34,7 @@ class ObservedVector:
 def evaluate_vectors(
     vectors: Iterable[Vector], model: Model | None = None, file: str | None = None
 ) -> Iterator[ObservedVector]:
-    """Every vector under its own model, or under `model`, in order. An error of `vectors` comes through after the
+    """Every vector with its own model's result, or that of `model`, in order. An error of `vectors` is raised after the
     rows before it. Raises InputError, which names the `file`, for vectors that `model` does not take."""
     batch: list[Vector] = []
     try:
@@ -68,7 +69,8 @@ def _check_fit(model: Model, vectors: list[Vector], file: str | None) -> None:
         own = vector.model
         if own.formats != model.formats:
             raise InputError(f"{model.reference} takes other formats than {own.reference}", file, vector.line)
-        if len(vector.operands.a) > model.length or len(vector.operands.scale_a) != model.scales:
+        factors = {len(vector.operands.sides[row.name]) for row in FACTORS}
+        if len(vector.operands.a) > model.length or factors != {model.scales}:
             raise InputError(f"{model.reference} takes {model.length} products", file, vector.line)
         try:
             check_addend(model, vector.operands.c != 0)
@@ -79,7 +81,7 @@ def _check_fit(model: Model, vectors: list[Vector], file: str | None) -> None:
 
 
 def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:
-    """Whether the observed result is the predicted one; any NaN will do unless the model names its pattern."""
+    """Whether the observed result is the predicted one; any NaN agrees unless the model's unit fixes the pattern."""
     if vector.d is None:
         return None
     if predicted == vector.d:
@@ -88,7 +90,7 @@ def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:
 
 
 def explained_by(row: ObservedVector) -> list[Neighbour]:
-    """The neighbours of a row's model that give the result observed."""
+    """The neighbours of a row's model that give the observed result."""
     return reproducing(row.model, row.vector.operands, lambda near, result: bool(agrees(near, result, row.vector)))
 
 
@@ -99,10 +101,10 @@ def is_nan(pattern: int, fmt: Format) -> bool:
 
 @dataclass
 class Report:
-    """The rows of a file summed up by model. `keep`: remember every row with its prediction."""
+    """The rows of a file, summed up by model. `keep`: every row is kept with its prediction."""
 
     keep: bool = False
-    counts: dict[str, list[int]] = field(default_factory=dict)  # rows, mismatches, without d
+    counts: dict[str, list[int]] = field(default_factory=dict)  # by model: rows, mismatches, rows without d
     mismatches: list[ObservedVector] = field(default_factory=list)
     predicted: list[Vector] = field(default_factory=list)
 

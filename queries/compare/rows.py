@@ -1,5 +1,5 @@
-"""Vectors to ask two devices: published ones, special values, and samples; first those that discriminate hypotheses of
-the library apart, so that a slow device is asked few."""
+"""Vectors to ask two devices: published ones, special values, and samples; first those on which hypotheses of the
+library differ, so that few questions may suffice for a slow device."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of, pad
 from mmaprobe.smtmodel.inputs.admitted import check_comparable
 from mmaprobe.smtmodel.inputs.vectors import Vector, read_vectors
 
-SEARCHED = 800  # samples searched for discriminating ones of two hypotheses
+SEARCHED = 800  # samples among which those are chosen on which two hypotheses differ
 DISCRIMINATING = 2  # vectors for each two hypotheses
 
 _CARRIER = ArrayCarrier()
 
 
 def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Iterator[Row]:
-    """All rows without repetition; the random ones last."""
+    """All rows, each once; random ones come last."""
     seen: set[Row] = set()
     sources = (
         shipped(layout, model),
@@ -74,7 +74,7 @@ def takes_the_same(one: Model, other: Model) -> bool:
 
 
 def rows_of(vectors: Iterable[Vector], layout: Layout, model: Model) -> Iterator[Row]:
-    """The rows of those vectors that fit."""
+    """The rows of those vectors that have the model's formats."""
     fitting: dict[Model, bool] = {}
     for vector in vectors:
         if vector.model not in fitting:
@@ -97,7 +97,7 @@ def _published() -> tuple[Vector, ...]:
 
 
 def discriminating(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]:
-    """Samples on which two hypotheses of a question with these formats differ."""
+    """Samples on which two hypotheses of some question about these formats differ."""
     tables: dict[int, tuple[Layout, Shared]] = {}
     for question in library().values():
         first = next(iter(question.models.values()))
@@ -120,7 +120,7 @@ def discriminating(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]
 
 
 def _values(fmt: Format) -> list[int]:
-    """Zeros, one, infinities, NaN, the largest, the smallest, the smallest normal number."""
+    """Zeros, one, infinities, NaN, the largest, the smallest, and the smallest normal number."""
     unit = 1 << fmt.padding
     plain = [0, fmt.one, fmt.infinity, fmt.nan, fmt.largest, unit, unit << fmt.fraction]
     return list(dict.fromkeys([*plain, *(pattern | fmt.sign_bit for pattern in plain)]))
@@ -143,5 +143,5 @@ def special(layout: Layout) -> Iterator[Row]:
     if n > 1:
         for x, y in product(_values(a), _values(a)):
             yield row({0: x, 1: y, n: ones[1], n + 1: ones[1]})
-    for z in (0, c.sign_bit):  # every product a negative zero
+    for z in (0, c.sign_bit):  # with every product a negative zero
         yield row({**dict.fromkeys(range(n), a.sign_bit), **dict.fromkeys(range(n, 2 * n), ones[1]), 2 * n: z})

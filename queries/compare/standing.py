@@ -16,17 +16,17 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, parse_pattern, to_hex
 from mmaprobe.smtmodel.tables.reference import parse_reference, with_parameters
 
-if TYPE_CHECKING:  # the rest of an installation without dependencies, on the machine of a device, goes without these
+if TYPE_CHECKING:  # imported where used: these need packages that an installation for a device's machine lacks
     from mmaprobe.hypotheses.schema import Question
     from mmaprobe.smtmodel.inputs.admitted import Compare
 
 SHOWN = 3  # answers that no hypothesis predicted, printed as text
-LISTED = 100  # of them and of disagreements in JSON
+LISTED = 100  # the same, and disagreements, in JSON
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one hypothesis says about a vector's result."""
+    """What one hypothesis predicts as a vector's result."""
 
     hypothesis: str
     model: Model
@@ -38,7 +38,7 @@ class Prediction:
         return to_hex(self.pattern, self.model.d)
 
     def confirmed_by(self, vector: Vector, d: int) -> bool:
-        """Whether a device's result is the one predicted: bit for bit as `agrees` has it, or by value."""
+        """Whether a device's result is the predicted one: by `agrees` of observed.py, or by value."""
         if self.compare == "bits":
             return agrees(self.model, self.pattern, replace(vector, d=d)) is True
         from mmaprobe.queries.kernel.problem import Problem
@@ -49,7 +49,7 @@ class Prediction:
 
 
 def _question(name: object) -> Question | None:
-    """A shipped question, as it is or re-targeted (ID@MODEL); None for any other."""
+    """A question of the library, perhaps for another model (ID@MODEL); None for any other name."""
     from mmaprobe.hypotheses.library import library, question_named
 
     if str(name).partition("@")[0] not in library():
@@ -64,7 +64,7 @@ def predictions_of(vector: Vector) -> list[Prediction]:
     """The predictions that a vector carries. Raises InputError, naming the field.
 
     The model of a hypothesis is that of the library's question, or the one that its name refers to, or else the
-    vector's own with the output format that the prediction's digits tell.
+    vector's own with the output format that has as many digits as the prediction.
     """
     if not vector.extra.get("predictions"):
         return []
@@ -105,7 +105,7 @@ def _model_of(name: str, vector: Vector, question: Question | None) -> Model | N
 
 
 def _like(model: Model, text: Any) -> Model:
-    """A model whose results have that many digits."""
+    """A model like `model` whose results have as many digits as a text."""
     if isinstance(text, str) and len(text) != model.d.digits:
         for name in ("f16", "f32", "f64"):
             if FORMATS[name].digits == len(text):
@@ -127,7 +127,7 @@ class Refutation:
 
 @dataclass
 class Record:
-    """The record of a hypothesis: how many answers it predicted, of those it makes a prediction for."""
+    """How a hypothesis fared: the number of its predictions, and of those that were right."""
 
     right: int = 0
     asked: int = 0
@@ -208,7 +208,7 @@ class Standing:
 
 @dataclass
 class Standings:
-    """The answers to a file of vectors: hypotheses by question, and agreement with results observed before."""
+    """The answers to a file of vectors: hypotheses by question, and agreement with earlier results."""
 
     questions: dict[str, Standing] = field(default_factory=dict)
     observed: int = 0
@@ -226,7 +226,7 @@ class Standings:
                 self.disagreements.append((vector, to_hex(d, vector.model.d)))
 
     def surprises(self) -> Iterator[tuple[Vector, int]]:
-        """Answers that contradict a hypothesis or an earlier result: the first of each."""
+        """The first answer that contradicts each hypothesis, and the first that contradicts an earlier result."""
         seen = [(vector, observed) for vector, observed in self.disagreements[:LISTED]]
         for standing in self.questions.values():
             seen += [(vector, observed) for vector, observed, _ in standing.unpredicted[:LISTED]]
@@ -234,7 +234,7 @@ class Standings:
         yield from ((vector, int(observed, 16)) for vector, observed in seen)
 
     def lines(self) -> Iterator[str]:
-        """Everything in words."""
+        """The state of all questions in words."""
         for standing in self.questions.values():
             yield from standing.lines()
         if self.observed:

@@ -9,8 +9,8 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
-AGAIN = 16  # questions asked again where nothing is suspicious
-AGAIN_IN_DOUBT = 64  # where no candidate fits the answers
+AGAIN = 16  # questions asked again, where nothing raises doubts
+AGAIN_IN_DOUBT = 64  # questions asked again, where no candidate fits the answers
 
 Answer = int | None
 Answered = tuple[Vector, int]
@@ -18,7 +18,7 @@ AskDevice = Callable[[Sequence[Vector]], Sequence[Answer]]
 
 
 class ContradictionError(IncompleteError):
-    """A device that answered one question in two ways."""
+    """A device answered one question in two ways."""
 
     def __init__(self, vector: Vector, first: int, again: int, device: str = "the device") -> None:
         self.vector, self.first, self.again = vector, first, again
@@ -37,12 +37,12 @@ def spread(count: int, most: int) -> list[int]:
 
 
 def same_answer(fmt: Format, one: int, other: int) -> bool:
-    """Whether two results are the same: NaNs are, whatever their patterns."""
+    """Whether two results are the same; all NaNs are, whatever their patterns."""
     return one == other or (is_nan(one, fmt) and is_nan(other, fmt))
 
 
 def contradictions(ask: AskDevice, answered: Sequence[Answered]) -> list[tuple[Vector, int, int]]:
-    """The questions that are answered otherwise when asked again: (vector, first answer, second)."""
+    """The questions that get another answer when asked again: (vector, first answer, second)."""
     found = ask([vector for vector, _ in answered]) if answered else []
     return [
         (vector, first, again)
@@ -58,14 +58,14 @@ def stand_by(ask: AskDevice, answered: Sequence[Answered], most: int = AGAIN) ->
 
 
 class Sample:
-    """Answers of a run of any length, evenly spread: at least AGAIN of them where there are as many."""
+    """A sample of the answers of a run of any length, evenly spread: at least AGAIN, if there are as many."""
 
     def __init__(self) -> None:
         self.answered: list[Answered] = []
         self._count, self._step = 0, 1
 
     def take(self, vector: Vector, d: int) -> None:
-        """Keep an answer, or not."""
+        """Count an answer, and keep it if it is at a place of the sample."""
         if self._count % self._step == 0:
             self.answered.append((vector, d))
             if len(self.answered) == 2 * AGAIN:

@@ -1,4 +1,4 @@
-"""Explanations of the difference of two devices: one parameter of a model, or a question of the library."""
+"""Explanations of a difference between two devices: a changed parameter of a model, or a question of the library."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from mmaprobe.smtmodel.inputs.admitted import Compare, check_comparable
 
 @dataclass(frozen=True)
 class Explanation:
-    """A question of the library with hypotheses that agree with the first device, and others that agree with the
-    second, on some of the differences (their indices)."""
+    """A question of the library of which some hypotheses agree with the first device and others with the second, on
+    some of the differences (given by index)."""
 
     question: Question
     left: tuple[Support, ...]
@@ -34,23 +34,23 @@ class Explanation:
 
     @property
     def complete(self) -> bool:
-        """Whether one hypothesis predicts everything that the first device answered, and one the second."""
+        """Whether one hypothesis predicts all answers of the first device, and one those of the second."""
         return len(self.whole) == 2
 
     @property
     def whole(self) -> list[Support]:
-        """For each device the first hypothesis that predicts everything that it answered."""
+        """For each device the first hypothesis that predicts all its answers."""
         sides = [next((one for one in side if one.agree == one.answers), None) for side in (self.left, self.right)]
         return [one for one in sides if one is not None]
 
     @property
     def about_one_model(self) -> bool:
-        """Whether its hypotheses are one model with parameters changed, so that it names what differs."""
+        """Whether its hypotheses are one model with changed parameters, which are then the difference."""
         return len({model.reference.partition("@")[0] for model in self.question.models.values()}) == 1
 
     @property
     def rank(self) -> tuple[float, ...]:
-        """Most differences first, then the best agreement with everything else that was answered."""
+        """A sort key: most differences first, then best agreement with all other answers."""
         every = self.left, self.right
         best = [max(one.agree / one.answers if one.answers else 0.0 for one in side) for side in every]
         asked = min(one.answers for one in (*self.left, *self.right))
@@ -73,7 +73,7 @@ def changes(difference: Difference) -> list[list[Neighbour]]:
 
 
 def _agrees(other: Model, observed: int, compare: Compare, near: Model, result: int) -> bool:
-    """Whether a neighbour's result is the other device's, as the comparison has it."""
+    """Whether a neighbour's result is the other device's, by the comparison's rule."""
     return not differing(Problem(near, other, compare=compare), [result], [observed])[0]
 
 
@@ -96,14 +96,14 @@ def common_changes(
 
 
 def _asked(comparison: Comparison) -> list[Answered]:
-    """The differences, then what else both answered; no input twice."""
+    """The differences, then the other inputs that both answered; each input once."""
     found: dict[Operands[int], tuple[Answer, Answer]] = {
         one.operands: (one.left, one.right) for one in comparison.differences
     }
     for operands, left, right in (
         *comparison.kept,
         *comparison.differing,
-    ):  # a difference that was not minimised is one of these
+    ):  # `differing` may have differences that were not minimised
         found.setdefault(operands, (left, right))
     return [(operands, left, right) for operands, (left, right) in found.items()]
 
@@ -123,8 +123,8 @@ def explanations(comparison: Comparison, pair: Pair) -> list[Explanation]:
 
 
 def explanations_apart(pair: Pair, answered: Sequence[Answered]) -> list[Explanation]:
-    """The questions of the library that say why two devices differ which were never asked the same input: one
-    hypothesis predicts every answer of the first and not every answer of the second, another the reverse. The best
+    """The questions of the library that say why two devices differ that were never asked the same input: one hypothesis
+    predicts every answer of the first device and not every answer of the second, another one the reverse. The best
     first. `answered`: inputs with the answer of one device, and None for the other."""
     results = _Results(pair, answered)
     found = []
@@ -152,7 +152,7 @@ def _explanation(question: Question, results: _Results, count: int) -> Explanati
     both = [i for i in range(count) if names[0][i] and names[1][i]]
     if not both:
         return None
-    # a hypothesis must agree wherever the question explains something
+    # a hypothesis must agree on every difference that the question explains
     kept = [[name for name in told if all(name in names[side][i] for i in both)] for side in (0, 1)]
     if not (kept[0] and kept[1]):
         both = both[:1]
@@ -173,7 +173,7 @@ def _support(name: str, agreement: Agreement | None, side: int) -> Support:
 
 
 class _Results:
-    """Hypotheses on vectors that were answered; each model is evaluated once."""
+    """Hypotheses evaluated on answered vectors, each model once."""
 
     def __init__(self, pair: Pair, answered: Sequence[Answered]) -> None:
         self.pair = pair
@@ -188,7 +188,7 @@ class _Results:
         return self._known[model]
 
     def _agreement(self, model: Model) -> Agreement | None:
-        """None for a model that takes other inputs."""
+        """The agreement of a model with both devices; None for a model that takes other inputs."""
         compare = self.pair.problem.compare
         try:
             for side in self.pair.sides:

@@ -24,8 +24,8 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of what was proved; `options.timeout` holds for each change of which it is proved again
-    that no input shows it. Raises CertificateError if nothing was proved."""
+    """Write the certificate of what was proved. `options.timeout` holds for each change that is proved again to be
+    shown by no input. Raises CertificateError if nothing was proved."""
     if not found.unreachable and not found.same:
         raise CertificateError("everything is reached: nothing was proved that a certificate could hold")
     proofs = dict(_proofs(found, options))
@@ -43,8 +43,8 @@ def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certi
 
 
 def _proofs(found: Cover, options: Options) -> Iterator[tuple[Change, Proof]]:
-    """What proves each change, by stages or rules where an engine alone has said so; those of which no proof comes are
-    left out."""
+    """The proof of each change, by stages or rules where an engine alone has decided it; changes without such a proof
+    are left out."""
     for change, proof in found.same.items():
         theorem = proof.theorem
         if theorem is not None and theorem.rule == undiffering.__name__:

@@ -1,8 +1,8 @@
-"""The covering vectors of a unit: for every condition of its datapath, and every two of a step, an input that reaches
-it, for every change of one parameter an input that shows it; or the theorem that there is none.
+"""The covering vectors of a unit: for every condition of its datapath, and every two conditions of a step, an input
+that meets them; for every change of one parameter an input that shows it; or the theorem that there is none.
 
-Samples come first, then what lies beside the rows that were chosen; solvers are asked for what is left, many cases in
-one question: an answer reaches one of them at least, and "unsat" is about all.
+Samples come first, then rows near those that were chosen. Solvers are asked for the rest, many cases in one question:
+an answer meets at least one of them, and "unsat" refutes all.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from mmaprobe.smtmodel.evaluate.programs import RecordedArrays
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 
 SAMPLES = 6144  # rows of each kind of samples
-SEED = 1  # of the samples, and of the changes tried
-CHUNK = 2048  # rows that are looked at together
-EACH = 3  # vectors for each condition, and for each change of a parameter; one for two conditions together
-ROUNDS = 3  # times that rows beside the chosen ones are looked at
-SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 15.0, 20.0  # for one question
-SECOND_SHARE, SECOND_LEAST = 5.0, 8.0  # another engine's time, by the first one's, and seconds more
-SMALL_SETS = 2  # sets of few products that are asked about before all
-LONGEST = 512  # products of a unit that is covered as a whole
+SEED = 1  # of the samples, and of the order in which changes are tried
+CHUNK = 2048  # rows evaluated together
+EACH = 3  # vectors for each condition, and for each change of a parameter; one for each two conditions
+ROUNDS = 3  # times that rows near the chosen ones are tried
+SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 15.0, 20.0  # of one question, of each kind
+SECOND_SHARE, SECOND_LEAST = 5.0, 8.0  # a second engine has so many times the first one's seconds, and so many more
+SMALL_SETS = 2  # sets of few products that are asked about before all products
+LONGEST = 512  # the most products of a unit that is covered as a whole
 Reached = NDArray[np.bool_]
 
 _CARRIER = RecordedArrays()
@@ -73,7 +73,7 @@ Wanted = Case | Change
 @dataclass
 class Cover:
     """The outcome. `rows` in the order in which they were chosen, with what each was chosen for; `unreachable`: the
-    cases that no input reaches; `same`: the changes that no input shows, and what proved it; `open`: neither."""
+    cases that no input meets; `same`: the changes that no input shows, each with its proof; `open`: neither."""
 
     model: Model
     layout: Layout
@@ -86,7 +86,7 @@ class Cover:
 
     @property
     def open(self) -> list[Wanted]:
-        """What is neither reached nor proved to be out of reach."""
+        """The cases and changes with neither a row nor a proof."""
         return [
             wanted
             for wanted, count in self.counts.items()
@@ -95,16 +95,16 @@ class Cover:
 
     @property
     def results(self) -> list[int]:
-        """What the unit gives, row by row."""
+        """The results of the unit, row by row."""
         table = np.array(self.rows, dtype=np.uint64).reshape(-1, len(self.layout.formats))
         found: list[int] = evaluate_models([self.model], table)[0].tolist()
         return found
 
 
 class Covering:
-    """Looks for covering vectors of one unit. `pairs`: also of every two conditions of a step. `changes`: the units
-    that are to be told from it; by default, those that differ in one parameter. `cases`: whether conditions count, and
-    not changes alone. `samples`: rows of each kind of samples."""
+    """Looks for covering vectors of one unit. `pairs`: also for every two conditions of a step. `changes`: the units
+    from which it is to be distinguished; by default, those that differ in one parameter. `cases`: False for changes
+    alone. `samples`: the number of rows of each kind of samples."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Covering:
     # -- rows
 
     def samples(self) -> Iterator[Table]:
-        """Rows of every kind, a few thousand at a time."""
+        """Sample rows of every kind, a few thousand at a time."""
         layout, fmt = self.layout, self.model.d
         yield sample_rows(layout, self.count, SEED)
         yield tie_rows(layout, fmt, self.count // 2, SEED)
@@ -166,7 +166,7 @@ class Covering:
             yield admitted_rows(layout, inputs, self.count // 2, SEED + number)
 
     def take(self, table: Table) -> None:
-        """Keep the rows that reach what is not reached often enough."""
+        """Choose rows that meet cases, or show changes, which too few rows so far do."""
         table[:, self.layout.unread] = 0
         for start in range(0, len(table), CHUNK):
             self._choose(table[start : start + CHUNK])
@@ -200,7 +200,7 @@ class Covering:
                     scores -= hits[:, done]
 
     def _hits(self, table: Table, left: NDArray[np.int64]) -> Reached:
-        """Which rows reach what of `left`, shape (rows, len(left))."""
+        """Which rows meet the case, or show the change, of each index in `left`; shape (rows, len(left))."""
         one, two = len(self.singles), len(self.singles) + len(self.together)
         flags = self._matrix(table)
         parts = [flags[:, left[left < one]]]
@@ -214,7 +214,7 @@ class Covering:
         return np.concatenate(parts, axis=1)
 
     def _matrix(self, table: Table) -> Reached:
-        """Which rows meet which condition."""
+        """Which rows meet which condition, shape (rows, conditions)."""
         out = np.empty((len(self.singles), len(table)), dtype=np.bool_)
         for place, (condition, flag) in enumerate(self._flags(table).items() if self.singles else ()):
             assert condition is self.singles[place] or condition == self.singles[place]
@@ -229,18 +229,18 @@ class Covering:
         return dict(zip(self._conditions, flags, strict=True))
 
     def _met(self, *patterns: Bits) -> tuple[Bit, ...]:
-        """Whether inputs meet each condition. Sets which conditions there are."""
+        """Whether inputs meet each condition. Sets the list of conditions."""
         operands = self.layout.split(patterns)
         found = conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands))
         self._conditions = list(found)
         return tuple(found.values())
 
     def _told(self, table: Table, beside: Sequence[Change]) -> Reached:
-        """Which rows show which change."""
+        """Which rows show which change, shape (rows, changes)."""
         results = evaluate_models([self.model, *(change.model for change in beside)], table)
         own = _CARRIER.lanes(results[:1], self.model.d.width)
         out = np.empty((len(table), len(beside)), dtype=np.bool_)
-        alike: dict[tuple[Format, bool], list[int]] = {}  # changes whose results are compared in one way
+        alike: dict[tuple[Format, bool], list[int]] = {}  # the changes whose results are compared in one way
         for place, change in enumerate(beside):
             alike.setdefault((change.model.d, change.model.nan is None), []).append(place)
         for places in alike.values():
@@ -251,7 +251,7 @@ class Covering:
         return out
 
     def beside(self, rows: Table, count: int) -> Table:
-        """Rows that differ from some in one or two places: a last bit, an exponent, a sign, a zero, an edge."""
+        """Rows that differ from others in one or two places: by a last bit, an exponent, a sign, a zero, an edge."""
         if not len(rows):
             return rows
         table = rows[self.random.integers(0, len(rows), count)].copy()
@@ -275,8 +275,8 @@ class Covering:
     # -- the search
 
     def run(self, options: Options, changes: bool = True) -> Cover:
-        """Everything, in `options.timeout` seconds; an interrupt ends it with what was found. `changes`: whether
-        solvers are asked about these too. Raises SolverFaultError."""
+        """The whole search, in `options.timeout` seconds; an interrupt ends it with the findings so far. `changes`:
+        whether solvers are asked about changes too. Raises SolverFaultError."""
         start = options.clock()
         self.options = options
         self.deadline = None if options.timeout is None else start + options.timeout
@@ -293,7 +293,7 @@ class Covering:
         return self.finished()
 
     def sample(self, progress: Callable[[str], None]) -> None:
-        """What samples reach, and rows beside those that were chosen, as long as there is time."""
+        """Choose rows among samples, and among rows near the chosen ones, as long as there is time."""
         for table in self.samples():
             if self._remaining() <= 0:
                 return
@@ -312,7 +312,7 @@ class Covering:
             chosen = zip(self.found.rows, self.found.reasons, strict=True)
             rows = [row for row, reasons in chosen if any(_kin(reason) == kin for reason in reasons)]
             near.append(self.beside(np.array(rows, dtype=np.uint64), self.count // 2))
-            if sum(map(len, near)) >= CHUNK:  # few rows take as long as many
+            if sum(map(len, near)) >= CHUNK:  # a few rows take as long as many
                 progress(f"rows beside those of {kin[-1]}: {self._state()}")
                 self.take(np.concatenate([table for table in near if len(table)]))
                 near = []
@@ -320,7 +320,7 @@ class Covering:
             self.take(np.concatenate([table for table in near if len(table)]))
 
     def finished(self) -> Cover:
-        """What was found so far."""
+        """The findings so far."""
         self.found.counts = {wanted: int(count) for wanted, count in zip(self.wanted, self.reached, strict=True)}
         return self.found
 
@@ -328,7 +328,7 @@ class Covering:
         return f"{np.count_nonzero(self.reached)} of {counted(len(self.wanted), 'condition')} reached"
 
     def _left(self, wanted: Sequence[Any]) -> list[Any]:
-        """Those that are not reached, and not known to be out of reach."""
+        """The cases or changes that have neither a row nor a theorem."""
         reached, done = self.reached, (self.found.unreachable, self.found.same)
         return [one for one in wanted if not reached[self.places[one]] and one not in done[0] and one not in done[1]]
 
@@ -349,7 +349,8 @@ class Covering:
             self._decide(self._left(group))
 
     def _search(self, group: Sequence[Wanted], question: Callable[[list[Any]], Query], seconds: float) -> Answer | None:
-        """Rows for some of what is wanted, until no more come: the last answer, None where all is reached."""
+        """Choose rows for some of a group until no question has an answer: the last answer, None if every one has a
+        row."""
         while left := self._left(group):
             limit = min(seconds, self._remaining())
             if limit <= 0:
@@ -366,7 +367,7 @@ class Covering:
         return None
 
     def _decide(self, group: list[Case]) -> None:
-        """Rows for the cases, or theorems; where no answer comes, each half of the cases is asked by itself."""
+        """Rows for the cases, or theorems; if no answer comes, each half of the cases is asked by itself."""
         answer = self._search(group, datapath(self.model).query, WHOLE_SECONDS)
         left = tuple(self._left(group))
         if answer is None or not left:
@@ -378,7 +379,7 @@ class Covering:
             self._decide(list(left[len(left) // 2 :]))
 
     def _conclude(self, cases: tuple[Case, ...], answer: Answer) -> None:
-        """The theorem that an engine's answer gives, with that of a second engine if it comes in time."""
+        """The theorem from an engine's "unsat", confirmed by a second engine if its answer comes in time."""
         limit = min(self._remaining(), SECOND_SHARE * answer.seconds + SECOND_LEAST)
         others = [self._engines(limit, other) for other in CONFIRMERS if limit > 0]
         try:
@@ -392,7 +393,7 @@ class Covering:
         return self.options.engines(seconds if seconds != float("inf") else None, self._state(), solver, self.heard)
 
     def _show_changes(self) -> None:
-        """Inputs that show what no sample did: of few products, then of all, each change by itself."""
+        """Rows for changes that no sample showed: with few products, then with all, for each change by itself."""
         sets = free_sets(Problem(self.model, self.model))
         for free in sets[:-1][:SMALL_SETS]:
             self._search(self.changes, lambda left, free=free: self._difference(left, free), SMALL_SECONDS)  # type: ignore[misc]
@@ -405,7 +406,7 @@ class Covering:
                 self.found.same[change] = Proof(problem, why=str(answer), theorem=theorem)
 
     def _difference(self, changes: Sequence[Change], free: tuple[int, ...]) -> Query:
-        """Is there an input that shows one of the changes, all products but the `free` ones zero?"""
+        """Is there an input that shows one of the changes, with all products but the `free` ones zero?"""
         carrier = TermCarrier(maximum="relational")
         operands = symbolic_operands(Problem(self.model, self.model), carrier, free)
         own = evaluate_on(self.model, operands).d
@@ -414,7 +415,7 @@ class Covering:
         return Query(symbols, (*carrier.definitions, any_of(differ).node))
 
     def _prove_changes(self) -> None:
-        """Inputs that show what no sample did, or the proof that the change is none."""
+        """A row for each change that no sample showed, or the proof that the change has no effect."""
         for change in self._left(self.changes):
             limit = min(PROOF_SECONDS, self._remaining())
             if limit <= 0:
@@ -435,12 +436,12 @@ class Covering:
 
 
 def _kin(wanted: Wanted) -> tuple[str, ...]:
-    """What inputs that lie near each other reach: cases of one aspect of a step, changes of one parameter."""
+    """What nearby inputs may share: the aspect and step of a case, the parameter of a change."""
     if isinstance(wanted, Change):
         return (wanted.name.partition("=")[0],)
     return tuple(part for condition in wanted for part in (condition.step, condition.aspect))
 
 
 def words(wanted: Wanted) -> str:
-    """A case, or a change that shows, in words."""
+    """A case, or a change that an input shows, in words."""
     return str(wanted) if isinstance(wanted, Change) else text_of(wanted)

@@ -1,4 +1,4 @@
-"""Proofs that two sides are equal by stages, as one proof of the whole question."""
+"""Proofs of equality by stages, each composed into one proof of the whole question."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mmaprobe.queries.tactics.records import Proof
 def wholes_of(
     roots: Iterable[Theorem], proofs: Sequence[Proof], options: Options
 ) -> tuple[dict[Theorem, Whole], Options]:
-    """Of each proof by stages on which a theorem of `roots` rests, the formula and the proof of its whole question; and
-    the options with the time that is left. Raises OutOfTimeError, and FaultyProofError."""
+    """The formula and the proof of the whole question, for each proof by stages on which a theorem of `roots` rests;
+    and the options with the time that is left. Raises OutOfTimeError, and FaultyProofError."""
     start, found = time.monotonic(), dict[Theorem, Whole]()
     used = {one for root in roots for one in root.walk() if one.rule == "agreed"}
     for proof in proofs:

@@ -1,8 +1,8 @@
-"""Which signals of two evaluations agree in simulation: equal as numbers, or the same number at another static scale.
+"""Signals of two evaluations that agree in simulation: equal as numbers, or up to a static scale or offset.
 
 A signal is an integer; as a number it is that integer times a power of two that its place in the datapath fixes
-(Signal.scale, Signal.offset). Two signals may be the same number in integers that differ by a fixed number of places,
-as an unnormalised and a normalised significand do wherever nothing has to be normalised.
+(Signal.scale, Signal.offset). Two signals may be one number while their integers differ by a fixed number of places, as
+for an unnormalised and a normalised significand where nothing has to be normalised.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Limbs = tuple[NDArray[np.uint64] | NDArray[np.int64], ...]
 
 @dataclass(frozen=True)
 class Twin:
-    """The `signal` that another is matched with: the other's integer is this one's, shifted left by `places` (right
-    if negative, past bits that are zero) or raised by `offset`."""
+    """A `signal` matched with another one, whose integer is this one's shifted left by `places` (right if negative,
+    over zero bits) or raised by `offset`."""
 
     signal: Signal
     places: int = 0
     offset: int = 0
 
     def goal(self, manager: FormulaManager, other: FNode, signed: bool) -> tuple[FNode, FNode]:
-        """The two terms, of one type, that are to be equal: this signal brought to the other's scale, and the other."""
+        """Two terms of one type that are to be proved equal: this signal at the other's scale, and the other."""
         own = self.signal.value.node
         if own.get_type().is_bool_type():
             return own, other
@@ -48,7 +48,7 @@ class Twin:
         return left, right
 
     def replacement(self, manager: FormulaManager, other: FNode, signed: bool) -> FNode:
-        """What may be in the place of the other once the goal is proved: built on this signal, as wide as that."""
+        """A term over this signal that may replace the other once the goal is proved; it has the other's width."""
         own = self.signal.value.node
         if own.get_type().is_bool_type():
             return own
@@ -73,9 +73,9 @@ def _widened(manager: FormulaManager, term: FNode, width: int, signed: bool) -> 
 
 
 class Matcher:
-    """The signals of one evaluation, found again by what they were worth on the samples that count (`admitted`).
+    """Finds signals of one evaluation by their values on the samples that count (`admitted`).
 
-    Signals come as pairs: as a term, and as simulated.
+    Each signal is given as a term and as simulated.
     """
 
     def __init__(self, signals: Iterable[tuple[Signal, Signal]], admitted: Lanes) -> None:
@@ -91,7 +91,8 @@ class Matcher:
                 self.scaled.setdefault(other[0], (term, other[1]))
 
     def twin(self, simulated: Signal) -> Twin | None:
-        """The first signal of the same values; else one whose values differ by a static scale or offset."""
+        """The first signal with the same values, else one whose values differ by a static scale or offset; None if
+        none."""
         lanes = _lanes(simulated, self.admitted)
         if lanes is None:
             return None
@@ -106,14 +107,14 @@ class Matcher:
 
 
 def _lanes(signal: Signal, admitted: Lanes) -> Limbs | None:
-    """The simulated values that count, limb by limb, as numbers whatever the signal's width; None for a constant."""
+    """The simulated values that count, limb by limb, independent of the signal's width; None for a constant signal."""
     value: Bits | Bit = signal.value
     limbs: list[Any] = [value.node]
     if isinstance(value, Bits):
         limbs = [np.asarray(limb.node, dtype=np.uint64) for limb in limbs_of(value)]
     if all(np.ndim(limb) == 0 for limb in limbs):
         return None
-    if isinstance(value, Bits) and len(limbs) == 1 and signal.is_signed:  # the sign bit fills the lane
+    if isinstance(value, Bits) and len(limbs) == 1 and signal.is_signed:  # extend the sign over the lane
         fill = np.uint64(64 - value.width)
         limbs = [(limbs[0] << fill).astype(np.int64) >> fill.astype(np.int64)]
     return tuple(np.broadcast_to(limb, admitted.shape)[admitted] for limb in limbs)
@@ -127,8 +128,8 @@ def _key(signal: Signal, lanes: Limbs) -> bytes:
 
 
 def _apart(signal: Signal, lanes: Limbs) -> tuple[bytes, int] | None:
-    """What a signal has in common with one of another static scale (its integers without the zeros at their end that
-    all of them have) or offset (its exponents, as numbers), and the places or the offset that sets it apart."""
+    """A key that signals share if they differ by a static scale (the integers without their common trailing zeros) or
+    offset (the exponents as numbers), and the signal's own number of places or offset."""
     if isinstance(signal.value, Bit) or len(lanes) > 1:
         return None
     values = lanes[0].astype(np.int64)

@@ -1,10 +1,10 @@
 """Equality by stages: the named signals of two evaluations are proved equal in order, each on top of those before.
 
-Two evaluations share one carrier, so that what is built alike is one term. Simulation finds which other signals
-agree; each such pair becomes a lemma. In a lemma's query every term proved before is replaced by a fresh variable (a
+Two evaluations share one carrier, so that equal constructions are one term. Simulation finds which other signals agree;
+each such pair becomes a lemma. In a lemma's query, terms proved equal before are replaced by a fresh variable (a
 cut-point) on both sides. This abstraction over-approximates: "unsat" is valid, and "sat" only means that it was too
-coarse. The lemma is then asked again with fewer cut-points; the last step is the result itself, which falls back to the
-whole question.
+coarse; the lemma is then asked again with fewer cut-points. The last lemma is about the result itself, and falls back
+to the whole question.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from mmaprobe.smtmodel.base.wording import counted
 
 RESULT, WHOLE = "result", "the whole question"
 SAMPLES = 4096  # random inputs by which signals are matched
-ENOUGH = 256  # of them that count; with fewer, those that do not count are looked at as well
-SEARCH_SHARE = 0.2  # of the time that is left, for a brief search after a lemma failed
-LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma
-BRIEF, BRIEF_SHARE = 6.0, 0.1  # seconds, or share of the time, for a lemma that is not worth more
+ENOUGH = 256  # samples that count; if there are fewer, signals are matched on the others as well
+SEARCH_SHARE = 0.2  # share of the remaining time for a brief search after a lemma failed
+LEMMA_SHARE = 0.25  # the largest share of the remaining time for one lemma
+BRIEF, BRIEF_SHARE = 6.0, 0.1  # seconds, or share of the remaining time, for a less important lemma
 
 
 def prove(problem: Problem, options: Options | None = None, confirm: bool = True) -> Proof:
     """Prove two models equal on every admitted input, or find where they differ.
 
-    An interrupt ends the work; what was proved until then is kept. Raises SolverFaultError.
+    An interrupt ends the work; lemmas proved until then are kept. Raises SolverFaultError.
     """
     return _Prover(problem, options or Options(), confirm).run()
 
@@ -58,19 +58,19 @@ class _Prover:
         self.searched = False
 
     def _build(self) -> None:
-        """The terms of both sides, which a difference among samples does not need."""
+        """Build the terms of both sides; not needed where samples show a difference."""
         self.compared = compared = Compared(self.problem, deadline=self.options.deadline)
         self.ledger = Ledger(compared)
         self.carrier, self.left, self.right = compared.carrier, compared.left, compared.right
         self.pending = {signal.name: signal.value.node for signal in self.right.trace}
-        self.maxima = dict(self.carrier.maxima)  # those that are not known to be another
+        self.maxima = dict(self.carrier.maxima)  # maxima that have not been proved equal to another one
         every = [compared.differ.node, self.right.d.node, *self.pending.values(), *chain(*self.maxima.values())]
         self.alike = themselves(compared, list(dict.fromkeys(every)))
         self.known: dict[FNode, FNode] = {}
         self.proof.compared = compared
 
     def _now(self, term: FNode) -> FNode:
-        """What a term is, with all that was proved put in its place."""
+        """The term with all terms replaced that were proved equal to others."""
         return self.known.get(term, term)
 
     def run(self) -> Proof:
@@ -84,7 +84,7 @@ class _Prover:
                 if self.confirm and self.proof.verdict == "equal":
                     self.proof.lemmas = confirm(self.proof.lemmas, self.options, self.options.clock() - self.start)
         except OutOfTimeError:
-            pass  # what was proved until then is kept
+            pass  # lemmas proved until now are kept
         except KeyboardInterrupt:
             self.proof.interrupted = True
         self.proof.seconds = self.options.clock() - self.start
@@ -120,8 +120,8 @@ class _Prover:
         return bool(outcome.witnesses)
 
     def _lemmas(self) -> None:
-        """Prove right signals equal to left ones of the same simulated values, in the order of the stages; each
-        proved one is replaced by its twin, so that what is built on the two becomes one term."""
+        """Prove right signals equal to left ones with the same simulated values, in the order of the stages; each
+        proved one is replaced by its twin, so that constructions on both become one term."""
         left, right = (evaluation.trace for evaluation in self.samples.evaluations)
         matcher = Matcher(((signal, left[signal.name]) for signal in self.left.trace), self.counting)
         manager = self.carrier.manager
@@ -141,9 +141,9 @@ class _Prover:
                 return
 
     def _merge(self, proved: Theorem, right: FNode, left: FNode, sides: Sequence[FNode], name: str) -> None:
-        """Put one term in the place of another; maxima that have become maxima of the same terms are one as well."""
+        """Replace one term by another; maxima that then are of the same terms are merged as well."""
         same = equal(self.compared, left, right)
-        if proved.goal != Fact(self.compared, same):  # as wide as the other: at its own scale
+        if proved.goal != Fact(self.compared, same):  # the goal was about terms at another scale
             try:
                 proved = self._prove(f"{name} at its own scale", same, sides, [proved], self._brief())
             except UnprovedError:
@@ -165,7 +165,7 @@ class _Prover:
     def _decide(
         self, name: str, claim: FNode, sides: tuple[FNode, FNode], share: float, pair: tuple[FNode, FNode] | None = None
     ) -> Theorem | None:
-        """A claim proved with shared terms cut out, with fewer, or without cuts; or nothing."""
+        """The theorem of a claim, with shared terms cut out, with fewer cuts, or without; None if none is proved."""
         signals = [signal.value.node for signal in self.left.trace]
         shared = _subterms(sides[0]) & _subterms(sides[1])
         for marked in ([*signals, *self.carrier.addends], signals, []):
@@ -182,7 +182,7 @@ class _Prover:
         self, name: str, claim: FNode, cuts: Sequence[FNode], facts: Sequence[Theorem], limit: float | None,
         pair: tuple[FNode, FNode] | None = None,
     ) -> Theorem:  # fmt: skip
-        """A claim, from facts, the definitions of the maxima that it mentions, and what is admitted. Raises
+        """The theorem of a claim, from facts, the definitions of its maxima, and the admitted inputs. Raises
         UnprovedError."""
         known = [*self._definitions(claim, cuts), *facts, self.ledger.admitted]
         engines = self.options.engines(limit, f"lemma {name}: {counted(len(set(cuts)), 'cut-point')}")
@@ -194,8 +194,8 @@ class _Prover:
         return found
 
     def _definitions(self, claim: FNode, cuts: Sequence[FNode]) -> list[Theorem]:
-        """Of the maxima that a claim mentions, and that their terms do: what speaks of the claim's variables comes
-        first, so that the same lemma about another product is the same text."""
+        """The definitions of maxima that a claim mentions, and of those in their terms. Those about the claim's own
+        variables come first, so that the same lemma about another product has the same text."""
         manager = self.carrier.manager
         cut = Abstraction(self.carrier.environment, {node: manager.Symbol(f"cut{node.node_id()}", node.get_type())
                                                 for node in cuts})  # fmt: skip
@@ -261,7 +261,7 @@ class _Prover:
 
 
 def _cuts(sides: tuple[FNode, FNode], shared: set[FNode], marked: Iterable[FNode]) -> list[FNode]:
-    """Those of the marked terms that both sides are built on, which are `shared`."""
+    """The marked terms on which both sides depend (`shared`)."""
     return [node for node in dict.fromkeys(marked)
             if node in shared and node not in sides and not (node.is_constant() or node.is_symbol())]  # fmt: skip
 

@@ -1,8 +1,8 @@
-"""Units counted beside what a mask leaves behind, where the result's format is too short to hold both.
+"""Counting units beside the trace that a mask leaves, where the result's format is too short to hold both.
 
-A step that rounds toward zero, to odd, or with a sticky bit keeps a trace of what a mask swallows: a multiple of the
-mask's last place there. Units just below that place are as well hidden as tiny ones, and the fewer of them are asked
-about at once, the fewer bits it takes to tell their number from the trace.
+A step that rounds toward zero, to odd, or with a sticky bit keeps a trace of the units that a mask hides: a multiple of
+the mask's last place there. Units just below that place are hidden as well as tiny ones, and the fewer of them are
+asked about at once, the fewer bits it takes to distinguish their number from the trace.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ VARIANTS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # signs of the mask at its firs
 
 
 class Asked(Protocol):
-    """The device's sum of a mask on a pair of leaves, with signs of VARIANTS, and units of 2^unit at the others of a
-    group; None if it is not finite."""
+    """The device's sum of a mask on a pair of leaves, with signs of VARIANTS, and units of 2^unit at the other leaves
+    of a group; None if it is not finite."""
 
     def __call__(self, pair: Pair, signs: Power, unit: int, group: Sequence[Leaf]) -> Fraction | None: ...
 
@@ -32,11 +32,11 @@ class Beside:
         self.ask, self.least, self.precision = ask, least, precision
         self.groups = groups
         self.unit = self.most = least
-        # the signs that left a smallest trace last, and the largest such
+        # the signs that left the smallest trace for the last pair, and the largest of these traces
         self.trace: tuple[Power, Fraction] | None = None
 
     def as_before(self, pair: Pair) -> int | None:
-        """The same with the signs that told it of the last pair, if they leave no larger trace now."""
+        """`spared` with the signs of the last pair alone, if these leave no larger trace now."""
         if self.trace is None:
             return None
         signs, trace = self.trace
@@ -46,7 +46,7 @@ class Beside:
         return self._total(pair, signs, self.groups)
 
     def spared(self, pair: Pair) -> int | None:
-        """The number of leaves outside of the step where a mask on a pair cancels; None where no answer tells it.
+        """The number of leaves outside of the step in which a mask on a pair cancels; None where no answer shows it.
 
         The signs that leave the smallest trace come first: beside it units may be so small that every step hides them.
         """
@@ -74,7 +74,7 @@ class Beside:
         return total
 
     def count(self, pair: Pair, signs: Power, group: Sequence[Leaf]) -> int | None:
-        """The units at the leaves of one group that come back; None where this answer does not tell it."""
+        """The number of units of one group that come back; None where this answer does not show it."""
         most, bits = sum(leaf not in pair for leaf in group), len(group).bit_length()
         seen = self.ask(pair, signs, self.least, group)
         if seen is None:
@@ -88,9 +88,9 @@ class Beside:
             value = self.ask(pair, signs, unit, group)
             if value is None:
                 continue
-            count = signs[1] * value / one % (2 << bits)  # a trace is a multiple of twice what all units together fill
+            count = signs[1] * value / one % (2 << bits)  # a trace is a multiple of twice the sum of all units
             trace = value - signs[1] * count * one
-            # each unit moves the trace by a place of the result at most, and does so whatever its size
+            # a unit of whatever size moves the trace by at most one place of the result
             if trace and count <= most and count.denominator == 1 and abs(seen - trace) <= last * len(group):
                 self.unit, self.most = unit, max(self.most, unit)
                 return int(count)
@@ -99,7 +99,7 @@ class Beside:
     def _units(self, seen: Fraction, bits: int) -> Iterator[int]:
         """Exponents to try: the one that worked last, then the largest ones for which the units lie below the trace."""
         lowest = (seen.numerator & -seen.numerator).bit_length() - seen.denominator.bit_length()
-        last = max(self.least, _top(seen) - self.precision)  # smaller ones do not fit the result beside the trace
+        last = max(self.least, _top(seen) - self.precision)  # the result does not hold smaller ones beside the trace
         units = dict.fromkeys((self.unit, *range(lowest - bits - 1, last, -1)))
         yield from (unit for unit in units if unit > last)
 
@@ -110,5 +110,5 @@ def _halves(group: Sequence[Leaf]) -> list[Sequence[Leaf]]:
 
 
 def _top(value: Fraction) -> int:
-    """The exponent of the leading bit of a sum of powers of two that is not zero."""
+    """The exponent of the leading bit of a nonzero sum of powers of two."""
     return abs(value.numerator).bit_length() - value.denominator.bit_length()

@@ -1,4 +1,4 @@
-"""What a sum begins with, and whether its products are rounded before they are added."""
+"""The value from which a sum starts, and whether its products are rounded before they are added."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 from mmaprobe.documents.identify import Order
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.queries.order.beside import Power
-from mmaprobe.queries.order.probe import Probe, power_pattern
+from mmaprobe.queries.order.probe import Probe, idle, power_pattern
 from mmaprobe.queries.order.tree import Leaf, Node, compact, nodes_of, not_in_the_sum
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -21,9 +21,9 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 @dataclass(frozen=True)
 class Ends:
     """`fused` and `rounded`: the products that keep a bit below the last place of the result's format when they are
-    added, and those that do not; of the others no answer tells, for the reason `why`. `start`: what the sum begins
-    with, in words. `weights`: the sign and the exponent of the power of two with which terms count, where some differ
-    from 1; of `length` products. `left_out`: those that are not in the sum."""
+    added, and those that do not; `why`: the reason why no answer decides about the others. `start`: the value from
+    which the sum starts, in words. `weights`: sign and exponent of the powers of two by which terms are multiplied,
+    where not all are 1; of `length` products. `left_out`: the products that are not in the sum."""
 
     start: str
     fused: tuple[int, ...] = ()
@@ -34,7 +34,7 @@ class Ends:
     left_out: tuple[int, ...] = ()
 
     def lines(self) -> list[str]:
-        """What was found, in words, a line for each fact."""
+        """The findings in words, a line for each."""
         lines = [not_in_the_sum(self.left_out)] if self.left_out else []
         lines += [f"starts from: {self.start}", *sentences(self.weights, self.length)]
         if self.why:
@@ -46,7 +46,7 @@ class Ends:
         return lines
 
     def add_to(self, document: Order) -> Order:
-        """The document with what is said here."""
+        """The document with these findings."""
         other = {leaf: weight for leaf, weight in self.weights.items() if weight != (1, 0)}
         weights = {str(leaf): f"{'-' if sign < 0 else ''}2^{shift}" for leaf, (sign, shift) in other.items()}
         return replace(
@@ -61,7 +61,7 @@ class Ends:
 
 
 def sentences(weights: Mapping[Leaf, Power], length: int) -> list[str]:
-    """What is subtracted, and what is multiplied, in words, a line for each fact; of a sum of `length` products."""
+    """The terms that are subtracted, or multiplied, in words, a line for each fact; of a sum of `length` products."""
     negative = frozenset(leaf for leaf, (sign, _) in weights.items() if sign < 0)
     lines = [f"it subtracts {named(negative, length)}"] if negative else []
     for shift in sorted({shift for _, shift in weights.values()} - {0}):
@@ -78,7 +78,7 @@ def named(places: frozenset[int | str], length: int) -> str:
 
 
 def look(probe: Probe, root: Node | Leaf) -> Ends:
-    """Ask about both ends of a tree that is known."""
+    """Ask about products and start of a sum whose tree is known."""
     fused, rounded, why = products_of(probe, root)
     return Ends(_start(probe, root), fused, rounded, why, probe.weights, probe.model.length, probe.left_out)
 
@@ -87,8 +87,8 @@ def look(probe: Probe, root: Node | Leaf) -> Ends:
 
 
 def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-    """The products that are fused into the addition, those that are rounded before, and why neither is told: each has
-    one bit more than the result's format, and meets the negative of the rest of it."""
+    """(fused products, rounded products, why neither): each is given one bit more than the result's format has, and
+    another leaf the negative of its other bits."""
     model = probe.model
     if model.scale is not None:
         return (), (), "with scale factors it is not asked whether they are rounded before"
@@ -109,8 +109,8 @@ def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple
 
 
 def _partners(root: Node | Leaf) -> Iterable[tuple[int, Leaf]]:
-    """For every product a leaf that meets it in the step that it joins, but stands in another branch there."""
-    below: dict[int, Leaf] = {}  # some leaf of each step
+    """Each product with a leaf that it meets in the step that it joins, from another branch of this step."""
+    below: dict[int, Leaf] = {}  # one leaf of each step
     for node in nodes_of(root):
         ends = [below[id(child)] if isinstance(child, Node) else child for child in node.children]
         below[id(node)] = ends[0]
@@ -120,7 +120,7 @@ def _partners(root: Node | Leaf) -> Iterable[tuple[int, Leaf]]:
 
 
 def _residue(probe: Probe, product: int, partner: Leaf, bit: int, text: str, number: int) -> Vector:
-    """(1 + 2^-bit)^2 at a product, and -(1 + 2^(1 - bit)) at its partner: 2^(-2 bit) is left."""
+    """(1 + 2^-bit)^2 as a product, and -(1 + 2^(1 - bit)) at its partner: their sum is 2^(-2 bit)."""
     model = probe.model
     a, b, c = [0] * model.length, [0] * model.length, 0
     a[product], b[product] = _near_one(model.a, bit), _near_one(model.b, bit)
@@ -132,7 +132,7 @@ def _residue(probe: Probe, product: int, partner: Leaf, bit: int, text: str, num
 
 
 def _near_one(fmt: Format, bit: int) -> int:
-    """1 + 2^-bit; 2 for bit 0."""
+    """The pattern of 1 + 2^-bit, hence of 2 for bit 0."""
     return power_pattern(fmt, 1, 1) if bit == 0 else power_pattern(fmt, 1, 0) | 1 << fmt.fraction - bit + fmt.padding
 
 
@@ -140,7 +140,7 @@ def _near_one(fmt: Format, bit: int) -> int:
 
 
 def _start(probe: Probe, root: Node | Leaf) -> str:
-    """What the first step adds to. If a sum of negative zeros alone is -0, it does not start from +0."""
+    """The value to which the first step adds: not +0 if a sum of negative zeros alone is -0."""
     model = probe.model
     step = next((node for node in nodes_of(root) if "c" in node.children), None)
     from_c = step is not None and not any(isinstance(child, Node) for child in step.children)
@@ -156,6 +156,5 @@ def _zeros(probe: Probe, text: str, number: int) -> Vector:
     signs = {leaf: sign for leaf, (sign, _) in probe.weights.items()}
     c = model.c.sign_bit if "c" in probe.leaves and signs.get("c", 1) > 0 else 0
     a = tuple(model.a.sign_bit if signs.get(k, 1) > 0 else 0 for k in range(model.length))
-    scales = (power_pattern(model.scale, 1, 0),) * model.scales if model.scale is not None else ()
-    operands = Operands(a, (0,) * model.length, c, (scales, scales))
+    operands = Operands(a, (0,) * model.length, c, tuple(map(tuple, idle(model).values())))
     return Vector(model, operands, id=number, extra={"question": text})

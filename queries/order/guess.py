@@ -1,4 +1,4 @@
-"""Orders that units are likely to have, for those whose answers do not reveal it."""
+"""Likely orders, for units whose answers do not reveal their order."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from mmaprobe.queries.order.tree import Kind, Leaf, Node, binary_trees, chain_of, joined
 
-FEW = 5  # terms of which every order is tried
-SIZES = (2, 4, 8, 16, 32)  # products of a block, and lanes
+FEW = 5  # up to so many terms, every order is tried
+SIZES = (2, 4, 8, 16, 32)  # products of a block, and numbers of lanes
 
 
 def orders(length: int, addend: bool) -> list[Node | Leaf]:
-    """Every order of few terms; of more those that published units and libraries have: all at once, one after another,
-    in pairs, block by block, in lanes; c first, with the first block, or last."""
+    """Every order of few terms; of more terms the orders of published units and libraries: all at once, one after
+    another, in pairs, by blocks, in lanes; with c first, in the first block, or last."""
     leaves: list[Leaf] = ["c", *range(length)] if addend else [*range(length)]
     found = list(binary_trees(leaves)) if len(leaves) <= FEW else []
     kinds: tuple[Kind, ...] = ("fused", "exact")

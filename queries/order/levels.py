@@ -1,4 +1,4 @@
-"""A tree from what masks hide: levels above one leaf, then the branches that join at each level."""
+"""The tree of a sum, from what masks hide: the levels above one leaf, then the branches that join at each level."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from mmaprobe.queries.order.tree import (
     pair_of,
 )
 
-LARGE = 64  # leaves of a group whose first one is asked about with all others before anything else
-SMALL = 8  # leaves of a group of which every pair is asked about, so that none goes unseen, in sums that are not LARGE
-FIRST = 4  # pairs that are asked about first, of many that are alike
-SAMPLED = 32  # pairs that a tree is checked against, besides those that it was made of; half as many as leaves, if more
-SEEDS = 8  # branches whose first leaves are asked about with each other
+LARGE = 64  # leaves of a group in which the first is paired with all others before other pairs are asked
+SMALL = 8  # leaves of a group of which every pair is asked, in sums of fewer than LARGE leaves
+FIRST = 4  # pairs that are asked first, where many are alike
+SAMPLED = 32  # further pairs by which a finished tree is checked; half as many as leaves, if that is more
+SEEDS = 8  # branches whose first leaves are paired with each other
 
 
 class MisfitError(Exception):
     """The answers fit no tree of the kind tried."""
 
 
-_Reading = tuple[Node | Leaf, tuple[Node | Leaf, ...]]  # what a level joins, and what joined in the same step
+_Reading = tuple[Node | Leaf, tuple[Node | Leaf, ...]]  # the branch that a level joins, and those that join with it
 
 
 def _readings(current: Node | Leaf) -> Iterator[_Reading]:
@@ -42,11 +42,12 @@ def _readings(current: Node | Leaf) -> Iterator[_Reading]:
 
 
 class Builder:
-    """Builds the tree of a probe's device. `thorough` asks every pair; else the pairs that decide, and a sample."""
+    """Builds the tree of a probe's device. `thorough`: every pair is asked; else the pairs that decide, and a
+    sample."""
 
     def __init__(self, probe: Probe, thorough: bool = False) -> None:
         self.probe, self.thorough = probe, thorough
-        self._sizes: dict[int, tuple[Node, int]] = {}  # the leaves of each step, by its identity
+        self._sizes: dict[int, tuple[Node, int]] = {}  # the number of leaves of each step, by its identity
 
     def tree(self) -> Node | Leaf:
         """The tree, validated. Raises UnrevealedError."""
@@ -69,7 +70,7 @@ class Builder:
         return root
 
     def _ask_some(self, root: Node | Leaf) -> None:
-        """Ask about pairs that the tree was not made of; where units are counted in several groups, about one group for
+        """Ask pairs on which the tree does not rest yet; where units are counted in several groups, for one group
         each."""
         pairs, groups = self._sample(), self.probe.groups
         if len(groups) > 1:
@@ -94,8 +95,8 @@ class Builder:
         ]
 
     def _confirm_span(self, root: Node | Leaf) -> None:
-        """Larger units must be hidden alike: otherwise the mask hides them in part, and counts mean nothing. Beside a
-        trace they were seen to be, as units of two sizes were asked about."""
+        """Check that larger units are hidden likewise: otherwise the mask hides units in part, and counts mean nothing.
+        Where units were counted beside a trace, two sizes were asked already."""
         if self.probe.tight:
             return
         chosen = {lost: pair for pair, lost in self.probe.asked.items() if pair not in self.probe.traced}
@@ -112,11 +113,11 @@ class Builder:
     # -- construction
 
     def build(self, leaves: list[Leaf], turn: int = 0) -> Node | Leaf:
-        """The tree of leaves that are known to be added up before they meet others.
+        """The tree of leaves that are known to be summed before they meet others.
 
-        It grows from one of them: the first, which most orders begin with. `turn` counts how often the leaf before it
-        came last of all and told nothing: then the last one is tried, then any, so that trees nest a few times only,
-        however long a chain is and in whatever order.
+        It grows from one of them: the first, with which most orders begin. `turn` counts how often the chosen leaf came
+        last and revealed nothing: then the last leaf is tried, then any, so that trees nest a few times only, however
+        long a chain is and whatever its order.
         """
         pivot = leaves[0] if turn < 2 else leaves[-1] if turn == 2 else random.Random(len(leaves)).choice(leaves)
         rest = [leaf for leaf in leaves if leaf != pivot]
@@ -130,9 +131,9 @@ class Builder:
         return self._sizes[id(branch)][1] if isinstance(branch, Node) else 1
 
     def _grow(self, levels: _Levels, turn: int) -> Node | Leaf:
-        """Add what joins a leaf, level by level. A level may be a step of its own, or a larger branch that joins
-        the exact step before it; the first readings that fit together count."""
-        # one more for each level
+        """Add the branches that join a leaf, level by level. A level may be a step of its own, or a larger branch that
+        joins the exact step before it; the first readings that are consistent count."""
+        # one reading more for each level
         grown: list[tuple[Node | Leaf, Iterator[_Reading]]] = [(levels.pivot, _readings(levels.pivot))]
         problem = MisfitError("no leaf")
         while len(grown) <= len(levels.groups):
@@ -178,7 +179,7 @@ class Builder:
         return node
 
     def _check(self, node: Node, levels: _Levels, level: int) -> None:
-        """The masks whose leaves meet in this step; those within its children were checked with these."""
+        """Check masks whose leaves meet in this step; masks within its children were checked with them."""
         parts = [leaves_of(child) for child in node.children[1:]]
         where = {leaf: number for number, part in enumerate(parts, 1) for leaf in part}
         sizes = list(map(self._size, node.children))
@@ -191,8 +192,8 @@ class Builder:
                         self._expect(leaf, other, exact if node.kind == "exact" else sum(sizes))
 
     def _check_parts(self, node: Node) -> None:
-        """Whether what joins a leaf within a part of an exact step is hidden with it. Masks hide as many leaves in a
-        sum of 0, 1 and 2 + 3 as in one of 0 + 1, 2 and 3."""
+        """Check that the branches within a part of an exact step are hidden with it: masks hide as many leaves in a sum
+        of 0, 1 and 2 + 3 as in one of 0 + 1, 2 and 3."""
         for part, other in zip(node.children, (*node.children[1:], node.children[0]), strict=True):
             if isinstance(part, Node):
                 [first, *rest], [partner, *_] = leaves_of(part), leaves_of(other)
@@ -213,12 +214,13 @@ class Builder:
             raise MisfitError(f"a mask at {one} and {other} hides {found}, not {hidden}")
 
     def _split(self, group: list[Leaf], same: Callable[[int], bool]) -> list[list[Leaf]]:
-        """The branches that a group of leaves consists of. `same` judges what a mask on two leaves of one hides."""
+        """The branches of a group of leaves. `same`: whether a mask that hides this many has both leaves in one
+        branch."""
         rest = sorted_leaves(group)
         if len(rest) == 1:
             return [rest]
         parts: list[list[Leaf]] = []
-        if len(rest) >= LARGE and self._is_common(rest, same):  # the branch of the first leaf is often all of it
+        if len(rest) >= LARGE and self._is_common(rest, same):  # often all are in the branch of the first leaf
             parts = [self._branch(rest[0], rest, same)]
             rest = _without(rest, parts[0])
         joined = _Joined(rest)
@@ -237,7 +239,7 @@ class Builder:
         return sorted([*parts, *joined.parts()], key=lambda part: order(part[0]))
 
     def _is_common(self, leaves: list[Leaf], same: Callable[[int], bool]) -> bool:
-        """Whether one of a few other leaves is in the branch of the first leaf."""
+        """Whether one of a few other leaves is in the branch of the first one."""
         few = [(leaves[0], leaf) for leaf in leaves[1 :: len(leaves) // FIRST]]
         self.probe.ask_pairs(few)
         return any(same(self.probe.lost(*pair)) for pair in few)
@@ -249,8 +251,8 @@ class Builder:
     def _likely_pairs(
         self, group: list[Leaf], joined: _Joined, same: Callable[[int], bool]
     ) -> Iterator[list[tuple[Leaf, Leaf]]]:
-        """Pairs within the branches that a unit is likely to have: neighbours, and numbers that differ in one bit; of
-        many of these first a few."""
+        """Lists of pairs that are likely to be within a branch: neighbours, and numbers that differ in one bit; a few
+        of them first, where there are many."""
         if len(group) <= SMALL and len(self.probe.leaves) <= LARGE:
             yield list(combinations(group, 2))
             return
@@ -266,7 +268,7 @@ class Builder:
 
 
 class _Joined:
-    """Leaves, grouped by what is known to be in one branch."""
+    """Leaves, grouped by the branches known so far."""
 
     def __init__(self, leaves: list[Leaf]) -> None:
         self.part: dict[Leaf, list[Leaf]] = {leaf: [leaf] for leaf in leaves}
@@ -282,7 +284,7 @@ class _Joined:
                 self.part.update(dict.fromkeys(small, large))
 
     def parts(self) -> list[list[Leaf]]:
-        """The branches, and single leaves."""
+        """The branches, single leaves included."""
         return [sorted_leaves(part) for part in {id(part): part for part in self.part.values()}.values()]
 
 
@@ -292,7 +294,7 @@ def _without(leaves: list[Leaf], some: list[Leaf]) -> list[Leaf]:
 
 
 class _Levels:
-    """The levels above a leaf: the number of leaves that a mask hides -> the leaves with that number."""
+    """The levels above a leaf `pivot`: (number of leaves that a mask hides, the leaves with that number), by number."""
 
     def __init__(self, pivot: Leaf, groups: list[tuple[int, list[Leaf]]]) -> None:
         self.pivot, self.groups = pivot, groups
@@ -304,7 +306,7 @@ class _Levels:
 
 
 class Inside:
-    """Looks into fused steps with units that are truncated one by one, but not when they are added up first."""
+    """Looks into fused steps, with units that are truncated one by one but not once they are summed."""
 
     def __init__(self, probe: Probe, root: Node | Leaf) -> None:
         self.probe = probe
@@ -314,7 +316,7 @@ class Inside:
         self.parts: dict[tuple[int, ...], tuple[tuple[int, ...], ...]] = {}
 
     def look(self) -> None:
-        """Find the groups that are summed first, and whether the addend joins the finished sum of the products."""
+        """Find groups that are summed first, and whether the addend joins the finished sum of the products."""
         for step in self.steps:
             products = tuple(sorted(child for child in step.children if isinstance(child, int)))
             if len(products) < 3:
@@ -344,7 +346,8 @@ class Inside:
         return bool(self.probe.survivors(pair, list(others), unit, text))
 
     def _find_groups(self, products: tuple[int, ...], unit: int) -> None:
-        """Two of the first three products share a group if there are at most two: a mask there spares the others."""
+        """Two of the first three products share a group if there are at most two groups: a mask there spares the
+        other."""
         first, second, third = products[:3]
         self.parts[products] = (products,)
         for pair in ((first, second), (first, third), (second, third)):
@@ -374,20 +377,20 @@ class Inside:
 
     def _hold(self, parts: tuple[tuple[int, ...], ...], unit: int) -> bool:
         """Whether a mask in a group hides the rest of that group. If not, units are lost one by one in a later step
-        that keeps fewer bits than this one, and nothing is known of groups."""
+        that keeps fewer bits, and nothing is known about groups."""
         tests = [((part[0], part[1]), list(part[2:])) for part in parts if len(part) > 3]
         for one, other in combinations(parts, 2):
             tests.append(((one[0], other[0]), [*one[1:], *other[1:]]))
         return not any(others and self._survive(pair, others, unit) for pair, others in tests)
 
     def _find_addend(self, products: tuple[int, ...], unit: int) -> None:
-        """The mask at c alone: a finished sum of units shows beside it where single units do not."""
+        """By a mask at c alone: beside it a finished sum of units is visible where single units are not."""
         probe = self.probe
         if probe.beyond:
-            return  # no result shows the mask
+            return  # the result does not show the mask
         places = probe.span.mask - unit - (len(products).bit_length() - 1)
         if places > probe.model.d.precision - 1:
-            return  # the sum of the units is below the last place of the result as well
+            return  # the sum of the units, too, is below the last place of the result
         sign = probe.signs[1]
         terms: dict[Leaf, tuple[int, int]] = dict.fromkeys(products, (sign, unit))
         text = f"whether units of 2^{unit} at the products are added up before they meet 2^{probe.span.mask} at c"

@@ -1,4 +1,5 @@
-"""What masks on one leaf and each of many others spare, where units are counted in several groups."""
+"""What masks on one leaf and each of many others spare, with few questions where units are counted in several
+groups."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ Counts = Callable[[Sequence[tuple[Pair, Sequence[Leaf]]]], Sequence[int | None]]
 
 @dataclass(frozen=True)
 class Nested:
-    """Masks on `pivot` and one other leaf. In a tree the leaves that one of them hides are all hidden by another, or
-    the other way round, unless the two leaves join an exact step at once.
+    """Masks on `pivot` and one other leaf. In a tree, of two such masks one hides all leaves that the other hides,
+    unless their leaves join an exact step at once.
 
-    Each is asked about the group of its own leaf first. Of masks with leaves in one group those that hide the least and
-    the most there are asked about the other groups, and those between where the answers differ. Of masks that hide
-    alike in their own group one is asked about every other, and each of the rest about one of these, in which that one
-    hides some leaves and spares some where there is such a group."""
+    Each is first asked about the group of its own leaf. Of masks with leaves in one group, those that hide the fewest
+    and the most leaves there are asked about the other groups, and those between only where the answers differ. Of
+    masks that hide equally many in their own group, one is asked about every other group, and each of the rest about
+    one group of which that one hides some leaves and spares others, if there is such a group."""
 
     counts: Counts
     groups: Sequence[Sequence[Leaf]]
@@ -27,7 +28,7 @@ class Nested:
     pivot: Leaf
 
     def left(self) -> dict[Pair, int]:
-        """The units that come back under each mask, of those whose answers tell it and agree."""
+        """The number of units that come back under each mask whose answers show it and agree."""
         group_of = {leaf: number for number, group in enumerate(self.groups) for leaf in group}
         own = {pair: group_of[pair[0] if pair[1] == self.pivot else pair[1]] for pair in self.pairs}
         alike: dict[int, dict[int, list[Pair]]] = defaultdict(lambda: defaultdict(list))
@@ -54,7 +55,8 @@ class Nested:
         return found
 
     def _of_each_group(self, first: dict[int, list[Pair]]) -> dict[tuple[Pair, int], int | None]:
-        """What masks spare in the groups of other leaves than their own; `first`: in order, by their own groups."""
+        """What masks spare in groups other than their own leaf's; `first`: the masks in order, by the group of that
+        leaf."""
         known: dict[tuple[Pair, int], int | None] = {}
         spans = [(number, other, 0, len(first[number]) - 1)
                  for number in first for other in range(len(self.groups)) if other != number]  # fmt: skip
@@ -69,7 +71,7 @@ class Nested:
         self, first: dict[int, list[Pair]], known: dict[tuple[Pair, int], int | None], number: int, other: int,
         low: int, high: int,
     ) -> Iterator[tuple[int, int, int, int]]:  # fmt: skip
-        """The parts of a span whose ends differ; one whose ends are alike is known."""
+        """The parts of a span whose ends differ; where the ends are alike, all between is known."""
         if high - low < 2:
             return
         one = known[first[number][low], other]

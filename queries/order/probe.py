@@ -1,4 +1,4 @@
-"""Questions about the order of a sum: numbers far apart at chosen leaves, and how many small ones survive."""
+"""Questions about the order of a sum: numbers far apart at chosen leaves, and the number of small ones that survive."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.nodes.operand import FACTORS, FURTHER
 
 AskOne = Callable[[Vector], int]
 AskAll = Callable[[Sequence[Vector]], Sequence[int]]
 
-ELEMENTS = 1 << 22  # products of the vectors that are formed at a time
-FEW = 8  # units that any unit counts: fewer are not tried
-ROWS = 64  # rows of units that are kept
-SUMS = FORMATS["f32"]  # in which most units add, whatever their results' format
-GROUPS = 32  # of leaves, each asked about by itself for every mask: no more are
+ELEMENTS = 1 << 22  # products in the vectors that are formed at a time
+FEW = 8  # the least number of units counted together that is tried
+ROWS = 64  # rows of units that are cached
+SUMS = FORMATS["f32"]  # the format of most units' sums, whatever that of their results
+GROUPS = 32  # the most groups of leaves for which each mask is asked separately
 RAISED = 2  # places by which units are raised to confirm that they are hidden alike
-WIDEST = 64  # fraction bits: what any accumulator cuts lies above
+WIDEST = 64  # fraction bits: every accumulator cuts above so many places
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Powers of two at leaves: `own` at a few of them, `unit` at the others of a group, zeros elsewhere."""
+    """Powers of two at leaves: those of `own` at a few leaves, `unit` at the others of a group, zeros elsewhere."""
 
     own: tuple[tuple[Leaf, Power], ...]
     group: Sequence[Leaf] = ()
@@ -42,8 +43,8 @@ class Terms:
 
 @dataclass(frozen=True)
 class Question:
-    """A vector that was asked, and the answer. A long sum has many questions of many products: the vector is formed
-    when it is looked at."""
+    """A vector that was asked, with the answer; it is formed when it is needed, as a long sum has many long
+    questions."""
 
     text: str
     d: int
@@ -56,7 +57,7 @@ class Question:
 
 
 class UnrevealedError(IncompleteError):
-    """The order of a sum cannot be told from the answers; `questions` holds what was seen."""
+    """The answers do not show the order of a sum; `questions` holds those asked."""
 
     def __init__(self, reason: str, questions: tuple[Question, ...] = ()) -> None:
         self.reason, self.questions = reason, questions
@@ -64,12 +65,12 @@ class UnrevealedError(IncompleteError):
 
 
 class NoTreeError(UnrevealedError):
-    """What the masks hid is what no tree has them hide."""
+    """No tree lets masks hide what these hid."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """Exponents of the mask and of the unit."""
+    """The exponents of the mask and of the unit."""
 
     mask: int
     unit: int
@@ -92,8 +93,17 @@ def power_pattern(fmt: Format, sign: int, exponent: int) -> int:
     return field << fmt.padding | (fmt.sign_bit if sign < 0 else 0)
 
 
+def idle(model: Model) -> dict[str, list[int]]:
+    """By name what a model takes beside a, b and c, where it changes nothing: scale factors 1, zeros else."""
+    found = {}
+    for row, count in zip(FURTHER, model.counts[-len(FURTHER) :], strict=True):
+        one = power_pattern(model.formats[row.name], 1, 0) if count and row.is_factor else 0
+        found[row.name] = [one] * count
+    return found
+
+
 def shares(total: int, ranges: list[tuple[int, int]]) -> list[int]:
-    """Exponents of factors, as even as their ranges allow, that add up to a total."""
+    """Exponents of factors, as equal as their ranges allow, with a given total."""
     found = []
     for position, (low, high) in enumerate(ranges):
         rest = ranges[position + 1 :]
@@ -106,8 +116,8 @@ def shares(total: int, ranges: list[tuple[int, int]]) -> list[int]:
 
 
 def weights_of(alone: Mapping[Leaf, Fraction | None]) -> dict[Leaf, Power]:
-    """The signed powers of two with which terms count, from the results where one term alone is 1; none where all are
-    added as they are. A term whose result is no power of two has no weight."""
+    """The signed powers of two by which terms are multiplied, from the results where a single term is 1; empty where
+    all are 1. A term whose result is no power of two has no weight."""
     found: dict[Leaf, Power] = {}
     for leaf, value in alone.items():
         size = abs(value) if value else Fraction(1)
@@ -118,11 +128,12 @@ def weights_of(alone: Mapping[Leaf, Fraction | None]) -> dict[Leaf, Power]:
 
 
 class Probe:
-    """Asks one device, many vectors at a time. `width` products share a leaf, the first of them standing for all: 1, or
-    a scale block. `again` asks questions again (by default none). `addend`: whether c is a leaf.
+    """Asks one device, many vectors at a time. A leaf is `width` products, 1 or a scale block, and stands for the first
+    of them. `again` repeats questions (by default none). `addend`: whether c is a leaf.
 
-    Units are counted in `groups` of leaves, one question for each, where the result's format does not hold the number
-    of all of them. `missing`: products that are not in the sum are looked for, `left_out`, and are then no leaves.
+    Units are counted in `groups` of leaves, with one question for each, where the result's format does not hold the
+    number of all leaves. `missing`: products that are not in the sum are looked for; they are `left_out`, and no
+    leaves.
     """
 
     def __init__(
@@ -141,13 +152,13 @@ class Probe:
         self._variant = VARIANTS[0]
         self._beside: Beside | None = None
         self.missing, self.left_out = missing, tuple[int, ...]()
-        self.weights: Mapping[Leaf, Power] = {}  # of terms that a device does not add as they are
+        self.weights: Mapping[Leaf, Power] = {}  # of terms that the device multiplies
         self._weighed = self._otherwise = False
-        self._unheard = True  # so far nothing failed but c, which alone gave zero
-        self._highest: int | None = None  # the largest exponent of a mask, where larger ones did not do
-        self.tight = False  # the unit is the largest one that every step hides
-        self.assumed: set[Pair] = set()  # the masks of which not every group was asked about
-        self.traced: set[Pair] = set()  # the masks that left a trace, beside which larger units were counted
+        self._unheard = True  # until something fails, other than c alone giving zero
+        self._highest: int | None = None  # the largest exponent allowed for a mask, where larger ones failed
+        self.tight = False  # whether the unit is the largest that every step hides
+        self.assumed: set[Pair] = set()  # masks that were not asked about every group
+        self.traced: set[Pair] = set()  # masks that left a trace, beside which larger units were counted
         self._given: dict[tuple[Pair, Power, int, Leaf, int], Fraction | None] = {}
         self._filled: dict[tuple[int, bool, bool, Power], tuple[Sequence[Leaf], _Filled]] = {}
         self._parts: dict[tuple[Power, bool], list[int]] = {}
@@ -156,21 +167,21 @@ class Probe:
 
     @property
     def _factors(self) -> list[Format]:
-        scaled = [self.model.scale] * 2 if self.model.scale is not None and self.width > 1 else []
+        scaled = [fmt for row in FACTORS if (fmt := self.model.formats.get(row.name)) is not None and self.width > 1]
         return [self.model.a, self.model.b, *scaled]
 
     @property
     def together(self) -> int:
-        """The largest number of leaves whose units are counted in one question."""
+        """The most leaves whose units are counted in one question."""
         return max(map(len, self.groups))
 
     @property
     def needed(self) -> int:
-        """Places between mask and unit without which rounding to the result's format hides nothing."""
+        """The least distance, in places, of mask and unit at which rounding to the result's format hides units."""
         return self.model.d.precision + self.together.bit_length() + 3
 
     def _range(self, normal: bool, beyond: bool = False) -> tuple[int, int]:
-        """The smallest and the largest exponent at every leaf and, unless `beyond`, in the result."""
+        """The smallest and the largest exponent that every leaf and, unless `beyond`, the result can have."""
         factors = [exponents(fmt, normal) for fmt in self._factors]
         product, c = (sum(low for low, _ in factors), sum(high for _, high in factors)), exponents(self.model.c, normal)
         shifted = [
@@ -184,7 +195,7 @@ class Probe:
         )
 
     def spans(self) -> Iterator[tuple[Span, bool]]:
-        """Masks and units to try, the widest first, and whether they do without subnormals."""
+        """Masks and units to try, the widest span first, and whether they avoid subnormals."""
         return ((span, normal) for span, normal in self._spans() if self._highest is None or span.mask <= self._highest)
 
     def _spans(self) -> Iterator[tuple[Span, bool]]:
@@ -196,12 +207,12 @@ class Probe:
             mask = min(high, max(low + bits, bits // 2))
             for unit in range(mask - bits, mask - self.needed + 1, 4):
                 yield Span(mask, unit), normal
-        within = FORMATS["f16"]  # sums may be kept in it, whatever the result's format
+        within = FORMATS["f16"]  # sums may have this format, whatever that of the result
         low, high = max(given[True][0], within.emin - within.fraction), min(given[True][1], within.emax)
         if high < mask and high - low >= self.needed:
             yield Span(high, low), True
         if (most := max((abs(shift) for _, shift in self.weights.values()), default=0)) > 0:
-            for normal, (low, high) in given.items():  # sums may be kept before they are multiplied
+            for normal, (low, high) in given.items():  # sums may be kept before a multiplication
                 if high - low - 2 * most >= self.needed:
                     yield Span(high - most, low + most), normal
 
@@ -212,12 +223,12 @@ class Probe:
     # -- questions
 
     def values(self, asked: Sequence[tuple[Terms, str]]) -> list[Fraction | None]:
-        """The device's sums of powers of two at some leaves, zeros elsewhere; None for an answer that is not finite."""
+        """The device's sums of powers of two; None for a sum that is not finite."""
         forms = [(partial(self._vector, terms, self.normal, self.weights), text) for terms, text in asked]
         return [self._value(d) for d in self.patterns(forms)]
 
     def patterns(self, asked: Sequence[tuple[Callable[[str, int], Vector], str]]) -> list[int]:
-        """The device's results for vectors that are formed as they are asked."""
+        """The device's results for vectors, which are formed as they are asked."""
         found: list[int] = []
         part = max(1, ELEMENTS // self.model.length)
         for start in range(0, len(asked), part):
@@ -234,34 +245,33 @@ class Probe:
         return Fraction(0) if value == "-0" else None if isinstance(value, str) else value
 
     def value(self, terms: Mapping[Leaf, Power], text: str) -> Fraction | None:
-        """The device's sum of powers of two at some leaves."""
+        """The device's sum of powers of two at some leaves; None if it is not finite."""
         return self.values([(Terms(tuple(terms.items())), text)])[0]
 
     def _vector(self, terms: Terms, normal: bool, weights: Mapping[Leaf, Power], text: str, number: int) -> Vector:
         row = self._row(terms, normal, weights).copied()
         for leaf, power in terms.own:
             self._put(row, leaf, power, normal, weights)
-        operands = Operands(tuple(row.a), tuple(row.b), row.c, (tuple(row.scale_a), tuple(row.scale_b)))
+        operands = Operands(tuple(row.a), tuple(row.b), row.c, tuple(map(tuple, row.rest.values())))
         return Vector(self.model, operands, id=number, extra={"question": text})
 
     def _row(self, terms: Terms, normal: bool, weights: Mapping[Leaf, Power]) -> _Filled:
-        """Units at the leaves of a group, zeros elsewhere; kept, as many questions share it."""
+        """A row with units at the leaves of a group, zeros elsewhere; cached, as many questions share it."""
         key = (id(terms.group), normal, bool(weights), terms.unit)
         if key not in self._filled:
             model = self.model
-            one = [power_pattern(model.scale, 1, 0)] * model.scales if model.scale else []
-            row = _Filled([0] * model.length, [0] * model.length, 0, one, list(one))
+            row = _Filled([0] * model.length, [0] * model.length, 0, idle(model))
             for leaf in terms.group:
                 self._put(row, leaf, terms.unit, normal, weights)
             if not terms.group:
                 return row
             if len(self._filled) > ROWS:
                 self._filled.clear()
-            self._filled[key] = terms.group, row  # the group too, so that its identity stays its own
+            self._filled[key] = terms.group, row  # with the group, so that its identity is not used again
         return self._filled[key][1]
 
     def _put(self, row: _Filled, leaf: Leaf, power: Power, normal: bool, weights: Mapping[Leaf, Power]) -> None:
-        """Fill in what gives a power of two at a leaf, whatever its weight."""
+        """Fill in the factors that give a power of two at a leaf after its weight."""
         sign, shift = weights.get(leaf, (1, 0))
         power = power[0] * sign, power[1] - shift
         if weights:
@@ -270,13 +280,12 @@ class Probe:
             row.c = power_pattern(self.model.c, *power)
             return
         row.a[leaf], row.b[leaf], *scales = self._factors_of(power, normal)
-        if scales:
-            block = leaf // self.model.scale_block
-            row.scale_a[block], row.scale_b[block] = scales
+        for factor, pattern in zip(FACTORS, scales, strict=False):
+            row.rest[factor.name][leaf // self.model.scale_block] = pattern
 
     def _check_reach(self, leaf: Leaf, exponent: int, normal: bool) -> None:
-        """Raises UnrevealedError for a power of two that no number at a leaf gives: a device that multiplies a term by
-        2^-200, or that gives any number at all, has weights that make up for nothing."""
+        """Raises UnrevealedError for a power of two that needs factors out of range: a device that multiplies a term by
+        2^-200, or gives arbitrary numbers, has weights for which no factors make up."""
         formats = [self.model.c] if leaf == "c" else self._factors
         low, high = map(sum, zip(*(exponents(fmt, normal and leaf != "c") for fmt in formats), strict=True))
         if not low <= exponent <= high:
@@ -298,14 +307,14 @@ class Probe:
         return UnrevealedError(reason, tuple(self.questions))
 
     def stand_by(self, most: int) -> None:
-        """Ask some questions again. Raises ContradictionError for a device that answers otherwise now."""
+        """Ask some questions again. Raises ContradictionError for a device that answers differently now."""
         if self.again is not None:
             chosen = [self.questions[place] for place in spread(len(self.questions), most)]
             stand_by(self.again, [(question.vector, question.d) for question in chosen], most)
 
     def calibrate(self) -> None:
-        """Choose mask and unit, and how many units are counted together: they must be counted exactly, and a mask must
-        come back. Raises UnrevealedError."""
+        """Choose mask and unit, and the number of units counted together: units must be counted exactly, and a mask
+        alone must come back. Raises UnrevealedError."""
         if self.widest() < self.needed and self.together < FEW:
             raise self.fail(self._narrow())
         if self._try_beyond():
@@ -327,7 +336,7 @@ class Probe:
             self._group((self.together + 1) // 2)
 
     def _why(self, seen: str) -> str:
-        """The reason why nothing can be counted; `seen`: the first flaw."""
+        """The reason why units cannot be counted; `seen`: the first flaw."""
         if self._unheard:
             return f"c does not count: {seen}; of a device that takes no c, give three formats (a, b and d)"
         return f"small numbers beside a mask do not add up exactly, so that nothing can be counted: {seen}"
@@ -343,14 +352,14 @@ class Probe:
         return self.span.mask > self.model.d.emax
 
     def lower(self) -> bool:
-        """Forget what was counted, and take smaller masks from now on; whether there are any. A sum so far may hold
-        less than the result does."""
+        """Forget all counts, and use smaller masks from now on; whether there are any. Partial sums may have a smaller
+        range than the result."""
         within = self.beyond
         self._forget(self.model.d.emax if within else self.span.mask - 1)
         return within or next(self.spans(), None) is not None
 
     def _forget(self, highest: int) -> None:
-        """Forget what was counted, and take no mask larger than this from now on."""
+        """Forget all counts, and use no mask of a larger exponent from now on."""
         self._highest = highest
         self.groups, self.tight, self._beside, self._variant = [self.leaves], False, None, VARIANTS[0]
         self.traced.clear()
@@ -359,7 +368,7 @@ class Probe:
         self._met.clear()
 
     def _try_beyond(self) -> bool:
-        """Try masks larger than any result, where those within its range would not hide a unit in sums of f32."""
+        """Try masks larger than any result, where masks within its range would not hide a unit in sums of f32."""
         if self._highest is not None:
             return False
         low, high = self._range(False, beyond=True)
@@ -386,7 +395,7 @@ class Probe:
         return text + ")"
 
     def _flaw(self) -> str:
-        """Why this mask and unit cannot be used; nothing where they can."""
+        """Why this mask and unit cannot be used; empty where they can."""
         mask, unit = self.span.mask, self.span.unit
         one = powers(Fraction(2) ** unit)
         checks: list[tuple[str, Terms, Fraction]] = []
@@ -417,8 +426,8 @@ class Probe:
         return flaw
 
     def _weigh(self) -> bool:
-        """Ask what becomes of 1 at every leaf: the device may subtract some, scale them by a power of two, or leave out
-        products. Whether there are any such."""
+        """Ask for 1 at each leaf alone: the device may subtract terms, multiply them by powers of two, or leave
+        products out. Whether it does."""
         self._weighed, self.normal = True, True
         values = self.values([(Terms(((leaf, (1, 0)),)), f"1 at term {leaf} alone") for leaf in self.leaves])
         alone = dict(zip(self.leaves, values, strict=True))
@@ -427,7 +436,7 @@ class Probe:
         return bool(self.weights or self.left_out)
 
     def _leave_out(self, silent: Sequence[int]) -> None:
-        """Take products that alone gave zero from the leaves, if a mask at them changes nothing either."""
+        """Remove products from the leaves that alone gave zero, if a mask at them changes nothing either."""
         high = self._range(True)[1]
         asked = [(Terms(((k, (1, high)),)), f"2^{high} at term {k} alone") for k in silent]
         gone = [k for k, value in zip(silent, self.values(asked), strict=True) if value == 0]
@@ -438,7 +447,7 @@ class Probe:
             self.groups = [self.leaves]
 
     def _unread(self) -> str:
-        """Why units are not counted under a mask; nothing where they are."""
+        """Why units are not counted under a mask; empty where they are."""
         if len(self.leaves) < 3:
             return ""
         pair, seen = (self.leaves[0], self.leaves[-1]), ""
@@ -460,31 +469,31 @@ class Probe:
 
     @property
     def asked(self) -> dict[Pair, int]:
-        """How many leaves each mask asked so far took out of the sum."""
+        """The number of leaves that each mask asked so far takes out of the sum."""
         return self._lost
 
     def met(self, leaf: Leaf) -> list[Leaf]:
-        """The leaves that shared a mask with this one."""
+        """The leaves that have shared a mask with this one."""
         return self._met[leaf]
 
     def lost(self, one: Leaf, other: Leaf) -> int:
-        """How many leaves, both included, a mask on two of them takes out of the sum. Raises UnrevealedError."""
+        """The number of leaves, both included, that a mask on two takes out of the sum. Raises UnrevealedError."""
         pair = pair_of(one, other)
         if pair not in self._lost:
             self.ask_pairs([pair])
         return self._lost[pair]
 
     def ask_pairs(self, pairs: Iterable[tuple[Leaf, Leaf]]) -> None:
-        """Ask what masks on pairs of leaves take out of the sum, all that are new together. Raises UnrevealedError."""
+        """Ask about masks on pairs of leaves, all new ones together. Raises UnrevealedError."""
         new = [pair for pair in dict.fromkeys(pair_of(*pair) for pair in pairs) if pair not in self._lost]
-        for group in (new[:1], new[1:]):  # the first finds out which signs work
+        for group in (new[:1], new[1:]):  # the first pair shows which signs work
             for pair, lost in zip(group, self.measure(group, 0), strict=True):
                 self._know(pair, lost)
 
     def ask_around(self, pivot: Leaf, others: Sequence[Leaf]) -> None:
-        """Ask what masks on one leaf and each of some others take out of the sum, where units are counted in several
-        groups with few questions: what such masks hide is nested, so that of two that hide as much in one group, every
-        mask between hides as much. Some of it is `assumed`. Raises UnrevealedError."""
+        """Ask about masks on one leaf and each of some others, with few questions where units are counted in several
+        groups: the leaves that such masks hide are nested, so that between two masks that hide equally many in a group,
+        every mask does. Some counts are `assumed`. Raises UnrevealedError."""
         new = [pair_of(pivot, leaf) for leaf in others if pair_of(pivot, leaf) not in self._lost]
         self.ask_pairs(new if len(self.groups) == 1 else new[:1])
         nested = Nested(self.counts, self.groups, new[1:], pivot) if len(self.groups) > 1 else None
@@ -494,7 +503,7 @@ class Probe:
         self.ask_pairs(new)
 
     def ask_assumed(self) -> bool:
-        """Ask in full about the masks of which something was assumed; whether there are any. Raises UnrevealedError."""
+        """Ask in full about masks for which something was assumed; whether there were any. Raises UnrevealedError."""
         pairs = list(self.assumed)
         self.assumed.clear()
         for pair, lost in zip(pairs, self.measure(pairs, 0), strict=True):
@@ -502,7 +511,8 @@ class Probe:
         return bool(pairs)
 
     def counts(self, asked: Sequence[tuple[Pair, Sequence[Leaf]]]) -> list[int | None]:
-        """The units of a group that come back from under a mask; None where the answer does not tell it."""
+        """The number of units of a group that come back under a mask, for each question; None where no answer shows
+        it."""
         values = self._masks([(pair, self._variant, self.span.unit, group) for pair, group in asked])
         pairs = zip(values, asked, strict=True)
         return [self._count(value, group, self._variant, 0) for value, (_, group) in pairs]
@@ -513,11 +523,12 @@ class Probe:
         self._met[pair[1]].append(pair[0])
 
     def measure(self, pairs: Sequence[Pair], raised: int) -> list[int]:
-        """What masks on pairs of leaves take out of the sum, with units 2^raised times as large; always asked."""
+        """The number of leaves that masks on pairs take out of the sum, with units 2^raised times as large; always
+        asked."""
         found: list[int | None] = [None] * len(pairs)
         seen: list[list[str]] = [[] for _ in pairs]
         count, unit = len(self.groups), self.span.unit + raised
-        # directed rounding leaves an ulp of the mask behind if the units have the wrong sign: try the others
+        # with directed rounding and the wrong sign of the units an ulp of the mask is left: try other signs
         for number, signs in enumerate(dict.fromkeys((self._variant, *VARIANTS))):
             if number == 1 and not raised:
                 for place in [place for place, lost in enumerate(found) if lost is None]:
@@ -547,7 +558,7 @@ class Probe:
         return len(self.leaves) - spared
 
     def spares(self, pair: Pair, group: Sequence[Leaf]) -> bool | None:
-        """Whether units at some leaves come back from under a mask; None where no answer tells it."""
+        """Whether units at some leaves come back under a mask; None where no answer shows it."""
         for signs in dict.fromkeys((self._variant, *VARIANTS)):
             count = self._traces(0).count(pair, signs, group)
             if count is not None:
@@ -555,7 +566,7 @@ class Probe:
         return None
 
     def _spared(self, pair: Pair, raised: int = 0) -> int | None:
-        """The units that come back beside a trace of the mask, in groups as small as it takes."""
+        """The number of units that come back beside a trace of the mask, counted in groups as small as needed."""
         self.traced.add(pair)
         return self._traces(raised).spared(pair)
 
@@ -571,7 +582,7 @@ class Probe:
         return self._beside
 
     def _left(self, values: Sequence[Fraction | None], signs: Power, raised: int) -> int | None:
-        """How many units came back, of all groups; None if the result is not a whole number of units."""
+        """The number of units that came back in all groups; None if a result is not a whole number of units."""
         total = 0
         for value, group in zip(values, self.groups, strict=True):
             count = self._count(value, group, signs, raised)
@@ -581,15 +592,15 @@ class Probe:
         return total if total <= len(self.leaves) - 2 else None
 
     def _count(self, value: Fraction | None, group: Sequence[Leaf], signs: Power, raised: int) -> int | None:
-        """The units of a group in a sum."""
+        """The number of units of a group in a sum; None if that is no whole number."""
         if value is None:
             return None
         count = value / (signs[1] * Fraction(2) ** (self.span.unit + raised))
         return int(count) if count.denominator == 1 and 0 <= count <= len(group) else None
 
     def _masks(self, masks: Sequence[tuple[Pair, Power, int, Sequence[Leaf]]]) -> list[Fraction | None]:
-        """The sums of masks on pairs of leaves, by signs and exponents of units and the groups that have them: those
-        that are new are asked together."""
+        """The sums of masks on pairs of leaves, for signs, an exponent of the units, and their group; new ones are
+        asked together."""
         keys = [(pair, signs, unit, group[0], len(group)) for pair, signs, unit, group in masks]
         new = {key: mask for key, mask in zip(keys, masks, strict=True) if key not in self._given}
         values = self.values([self._mask(*mask) for mask in new.values()])
@@ -597,7 +608,7 @@ class Probe:
         return [self._given[key] for key in keys]
 
     def _mask(self, pair: Pair, signs: Power, unit: int, group: Sequence[Leaf]) -> tuple[Terms, str]:
-        """A mask on a pair of leaves, units on the others of a group."""
+        """The terms of a mask on a pair of leaves and units on the others of a group, with the question's text."""
         own = ((pair[0], (signs[0], self.span.mask)), (pair[1], (-signs[0], self.span.mask)))
         some = "elsewhere" if len(group) == len(self.leaves) else f"at the others of {group[0]} to {group[-1]}"
         text = f"2^{self.span.mask} at {pair[0]}, its negative at {pair[1]}, units of 2^{unit} {some}"
@@ -605,7 +616,7 @@ class Probe:
 
     @property
     def places(self) -> int:
-        """Between mask and unit, in the question where they were nearest."""
+        """The distance of mask and unit, in places, in the question where it was least."""
         return self.span.mask - max(self.span.unit, self._beside.most if self._beside is not None else self.span.unit)
 
     @property
@@ -614,7 +625,7 @@ class Probe:
         return self._variant
 
     def survivors(self, pair: Pair, others: list[Leaf], unit: int, text: str) -> Fraction | None:
-        """What is left of units at some leaves under a mask, as a multiple of the unit; zeros elsewhere."""
+        """The sum of units at some leaves under a mask, as a multiple of the unit; zeros elsewhere."""
         sign, small = self._variant
         terms: dict[Leaf, Power] = dict.fromkeys(others, (small, unit))
         terms[pair[0]], terms[pair[1]] = (sign, self.span.mask), (-sign, self.span.mask)
@@ -624,16 +635,16 @@ class Probe:
 
 @dataclass
 class _Filled:
-    """The patterns of a vector while it is being filled."""
+    """The patterns of a vector while it is being filled; `rest`: by name those of what there is beside a, b and c."""
 
     a: list[int]
     b: list[int]
     c: int
-    scale_a: list[int]
-    scale_b: list[int]
+    rest: dict[str, list[int]]
 
     def copied(self) -> _Filled:
-        return _Filled(self.a.copy(), self.b.copy(), self.c, self.scale_a.copy(), self.scale_b.copy())
+        rest = {name: side.copy() for name, side in self.rest.items()}
+        return _Filled(self.a.copy(), self.b.copy(), self.c, rest)
 
 
 def sorted_leaves(leaves: list[Leaf]) -> list[Leaf]:

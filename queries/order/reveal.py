@@ -1,8 +1,8 @@
 """The order in which a device adds up d = c + sum of a_k * b_k, revealed from its answers alone.
 
-A huge number at one leaf of the sum and its negative at another hide every small unit that meets them before they
-cancel: the units that come back count the leaves outside of the step where the two meet (the method of FPRev).
-Nothing is assumed of the device but its formats and its length.
+A huge number at one leaf of the sum and its negative at another hide every small unit that is added to either before
+they cancel: the units that come back count the leaves outside of the step where the two meet (the method of FPRev).
+Only formats and length of the device are assumed.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from mmaprobe.smtmodel.units.unit import Unit, added_together
 __all__ = ["Question", "Tree", "UnrevealedError", "reveal"]
 
 Products = tuple[int, ...]
-LISTED = 16  # blocks that are listed one by one
+LISTED = 16  # blocks that are listed individually
 
 
 @dataclass(frozen=True)
 class Tree:
-    """What was revealed of a sum.
+    """What the answers reveal about a sum.
 
     `width`: products that share a leaf (a scale block), or 1. `apart`: whether c joins the finished sum of the first
-    block's products; None if no answer shows it. `parts`: for the products of a fused step the groups that are summed
-    first, one group if there are none; steps that could not be looked into are missing. `span`: the exponents of the
-    masks and units; `places`: those between them where they were nearest: an exact step loses nothing within them.
-    `weights`: the sign and the exponent of the power of two with which each term counts, where some are not 1.
+    block's products; None if no answer shows it. `parts`: by the products of a fused step, the groups that are summed
+    first, one group if there are none; steps that could not be looked into are missing. `span`: the exponents of masks
+    and units; `places`: their least distance, within which an exact step loses nothing. `weights`: sign and exponent of
+    the powers of two by which terms are multiplied, where not all are 1.
     """
 
     length: int
@@ -71,7 +71,7 @@ class Tree:
 
     @cached_property
     def _steps(self) -> list[tuple[Node | Leaf, ...]]:
-        """What each step of the chain adds to the running sum, the first step first; c is left out."""
+        """The branches that each step of the chain adds to the running sum, the first step first; c is left out."""
         found: list[tuple[Node | Leaf, ...]] = []
         node = self._chain
         while isinstance(node, Node):
@@ -81,7 +81,7 @@ class Tree:
         if isinstance(node, int):
             found.append((node,))
         single = all(len(step) == 1 and isinstance(step[0], int) for step in found[:-1])
-        if len(found) > 1 and single and len(found[-1]) == 2:  # the first two of a chain of single products
+        if len(found) > 1 and single and len(found[-1]) == 2:  # a chain of single products starts with two
             return [(child,) for child in found[-1]] + found[-2::-1]
         return found[::-1]
 
@@ -95,7 +95,7 @@ class Tree:
         return found
 
     def _running(self, node: Node) -> Node | Leaf | None:
-        """The child that holds the sum so far: the one with c, else the only one that is a sum."""
+        """The child that holds the running sum: the one with c, else the only one that is a sum."""
         for child in node.children:
             if child == "c" or id(child) in self._with_c:
                 return child
@@ -115,7 +115,8 @@ class Tree:
         return next(child for child in self.root.children if child != "c")
 
     def blocks(self) -> tuple[Products, ...]:
-        """The products of each step of the chain, in the order of the steps; the order inside a step is not told."""
+        """The products of each step of the chain, in the order of the steps; their order within a step is not
+        revealed."""
         found = []
         for step in self._steps:
             leaves = sorted(order(leaf) for child in step for leaf in leaves_of(child))
@@ -124,7 +125,7 @@ class Tree:
 
     @property
     def _sums(self) -> list[Node | Leaf]:
-        """The one sum that each step adds to the running sum, where it does so."""
+        """The one sum that each step adds to the running sum; empty if a step adds anything else."""
         if self._after and len(self._steps) == 1:
             return [self._chain]
         return [step[0] for step in self._steps if len(step) == 1]
@@ -138,7 +139,7 @@ class Tree:
 
     @property
     def grouping(self) -> Literal["none", "even_odd", "pairwise", "other"]:
-        """How the products of a block are combined first, as far as the answers show."""
+        """How the products of a block are first combined, as far as the answers show."""
         sums = self._sums
         if len(sums) == len(self._steps) and all(is_pairwise(part) for part in sums):
             return "pairwise"
@@ -150,13 +151,13 @@ class Tree:
 
     @property
     def group(self) -> int:
-        """The products of one group of a pairwise sum, else 1."""
+        """The number of products in a group of a pairwise sum, else 1."""
         return len(self.blocks()[0]) if self.grouping == "pairwise" else 1
 
     @property
     def addend(self) -> Literal["fused", "late", "after"] | None:
-        """Where c enters: with the products of the first block, after their sum, or after all blocks (which is the
-        same as late where there is one block). None: fused or late."""
+        """Where c enters: with the products of the first block, after their sum, or after all blocks (with one block
+        the same as late). None: fused or late."""
         if self._after:
             return "after"
         node = self.root
@@ -171,7 +172,7 @@ class Tree:
         return None if self.apart is None else "late" if self.apart else "fused"
 
     def admits(self, unit: Unit) -> bool:
-        """Whether a unit's structure can give the answers seen; its other parameters do not count."""
+        """Whether a unit's structure can give these answers; its other parameters do not count."""
         if unit.length != self.length:
             return False
         kept, shown = self._shown
@@ -185,7 +186,7 @@ class Tree:
 
     @cached_property
     def _shapes(self) -> dict[object, bool]:
-        """Whether the tree of a structure fits, once it has been asked."""
+        """Whether trees fit, by structure, for those asked about so far."""
         return {}
 
     @cached_property
@@ -200,7 +201,7 @@ class Tree:
         return (kept is not None) == self.apart or (kept is not None and not visible)
 
     def _admits_groups(self, unit: Unit) -> bool:
-        if has_groups(unit):  # of which a mask hides what the operands have it hide
+        if has_groups(unit):  # a mask in a group hides more or less, depending on the operands
             return True
         parts = added_together(unit)
         for block in unit.blocks:
@@ -218,7 +219,7 @@ class Tree:
         return Outliner(self.root, self.width, self.parts, bool(self.apart)).outline()
 
     def steps(self) -> list[OrderStep]:
-        """Every step, in the order in which they are done: the products, c and the numbers of steps that it adds."""
+        """Every step, in the order in which they are done: the products, c and earlier steps' numbers that it adds."""
         found: list[OrderStep] = []
         numbers: dict[int, int] = {}
         for node in nodes_of(self.root):
@@ -229,7 +230,7 @@ class Tree:
         return found
 
     def draw(self) -> list[str]:
-        """The tree as lines of text, and what is known beside it."""
+        """The tree as lines of text, and the other findings."""
         lines = self.outline().lines()
         blocks = self.blocks()
         if len(blocks) > 1:
@@ -255,12 +256,12 @@ def reveal(
 ) -> Tree:
     """The summation tree of the device behind `ask`. `model` gives formats, length and scale factors only.
 
-    `addend`: whether the device takes one. `ends`: ask what the sum starts from, which products are rounded, and
-    which are not in it: they are no leaves of the tree.
-    `thorough` asks every pair of leaves. `ask_all` asks many vectors at a time, where the device can; `again` asks
-    questions again, of a device that may contradict itself: `asked_again` of them at the end, None for all. Raises
-    UnrevealedError, with what was asked, if the answers fit no tree or the formats' range is too narrow (scale blocks
-    stand for their products where only that helps), and ContradictionError.
+    `addend`: whether the device takes one. `ends`: ask also where the sum starts, which products are rounded, and which
+    are not in the sum: these are no leaves of the tree. `thorough`: ask every pair of leaves. `ask_all`: asks many
+    vectors at a time, where the device can; `again`: repeats questions, for a device that may contradict itself:
+    `asked_again` of them at the end, None for all. Raises UnrevealedError, with the questions, if the answers fit no
+    tree or the formats' range is too narrow (scale blocks are leaves only where products cannot be), and
+    ContradictionError.
     """
     every = ask_all or (lambda vectors: [ask(vector) for vector in vectors])
     probe = Probe(every, model, again=again, addend=addend, missing=ends)
@@ -292,8 +293,8 @@ def reveal(
 
 
 def _root(probe: Probe, thorough: bool) -> Node | Leaf:
-    """The tree; where the answers under large masks fit none, with smaller ones. Not where units are hidden in part:
-    the device keeps about as many places as there are then, and smaller masks show fewer."""
+    """The tree; where the answers for large masks fit none, that for smaller masks. These are not tried where units are
+    hidden in part: the device then keeps about as many places as there are, and smaller masks show fewer."""
     failed: UnrevealedError | None = None
     while True:
         try:
@@ -309,12 +310,12 @@ def _root(probe: Probe, thorough: bool) -> Node | Leaf:
 
 
 def _even_odd(products: Products) -> tuple[Products, ...]:
-    """The groups of even and of odd places in a block."""
+    """The products at even places of a block, and those at odd places."""
     return tuple(sorted(tuple(sorted(products[start::2])) for start in (0, 1)))
 
 
 def _listed(blocks: tuple[Products, ...]) -> list[str]:
-    """The blocks in words; of many in the usual order the first and the last ones."""
+    """The blocks in words; if there are many in the usual order, the first and last ones."""
     usual = [k for block in blocks for k in block] == list(range(len(blocks) * len(blocks[0])))
     names = [compact(block) for block in blocks]
     return names if len(names) <= LISTED or not usual else [*names[:2], "...", names[-1]]

@@ -1,4 +1,4 @@
-"""The summation trees that a unit can show to masks."""
+"""The summation trees that a unit may show to masks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ Branch = Node | Leaf
 
 
 def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
-    """The trees whose answers a unit may give when mask and unit are `bits` places apart.
-
-    Two where the number of its fraction bits leaves open whether a mask hides the units.
-    """
+    """The trees that a unit's answers may show when mask and unit are `bits` places apart: two where it depends on the
+    operands whether a mask hides the units."""
     for fused in dict.fromkeys(_hiding(list(walk(unit.result)), bits, leaves)):
         tree = _Trees(fused).of(unit.result)
         assert tree is not None
@@ -24,14 +22,12 @@ def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
 
 
 def tree_of(unit: Unit) -> Branch:
-    """The tree as the expression has it, whatever masks show: every truncated sum is one step, with the unrounded sums
-    in it."""
+    """The tree of the expression, whatever masks show: a truncated sum is one step with the unrounded sums in it."""
     return _whole(unit, aligned_apart=False)
 
 
 def steps_of(unit: Unit) -> Branch:
-    """The tree of `tree_of`, where a truncated sum in another one is a step of its own, as it has an alignment of its
-    own."""
+    """As `tree_of`, but a truncated sum within another is a step of its own, with its own alignment."""
     return _whole(unit, aligned_apart=True)
 
 
@@ -43,7 +39,7 @@ def _whole(unit: Unit, aligned_apart: bool) -> Branch:
 
 
 def structure_of(unit: Unit, bits: int, leaves: int) -> object:
-    """Units of one structure have the same trees."""
+    """A key of the properties on which the trees of a unit depend."""
     every = list(walk(unit.result))
     numbers = {node: number for number, node in enumerate(every)}
     found = [(node.kind, _steps(node), *[numbers[operand] for operand in node.operands]) for node in every]
@@ -63,8 +59,8 @@ def _steps(node: nodes.Node) -> object:
 
 
 def _hiding(every: Sequence[nodes.Node], bits: int, leaves: int) -> tuple[frozenset[nodes.Node], frozenset[nodes.Node]]:
-    """The sums in which a mask may hide units, and those where it surely does. A sum of groups has one exponent
-    whatever they hold, so what its mask hides depends on the operands."""
+    """The sums in which a mask may hide units, and those in which it surely does. A sum of groups has one exponent
+    whatever they hold, so that it depends on the operands what a mask hides there."""
     kept = {node: min(node.bits_of_terms) for node in every if isinstance(node, nodes.Sum) and node.bits_of_terms}
     groups = any(isinstance(node, nodes.Scale) and isinstance(node.term, nodes.ExactSum) for node in every)
     surely = bits - leaves.bit_length() - 2
@@ -83,7 +79,7 @@ def starts_at_zero(unit: Unit) -> bool:
 
 
 def bits_of_late_products(unit: Unit) -> int | None:
-    """The bits kept of the products' finished sum where what comes in joins it unrounded; None where none does."""
+    """The number of bits kept of the finished sum of products where the incoming sum joins it unrounded; else None."""
     for node in walk(unit.result):
         if isinstance(node, nodes.FusedSum):
             late = [bits for item, bits in zip(node.items, node.bits_of_terms, strict=False)
@@ -94,8 +90,8 @@ def bits_of_late_products(unit: Unit) -> int | None:
 
 
 class _Trees:
-    """The tree of an expression. `fused`: the sums in which a mask hides what it meets; `aligned_apart`: whether one of
-    these in another is a step of its own."""
+    """The tree of an expression. `fused`: the sums in which a mask hides all that it meets; `aligned_apart`: whether
+    such a sum within another one is a step of its own."""
 
     def __init__(self, fused: frozenset[nodes.Node], aligned_apart: bool = False) -> None:
         self.fused, self.aligned_apart = fused, aligned_apart
@@ -103,13 +99,13 @@ class _Trees:
         self.running: dict[int, Branch | None] = {}
 
     def of(self, node: nodes.Node) -> Branch | None:
-        """The tree of a node, for the values of loop variables; None of what is not a leaf."""
+        """The tree of a node, for the present values of loop variables; None for a node that is no part of the sum."""
         match node:
             case nodes.Running():
                 return self.running[node.level]
             case nodes.Element():
                 return "c" if node.operand == "c" else None
-            case nodes.Product():  # whose factors may be read in parts, or converted
+            case nodes.Product():  # one leaf, however its factors are read or converted
                 inputs = (part for factor in node.operands for part in walk(factor) if isinstance(part, nodes.Element))
                 return next((part.index.at(self.places) for part in inputs if part.index is not None), None)
             case nodes.Repeat():
@@ -130,8 +126,8 @@ class _Trees:
         return running
 
     def _children(self, node: nodes.Node, around: nodes.Node) -> Iterator[Branch]:
-        """The terms of a sum, those of unrounded sums in it one by one: a sum that cancels keeps its exponent, and so
-        hides what it joins; one without loss is not a step of its own in another."""
+        """The trees of a sum's terms, with the terms of unrounded sums in it one by one: such a sum keeps its exponent
+        when it cancels, and so hides what it joins. A sum without loss is not a step of its own in another one."""
         for item in node.operands:
             for term in self._terms(item):
                 inner = term.term if isinstance(term, nodes.Scale) else term

@@ -1,4 +1,4 @@
-"""A summation tree in few lines: runs, strides and repetitions of any length."""
+"""A summation tree as a few lines of text: runs, strides and repetitions of any length."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from mmaprobe.queries.order.tree import (
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.signature import Signature
 
-DRAWN = 12  # levels of a tree that are drawn
-TIMES = 5  # alike steps one after another that are drawn as one
-AGAIN = 3  # times that several steps recur, which are then drawn once
-PERIOD = 16  # steps that may recur together
-LISTED = 12  # ranges of terms in one line
+DRAWN = 12  # the most levels of a tree that are drawn
+TIMES = 5  # like steps in succession that are drawn as one
+AGAIN = 3  # repetitions of several steps that are drawn once
+PERIOD = 16  # the most steps that repeat together
+LISTED = 12  # the most ranges of terms in a line
 Parts = Mapping[tuple[int, ...], tuple[tuple[int, ...], ...]]
-Step = tuple[Node, tuple[Node | Leaf, ...]]  # a step of a chain, and what it adds
+Step = tuple[Node, tuple[Node | Leaf, ...]]  # a step of a chain, and the branches that it adds
 
 
 @dataclass(frozen=True)
 class Outline:
-    """A line, and what is below it."""
+    """A line, and the outlines below it."""
 
     text: str
     below: tuple[Outline, ...] = ()
 
     def lines(self) -> list[str]:
-        """The lines of a tree that is drawn with its root on top."""
+        """The tree as lines, with its root on top."""
         found = [self.text]
         for number, part in enumerate(self.below):
             last = number == len(self.below) - 1
@@ -48,7 +48,7 @@ class Outline:
 
 
 def shared(width: int) -> str:
-    """What was not asked of products that share a leaf."""
+    """Words for the order among products that share a leaf, which was not asked."""
     return f"{width} products share scale factors: the order among them is not told"
 
 
@@ -58,7 +58,7 @@ class Outliner:
 
     def __init__(self, root: Node | Leaf, width: int = 1, parts: Parts | None = None, apart: bool = False) -> None:
         self.root, self.width, self.parts, self.apart = root, width, parts or {}, apart
-        self._shapes: dict[int, tuple[int, int]] = {}  # of each step: the number of its shape, and its first product
+        self._shapes: dict[int, tuple[int, int]] = {}  # of each step, its shape's number, and its first product
         self._sizes: dict[int, int] = {}
         known: dict[object, int] = {}
         for node in nodes_of(root):
@@ -72,7 +72,7 @@ class Outliner:
         return self._outline(self.root, 0)
 
     def shape(self, branch: Node | Leaf) -> int:
-        """The same for two branches if adding one distance to every product of the first gives the second."""
+        """The number of a branch's shape: equal for branches that differ only by a distance added to every product."""
         return self._shapes[id(branch)][0] if isinstance(branch, Node) else -1 if branch == "c" else -2
 
     def first(self, branch: Node | Leaf) -> int:
@@ -98,7 +98,7 @@ class Outliner:
         return self._chain(branch, depth) or self._recurring(branch, depth) or self._step(branch, depth)
 
     def _short(self, branch: Node) -> str | None:
-        """One line for single terms added one after another, and for a pairwise sum of neighbours."""
+        """One line for a chain of single terms, or for a pairwise sum of neighbours; None for another branch."""
         start, steps = self.steps(branch)
         if not isinstance(start, Node) and len(steps) > 1 and self._single(steps):
             leaves = [start, *self._leaves(steps)]
@@ -111,7 +111,7 @@ class Outliner:
         return None
 
     def _step(self, node: Node, depth: int) -> Outline:
-        """One step with its terms: c, sums (many alike as one), then the products."""
+        """One step with its terms: c, sums (like ones together), then the products."""
         below = []
         if "c" in node.children:
             below.append(Outline("c (joins the finished sum)" if self.apart else "c"))
@@ -131,11 +131,11 @@ class Outliner:
         return Outline(KINDS[node.kind], tuple(below))
 
     def _worth(self, sums: Sequence[Node]) -> bool:
-        """Whether the text is shorter if one branch is shown in place of all."""
+        """Whether showing one branch in place of all of them makes the text shorter."""
         return len(sums) >= TIMES or (self._size(sums[0]) > 2 and self._short(sums[0]) is None)
 
     def _distance(self, branches: Sequence[Node | Leaf]) -> int | None:
-        """The distance from each branch to the next, if all have one shape and it is constant; else None."""
+        """The constant distance from each branch to the next, if all have one shape; else None."""
         if len({self.shape(branch) for branch in branches}) > 1:
             return None
         firsts = [self.first(branch) for branch in branches]
@@ -145,7 +145,7 @@ class Outliner:
     # -- chains
 
     def _chain(self, branch: Node, depth: int) -> Outline | None:
-        """Steps one after another, of which many are alike."""
+        """Steps in succession, many of them alike; None where they are not."""
         start, steps = self.steps(branch)
         runs = self.runs(steps)
         if not any(len(run) >= TIMES for run in runs):
@@ -173,7 +173,7 @@ class Outliner:
         return Outline("one step after another", tuple(below))
 
     def _recurring(self, branch: Node, depth: int) -> Outline | None:
-        """Steps one after another in another order than that of their products: single terms listed, or what recurs."""
+        """Steps in succession, not in the order of their products: single terms in a list, or the repeated part."""
         start, steps = self.steps(branch)
         if len(steps) >= AGAIN and self._size(start) <= 2 and self._single(steps) and "c" not in self._leaves(steps):
             first = ["c" if leaf == "c" else self._label([leaf]) for leaf in leaves_of(start)]
@@ -191,18 +191,18 @@ class Outliner:
         return None
 
     def _added(self, steps: Sequence[Step], depth: int) -> tuple[Outline, ...]:
-        """What each of some steps adds."""
+        """The outlines of the branches that some steps add."""
         drawn = [self._step(Node(node.kind, added), depth + 2) for node, added in steps]
         return tuple(x.below[0] if len(x.below) == 1 else x for x in drawn)
 
     def _displaced(self, one: Step, other: Step) -> set[int]:
-        """The distances from what one step adds to what another does; none where it is not alike."""
+        """The distances of the branches that two steps add; empty if they are not alike."""
         if not self._alike(one, other):
             return set()
         return {self.first(y) - self.first(x) for x, y in zip(one[1], other[1], strict=True)}
 
     def _ranges(self, leaves: Sequence[Leaf]) -> Iterator[str]:
-        """Products in the order in which they are added, those at equal distances together."""
+        """Products in the order in which they are added, runs at equal distances together."""
         numbers = [leaf for leaf in leaves if leaf != "c"]
         while numbers:
             alike = 1
@@ -229,7 +229,8 @@ class Outliner:
         return self._label(leaves)
 
     def steps(self, branch: Node) -> tuple[Node | Leaf, list[Step]]:
-        """The largest sum in each step is the sum so far; a smaller one where the others look as what is added next."""
+        """The steps of a chain: the largest sum in each step is the running sum; a smaller one where the others are
+        like the next step's."""
         steps: list[Step] = []
         current: Node | Leaf = branch
         while isinstance(current, Node):
@@ -239,15 +240,15 @@ class Outliner:
             place = alike.index(True) if True in alike else 0
             running, rest, again = given[place], others[place], alike[place]
             if isinstance(running, Node) and self.shape(running) in map(self.shape, rest) and not again:
-                break  # equal halves, not a chain
+                break  # equal halves are no chain
             if not isinstance(running, Node) and running != "c" and not (again and len(rest) == 1):
-                break  # the first terms of a sum that starts with them
+                break  # a sum that starts with these terms
             steps.append((current, rest))
             current = running
         return current, steps[::-1]
 
     def _rank(self, later: Node | Leaf | None, term: Node | Leaf) -> tuple[int, bool, int]:
-        """Sorts products: the farther one is from what is added next, the earlier it came."""
+        """Sorts products: the farther one is from the next step's, the earlier it was added."""
         far = 0 if later is None or isinstance(later, Node) else abs(self.first(term) - self.first(later))
         return self._size(term), term == "c", far
 
@@ -260,7 +261,7 @@ class Outliner:
             run = runs[-1] if runs else []
             if run and self._alike(run[-1], step) and self._goes_on(run, step):
                 run.append(step)
-            elif len(run) == 2 and self._alike(run[-1], step):  # two go together in any way; the third tells
+            elif len(run) == 2 and self._alike(run[-1], step):  # any two steps are a run; the third decides
                 runs.append([run.pop(), step])
             else:
                 runs.append([step])
@@ -271,7 +272,7 @@ class Outliner:
         return len(own) == 1 and (len(run) < 2 or own == self._displaced(run[-2], run[-1]))
 
 
-FAR = 1 << 32  # where c is among the numbers of products
+FAR = 1 << 32  # stands for c among the numbers of products
 
 
 def title_of(asked: Signature) -> str:

@@ -1,8 +1,8 @@
 """Summation trees: which terms of d = c + sum of a_k * b_k a unit adds in one step, and which leaves a mask hides.
 
-A mask (FPRev) is a huge number at one leaf and its negative at another. `masked_leaves` counts, for every pair of
-leaves, those that it hides: all that are added to it before the two cancel. A chain is as deep as it is long, so
-nothing here recurses into a tree.
+A mask (FPRev) is a huge number at one leaf and its negative at another. It hides the leaves that are added to it before
+the two cancel; `masked_leaves` counts them for every pair of leaves. A chain is as deep as it is long, so no function
+here recurses into a tree.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Node:
-    """One step that adds its children: two of them, or more at once, cut at the largest (fused) or not (exact)."""
+    """One step that adds its children: two, or more at once, truncated at the largest (fused) or not (exact)."""
 
     kind: Kind
     children: tuple[Node | Leaf, ...]
@@ -58,7 +58,7 @@ def leaves_of(branch: Node | Leaf) -> tuple[Leaf, ...]:
 
 
 def joined(kind: Kind, children: Iterable[Node | Leaf]) -> Node | Leaf:
-    """A node of these children: of two, whatever the kind, a binary one; a single child stands for itself."""
+    """A step of some children: binary if there are two; a single child is returned itself."""
     given = tuple(children)
     if len(given) == 1:
         return given[0]
@@ -66,22 +66,22 @@ def joined(kind: Kind, children: Iterable[Node | Leaf]) -> Node | Leaf:
 
 
 def chain_of(parts: Sequence[Node | Leaf]) -> Node | Leaf:
-    """Terms added one after another."""
+    """The chain of terms, added one after another."""
     return reduce(lambda total, part: Node("binary", (total, part)), parts)
 
 
 def masked_leaves(branch: Node | Leaf) -> NDArray[np.int16]:
-    """For every pair of leaves how many leaves, both included, a mask on them takes out of the sum: a symmetric table
-    of the leaves in their `order`, with zeros on its diagonal.
+    """The number of leaves, both included, that a mask on each pair of leaves takes out of the sum: a symmetric table,
+    by leaves in their `order`, with zeros on its diagonal.
 
-    Below the step where it cancels it hides everything that it meets; in that step a fused sum is cut at the mask,
-    an exact one keeps its other children.
+    A mask hides all leaves below the step where it cancels that are added to it; in that step a fused sum is truncated
+    at the mask, so that all leaves are hidden, and an exact sum keeps its other children.
     """
     leaves = leaves_of(branch)
     table = np.zeros((len(leaves), len(leaves)), dtype=np.int16)
     sizes = _sizes(branch)
     waiting = [(branch, 0)] if isinstance(branch, Node) else []
-    while waiting:  # a step before those below it, which write over it
+    while waiting:  # a step comes before those below it, which overwrite its numbers
         node, start = waiting.pop()
         parts = [sizes[id(child)] if isinstance(child, Node) else 1 for child in node.children]
         whole = slice(start, start + sum(parts))
@@ -103,10 +103,9 @@ def masked_leaves(branch: Node | Leaf) -> NDArray[np.int16]:
 
 
 def hidden_leaves(branch: Node | Leaf, pairs: Sequence[Pair]) -> Iterator[frozenset[Leaf]]:
-    """For each pair of leaves those that a mask on them takes out of the sum, both included, as `masked_leaves` counts
-    them."""
+    """For each pair of leaves the set of leaves, both included, that a mask on them takes out of the sum."""
     above_leaf: dict[Leaf, Node] = {}
-    above: dict[int, Node] = {}  # by the identity of a step
+    above: dict[int, Node] = {}  # the parent of each step or leaf's step, by identity
     for node in nodes_of(branch):
         for child in node.children:
             if isinstance(child, Node):
@@ -137,7 +136,7 @@ def hidden_leaves(branch: Node | Leaf, pairs: Sequence[Pair]) -> Iterator[frozen
 
 
 def _sizes(branch: Node | Leaf) -> dict[int, int]:
-    """The number of leaves of every step, by its identity."""
+    """The number of leaves of every step, by the step's identity."""
     found: dict[int, int] = {}
     for node in nodes_of(branch):
         found[id(node)] = sum(found[id(child)] if isinstance(child, Node) else 1 for child in node.children)
@@ -145,7 +144,7 @@ def _sizes(branch: Node | Leaf) -> dict[int, int]:
 
 
 def pruned(branch: Node | Leaf, kept: frozenset[Leaf]) -> Node | Leaf | None:
-    """The tree with only some of its leaves."""
+    """The tree with only some of its leaves; None without any."""
     if not isinstance(branch, Node):
         return branch if branch in kept else None
     found: dict[int, Node | Leaf | None] = {}
@@ -157,8 +156,8 @@ def pruned(branch: Node | Leaf, kept: frozenset[Leaf]) -> Node | Leaf | None:
 
 
 def one_after_another(root: Node | Leaf) -> list[Node | Leaf]:
-    """The tree with chains in place of its steps without loss, or of the last such step alone: the terms as they
-    stand, c before them or after. What each of them loses may lie below all that the formats show."""
+    """Trees with chains in place of the exact steps, or of the last exact step alone: the terms in their present order,
+    with c before or after them. The bits that a chain loses may lie below all that the formats show."""
     steps = [node for node in nodes_of(root) if node.kind == "exact" and len(node.children) > 2]
     found: dict[Node | Leaf, None] = {}
     for chosen, late in itertools.product((steps[-1:], steps), (False, True)):
@@ -179,8 +178,8 @@ def _chained(root: Node | Leaf, chosen: set[int], late: bool) -> Node | Leaf:
 
 
 def with_products(root: Node | Leaf, width: int) -> list[Node | Leaf]:
-    """The trees that a tree of blocks stands for, whose leaves are each `width` products, named by the first one: every
-    block is summed without loss first; or, where a step aligns blocks, products are terms of that step."""
+    """The trees of products for a tree whose leaves are blocks of `width` products, named by their first: every block
+    is an exact sum; or, where a step aligns blocks, their products are terms of that step."""
     apart = {leaf: joined("exact", range(leaf, leaf + width)) for leaf in leaves_of(root) if leaf != "c"}
     found = [_of_blocks(root, {leaf: [block] for leaf, block in apart.items()})]
     if any(node.kind == "fused" and {*node.children} & {*apart} for node in nodes_of(root)):
@@ -200,7 +199,7 @@ def _of_blocks(root: Node | Leaf, blocks: Mapping[Leaf, Sequence[Node | Leaf]]) 
 
 
 def in_order(branch: Node | Leaf) -> Node | Leaf:
-    """The same tree, the children of each step by their first leaves."""
+    """The same tree with the children of each step ordered by their first leaves."""
     if not isinstance(branch, Node):
         return branch
     found: dict[int, tuple[int, Node]] = {}
@@ -212,7 +211,7 @@ def in_order(branch: Node | Leaf) -> Node | Leaf:
 
 
 def nodes_of(branch: Node | Leaf) -> list[Node]:
-    """Every step, in the order in which they are done."""
+    """Every step, after the steps below it."""
     found: list[Node] = []
     waiting = [branch]
     while waiting:
@@ -224,11 +223,11 @@ def nodes_of(branch: Node | Leaf) -> list[Node]:
 
 
 def binary_trees(leaves: Sequence[Leaf]) -> Iterator[Node | Leaf]:
-    """Every way to add up some leaves two at a time."""
+    """Every tree that adds some leaves two at a time."""
     if len(leaves) == 1:
         yield leaves[0]
     first, *rest = leaves
-    for count in range(len(rest)):  # how many stand with the first
+    for count in range(len(rest)):  # the number of leaves on the side of the first one
         for chosen in itertools.combinations(rest, count):
             others = [leaf for leaf in rest if leaf not in chosen]
             for left in binary_trees([first, *chosen]):
@@ -236,13 +235,13 @@ def binary_trees(leaves: Sequence[Leaf]) -> Iterator[Node | Leaf]:
 
 
 def not_in_the_sum(products: Sequence[int]) -> str:
-    """That some products are not added, in words."""
+    """Words for products that are not added."""
     several = len(products) > 1
     return f"{'products' if several else 'product'} k = {compact(products)} {'are' if several else 'is'} not in the sum"
 
 
 def compact(numbers: Iterable[int]) -> str:
-    """Numbers as ranges: 0-7, or 0,1,4,5; equal steps of at least four numbers as 0,2..14."""
+    """Numbers as ranges: 0-7, or 0,1,4,5; four or more numbers at equal distances as 0,2..14."""
     given = sorted(numbers)
     steps = {y - x for x, y in itertools.pairwise(given)}
     if len(given) > 3 and len(steps) == 1 and steps != {1}:

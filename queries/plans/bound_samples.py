@@ -22,6 +22,7 @@ from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
 from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.operand import FACTORS
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Parted, Stage
@@ -32,7 +33,6 @@ SCOUTED = 768  # K at which rows of A are chosen for a longer K
 NEARLY = 0.9  # of a ratio: no ratio in long double is that much too small
 EASY = Fraction(1, 4)  # of each format's largest number: sums of magnitudes up to it do not overflow
 NONE = Fraction(0)
-SCALES = ("scale_a", "scale_b")
 Sums = dict[tuple[str, ...], Fraction]  # sums of |a_k b_k|, |a_k| and so on, by the names of operands
 
 
@@ -69,7 +69,7 @@ def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
 
 def _kind(item: Monomial) -> tuple[str, ...]:
     """The names of a monomial's factors without scale factors, which are one."""
-    return tuple(factor.name for factor in item if factor.name not in SCALES)
+    return tuple(factor.name for factor in item if factor.name not in {row.name for row in FACTORS})
 
 
 def nearest_to(
@@ -108,9 +108,9 @@ def _results_of(plan: Plan, a: Matrix, b: Matrix) -> Matrix:
     if plan.scale is None:
         return simulate(a, b, None, plan)
     one, blocks = plan.scale.bias << plan.scale.fraction, -(-a.shape[1] // plan.scale_block)
-    sides = (np.full(shape, one, dtype=kind_of(plan.scale)) for shape in ((len(a), blocks), (blocks, b.shape[1])))
-    scale_a, scale_b = sides
-    return simulate(a, b, None, plan, scale_a=scale_a, scale_b=scale_b)
+    shapes = {row.name: row.shape(a.shape[0], b.shape[1], blocks) for row in FACTORS}
+    scales = {name: np.full(shape, one, kind_of(plan.scale)) for name, shape in shapes.items()}
+    return simulate(a, b, None, plan, scales=scales)
 
 
 def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple[Matrix, Matrix]]:

@@ -63,6 +63,15 @@ class Given:
     untried: tuple[str, ...] = ()
     left_out: tuple[int, ...] = ()
 
+    def names(self, first: Sequence[Plan] = ()) -> list[str]:
+        """The plans found, each once, by name; `first`: those that are named before the others."""
+        return [plan.reference for plan in dict.fromkeys((*first, *self.plans))]
+
+    @property
+    def most(self) -> int:
+        """How many elements a plan gives at most."""
+        return self.looked if self.best is None and self.plans else 0 if self.best is None else self.best.agree
+
 
 def plans_of_results(
     recorded: Recorded, first: Sequence[tuple[int, int]], report: Report, seconds: float

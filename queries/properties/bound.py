@@ -63,7 +63,8 @@ def _composed(unit: Unit | Windowed, settle: Settle, chain: bool) -> Theorem:
 
 
 def parts_of(unit: Unit | Windowed) -> frozenset[Node]:
-    """The parts of inputs: the roundings of one input, and of what others leave of it; none where nothing is left."""
+    """The parts into which inputs are split: roundings of an input, and of the rest that other parts leave; empty where
+    no rest is used."""
 
     def inputs(node: Node) -> set[Node]:
         return {one for one in walk(node) if isinstance(one, Element)}

@@ -108,7 +108,7 @@ def formula_of(theorem: Theorem) -> str:
 
 
 def conditions_of(premises: Sequence[str], formula: str) -> str:
-    """The premises of a bound, and what its formula means by x°, in words."""
+    """The premises of a bound, and the meaning of x° in its formula, in words."""
     return ", ".join([*premises, *([raised()] if "°" in formula else [])])
 
 

@@ -88,7 +88,7 @@ class ExactRow:
 
     unit: Unit
     numbers: Mapping[tuple[str, int], tuple[Fraction, Format]]
-    chained: bool = False  # the addend is an exact result, not a pattern that is read
+    chained: bool = False  # whether the addend is the exact result of the row before, instead of a pattern
 
     def read(self, node: Element, places: Mapping[int, int]) -> Fraction:
         found, fmt = self.numbers[node.operand, 0 if node.index is None else node.index.at(places)]
@@ -280,7 +280,7 @@ def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow
         if own is None:
             return None
         if number:
-            own["c", 0] = exact, model.c  # exact from here on, whatever the unit rounded it to
+            own["c", 0] = exact, model.c  # the exact result, whatever the unit rounds it to
         exact = ExactRow(model.unit, own, chained=number > 0).exact(model.unit.result, {}, {})
         for (name, place), value in own.items():
             stride = _elements(model, name)
@@ -289,7 +289,8 @@ def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow
 
 
 def _elements(model: Model, operand: str) -> int:
-    """How many elements of an operand each instruction of a chain takes anew; of c none."""
+    """The number of elements of an operand that each instruction of a chain takes; for c 0, as it is the result
+    before."""
     return 0 if operand == "c" else model.unit.count(operand)
 
 
@@ -308,8 +309,8 @@ def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fract
 
 
 def in_magnitudes(unit: Unit) -> Unit:
-    """The unit with each number that is written down in it made positive: of operands that are not negative, its exact
-    result is the sum of the magnitudes of all terms."""
+    """The unit with positive constants: for nonnegative operands its exact result is the sum of the magnitudes of all
+    terms."""
 
     def positive(node: Node) -> Node | None:
         return replace(node, pattern=node.pattern & ~node.format.sign_bit) if isinstance(node, Literal) else None

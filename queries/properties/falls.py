@@ -54,9 +54,9 @@ def _smallest(problem: Monotonic, rows: list[Row]) -> Row:
 
 
 def _shaped(problem: Monotonic, rng: np.random.Generator, beside: bool = False) -> Table:
-    """Rows in which the raised operand changes the largest exponent and the other terms are at the truncation
-    distance; one of them, if `beside`, just below the raised one and of the other sign, so that what is lost of the
-    others may lie next to a result of few bits."""
+    """Rows in which the raised operand changes the largest exponent and the other terms are at the truncation distance;
+    if `beside`, one of these is just below the raised one and of the other sign, so that the truncated bits may decide
+    a result of few bits."""
     model, k, count = problem.left, problem.raised, problem.length
     columns = [np.zeros(ROWS, dtype=np.uint64) for _ in problem.layout.formats]
     if k is None:
@@ -127,7 +127,7 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
         (len(columns) - 2, power - precision),
         *((other, power - distance) for other in model.blocks[step + 1]),
     ]
-    tie = int(rng.integers(0, len(risen) - 1)) + 1  # one of them may bring the sum next to a tie
+    tie = int(rng.integers(0, len(risen) - 1)) + 1  # one other term may bring the sum next to a tie
     risen[tie] = (
         risen[tie][0],
         np.where(rng.random(ROWS) < 0.5, power - precision + rng.integers(-1, 2, ROWS), risen[tie][1]),

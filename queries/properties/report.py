@@ -17,8 +17,8 @@ from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
 
 def said(wanted: str, verdict: Verdict) -> Verdict | Literal["holds", "refuted"]:
-    """The verdict as users read it: of two models whether they are equal, of a property, as of a bound and of a claim,
-    whether it holds."""
+    """The verdict in the words of users: of two models "equal" or "different", of a property, a bound or a claim
+    "holds" or "refuted"."""
     if wanted == "equal" or verdict == "unknown":
         return verdict
     return "holds" if verdict == "equal" else "refuted"

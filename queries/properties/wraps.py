@@ -1,5 +1,5 @@
-"""Units of which no error bound holds because a sum wraps: an input on which the result is further from the exact one
-than all magnitudes together, as a result of 0 would not be."""
+"""Units for which no error bound holds, because a sum wraps: inputs on which the error is larger than the sum of the
+magnitudes of all terms, hence larger than that of a result of 0."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.units.unit import Unit
 
-SMALL = 15  # bits of the operands up to which all inputs are tried
-LOOKED_AT = 64  # inputs on which a sum wraps, at most
+SMALL = 15  # the most bits of all operands together for which all inputs are tried
+LOOKED_AT = 64  # the most inputs on which a sum wraps that are evaluated further
 STEPS = 8  # instructions of a chain until its result no longer changes
 
 
 def wrapped(model: Model, count: int) -> Near | None:
     """A finite input on which nothing overflows, a sum wraps, and |d - exact| is larger than the sum of the magnitudes
-    of all terms, which is the `bound` of what is given; of those looked at the one with the largest ratio. For a chain
-    of `count` instructions a row for each: all products but those of the first one are zeros. None if there is no such
-    input among those tried."""
+    of all terms, the `bound` of the result; among those looked at, the one with the largest ratio. For a chain of
+    `count` instructions the input has a row for each: all products after the first row are zeros. None if no input
+    tried is such."""
     if not any(isinstance(node, FusedSum) and node.carry_bits is not None for node in walk(model.unit.result)):
         return None
     layout, roomy = layout_of(model), Model(model.reference, _with_room(model))
@@ -70,8 +70,8 @@ def _every_row(layout: Layout) -> Table | None:
 
 
 def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Near]:
-    """The chain that begins with an input and has zeros for all other products, as far as its results change, if its
-    error is larger than all magnitudes."""
+    """The chain that begins with an input and has only zero products after it, for as many steps as its results change,
+    if its error is larger than the sum of all magnitudes."""
     k = model.length
     steps = np.zeros((min(count, STEPS), len(row)), dtype=np.uint64)
     steps[0], steps[1:, 2 * k + 1 :] = row, [fmt.one for fmt in layout.formats[2 * k + 1 :]]
@@ -97,7 +97,7 @@ def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Ne
 
 
 def magnitudes(model: Model, layout: Layout, steps: Table) -> Fraction:
-    """The sum of the magnitudes of all terms: of c, of every product, and of numbers that are written down."""
+    """The sum of the magnitudes of all terms: c, every product, and constants."""
     unit, size = in_magnitudes(model.unit), Fraction(0)
     for number, row in enumerate(steps):
         own = numbers_of(layout, row)

@@ -1,5 +1,5 @@
-"""Inputs that restrictions admit, at random and at their edges: exponents at both ends, fractions of all ones or of
-none, products that cancel, an addend that cancels a product."""
+"""Inputs that restrictions admit, random and extreme: exponents at both ends, fractions of all ones or zeros, products
+that cancel, an addend that cancels a product."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _CARRIER = ArrayCarrier()
 
 
 def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: Sequence[int] = ()) -> Table:
-    """Patterns of shape (count, columns of the layout), nearly all of which the restrictions admit. `bits`: below the
-    largest exponent, where units cut terms off."""
+    """Patterns of shape (count, columns of the layout), nearly all of which the restrictions admit. `bits`: distances
+    from the largest exponent at which units cut terms off."""
     rng = np.random.default_rng(seed)
     products = layout.length
     mode = rng.integers(0, 1 << 30, count)
-    whole = inputs.products_below_two  # b has powers of two alone
+    whole = inputs.products_below_two  # then b has only powers of two
     columns = [_numbers(fmt, inputs, mode, rng, whole and products <= k < 2 * products)
                for k, fmt in enumerate(layout.formats[: 2 * products + 1])]  # fmt: skip
     if inputs.exponents is None:
@@ -43,11 +43,11 @@ def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: S
 
 
 def _numbers(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.Generator, whole: bool) -> Table:
-    """One operand: of a row, exponents are anywhere, at the ends, or all about one."""
+    """Patterns of one operand. By `mode` of each row, exponents are anywhere, at the ends, or all about one."""
     count, window = len(mode), inputs.exponents
     low, high = (fmt.emin, fmt.emax) if window is None else (max(fmt.emin, window.min), min(fmt.emax, window.max))
     if low > high:
-        return np.zeros(count, dtype=np.uint64)  # zeros are all that may be admitted
+        return np.zeros(count, dtype=np.uint64)  # only zeros may be admitted
     anywhere = rng.integers(low, high + 1, count)
     ends = np.where(rng.random(count) < 0.5, low, high)
     near = np.clip((mode >> 8) % 13 - 6 + rng.integers(-2, 3, count), low, high)
@@ -71,7 +71,8 @@ def _numbers(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.Generator,
 
 
 def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.random.Generator) -> None:
-    """Of some rows one term is large, and all others, of full fractions and one sign, lie at one distance below it."""
+    """In some rows one term is large, and all others, with full fractions and one sign, lie at one distance below
+    it."""
     products, count = layout.length, len(columns[0])
     a, b, c = (layout.formats[k] for k in (0, products, 2 * products))
     chosen, large = rng.random(count) < 0.2, rng.integers(0, products + 1, count)
@@ -93,7 +94,8 @@ def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.
 
 
 def _cancel(columns: list[Table], layout: Layout, rng: np.random.Generator) -> None:
-    """Of some rows the second product is the first one negated, but for a last place at times, and c another."""
+    """In some rows the second product is the first one negated, sometimes with another last place, and c another
+    product."""
     products, count = layout.length, len(columns[0])
     chosen = rng.random(count) < 0.3
     a = layout.formats[0]
@@ -113,7 +115,7 @@ def _cancel(columns: list[Table], layout: Layout, rng: np.random.Generator) -> N
 
 
 def numbers(patterns: Table, fmt: Format) -> NDArray[np.float64]:
-    """The numbers that patterns stand for, exactly; infinities and NaNs as such."""
+    """The exact numbers of patterns, with infinities and NaNs."""
     if fmt.name == "f64":
         return patterns.view(np.float64)
     with np.errstate(over="ignore"):
@@ -122,6 +124,6 @@ def numbers(patterns: Table, fmt: Format) -> NDArray[np.float64]:
 
 
 def _scale(fmt: Format, rng: np.random.Generator, count: int) -> Table:
-    """Scale factors, mostly about one."""
+    """Patterns of scale factors, mostly about one."""
     near = np.minimum(np.uint64(fmt.one) + rng.integers(0, 3, count).astype(np.uint64), np.uint64(fmt.largest))
     return np.where(rng.random(count) < 0.7, near, rng.integers(0, fmt.largest + 1, count, dtype=np.uint64))

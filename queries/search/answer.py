@@ -1,4 +1,4 @@
-"""A question answered: every pair of its hypotheses, with replayed vectors that state what each predicts."""
+"""The answer to a question: for each pair of hypotheses, replayed vectors with the results that each predicts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.inputs.admitted import Compare
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
-#: "divided": what is asked for does not hold as a whole, and may hold in part
+#: "divided": the expected answer does not hold for all hypotheses, but may for some
 AnswerVerdict = Verdict | Literal["divided"]
 
 
 @dataclass
 class PairAnswer:
-    """The outcome for two hypotheses, or for one and all others at once (`right` names them). `reused`: an earlier
-    pair's vectors tell these two apart as well."""
+    """The outcome for two hypotheses, or for one and all others at once (`right` names these). `reused`: vectors of an
+    earlier pair that distinguish this one too."""
 
     left: str
     right: str
@@ -35,7 +35,7 @@ class PairAnswer:
 
     @property
     def verdict(self) -> AnswerVerdict:
-        """That of the outcome. Where no one input distinguishes a hypothesis from all others, nothing is equal."""
+        """The outcome's verdict. "divided" where no single input distinguishes a hypothesis from all others."""
         nowhere = self.outcome.verdict == "equal" and isinstance(self.outcome.problem, AgainstAll)
         return "divided" if nowhere else self.outcome.verdict
 
@@ -76,7 +76,7 @@ class Answered:
 
     @property
     def verdict(self) -> AnswerVerdict:
-        """That of every pair if they agree; else "unknown" if one is unknown, or "divided"."""
+        """The verdict of every pair if they agree; else "unknown" if one is unknown, else "divided"."""
         verdicts = {pair.verdict for pair in self.pairs}
         if len(verdicts) == 1:
             return verdicts.pop()
@@ -84,7 +84,7 @@ class Answered:
 
     @property
     def exit_code(self) -> int:
-        """0 as expected (or told apart, where nothing is expected), 1 otherwise, 3 unknown."""
+        """0 if as expected (or, without an expectation, if distinguished), 1 otherwise, 3 if unknown."""
         if self.verdict == "unknown":
             return 3
         return 0 if self.verdict == (self.question.expect or "different") else 1
@@ -107,9 +107,10 @@ class Answered:
 
 
 def problems(question: Question, compare: Compare | None = None) -> list[tuple[str, str, Problem]]:
-    """What a question asks, with names for both sides: every pair, or one hypothesis against all others at once.
+    """The problems of a question, each with names for both sides: every pair, or one hypothesis against all others at
+    once.
 
-    `compare` overrules the question.
+    `compare` overrules the question's own.
     """
     models, inputs, compare = question.models, question.inputs, compare or question.compare
     if question.one_vector is None:
@@ -121,9 +122,9 @@ def problems(question: Question, compare: Compare | None = None) -> list[tuple[s
 
 
 def answer(question: Question, options: Options, compare: Compare | None = None, smt2: Path | None = None) -> Answered:
-    """Ask about every pair; a vector found for one pair is tried on the later ones first.
+    """Answer for every pair; a vector found for one pair is tried first on the later ones.
 
-    `compare` overrules the question. Raises SolverFaultError.
+    `compare` overrules the question's own. Raises SolverFaultError.
     """
     answered = Answered(question, [], [])
     pieces = Pieces(options.progress, "pairs")
@@ -157,7 +158,7 @@ def _vector(question: Question, problem: Problem, witness: Witness, number: int)
     predictions = {}
     for name, model in question.models.items():
         if model.length < len(witness.operands.a):
-            continue  # it has no place for these products
+            continue  # the hypothesis has fewer products than the witness
         result = evaluate_row(model, witness.operands)
         predictions[name] = to_hex(result, model.d)
     kinds = sorted({kind for side in witness.exercises for kind in side})

@@ -1,8 +1,8 @@
-"""No verdict is reported that an evaluation contradicts: what was proved is tested on inputs, without a solver.
+"""Verdicts are compared with evaluations: what was proved is tested on inputs, without a solver, before it is reported.
 
-Equality and properties pass here; claims, in queries/claims/contradiction.py. The inputs are others than those by which
-the provers search: random ones that the restrictions admit, their exponents at both ends, products and addends that
-cancel, edges of the formats.
+Equality and properties here; claims in queries/claims/contradiction.py. The provers search other inputs than these:
+random ones that the restrictions admit, with exponents at both ends, products and addends that cancel, and edges of the
+formats.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes import Sum
 from mmaprobe.smtmodel.nodes.node import walk
 
-ROWS, LEAST = 3072, 256  # inputs for a verdict, and for each of the problems that it rests on
-SEED = 20  # not one of those that the provers begin with
+ROWS, LEAST = 3072, 256  # inputs for a verdict, and at least for each of the problems on which it rests
+SEED = 20  # other seeds than those of the provers
 
 
 def check_problems(problems: Sequence[Problem]) -> None:
@@ -60,6 +60,6 @@ def _rows(problem: Problem, count: int) -> list[Row]:
 
 
 def kept_bits(*models: Model) -> list[int]:
-    """The fraction bits that units keep."""
+    """The numbers of fraction bits that the models' units keep."""
     sums = (node for model in models for node in walk(model.unit.result) if isinstance(node, Sum))
     return sorted({bits for node in sums for bits in node.bits_of_terms})

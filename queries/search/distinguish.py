@@ -1,9 +1,9 @@
-"""The main task: inputs that tell candidate models apart.
+"""The main task: inputs that distinguish candidate models.
 
-Shaped inputs are simulated first: most differences show there, sooner than a question is built and answered. Then the
-question is asked small, with all but one, two, three products fixed to zero: a difference is found sooner and is easier
-to read. Only when no small input exists is the whole question asked; its "unsat" is the proof that the models agree on
-every input that counts.
+Shaped inputs are simulated first: they show most differences sooner than a question is built and answered. Then small
+questions are asked, in which all but one, two, three products are fixed to zero: their answers come sooner and are
+easier to read. Only when no small input exists is the whole question asked; its "unsat" is the proof that the models
+agree on every input that counts.
 """
 
 from __future__ import annotations
@@ -39,21 +39,20 @@ from mmaprobe.smtmodel.evaluate.model import Evaluation
 
 Verdict = Literal["different", "equal", "unknown"]
 SAMPLES = 4096  # shaped inputs of each kind, before any query
-EASIEST = 1000  # of the inputs that show a difference, of which the easiest to read is made small
-SMALL = 3  # products left free, at most, in restricted queries
-SMALL_SHARE = 0.1  # of the time, at most, for one restricted query
-SINGLE_SHARE = 0.25  # of that, for one with a single product free: the hardest to refute, and part of the next ones
-SEARCH_SHARE = 0.4  # the same where only restricted queries are asked
+EASIEST = 1000  # inputs, of those that show a difference, among which the easiest to read is chosen
+SMALL = 3  # the most products left free in restricted queries
+SMALL_SHARE = 0.1  # the most of the time for one restricted query
+SINGLE_SHARE = 0.25  # of SMALL_SHARE for a single free product: the hardest to refute, and part of later queries
+SEARCH_SHARE = 0.4  # in place of SMALL_SHARE where only restricted queries are asked
 BRIEF = 2.5  # seconds for a restricted query at first: another may be answered sooner
 
 
 @dataclass(frozen=True)
 class Options:
     """How to ask. `timeout` in seconds for each pair, `memory` in MiB for each solver process; `store` keeps the
-    solvers' answers, which `fresh` asks for anew, and of which no more is asked than is `stored`; the solvers run where
-    `pool` says. `simulate`: a difference is looked for among shaped inputs first. `deadline`, of time.monotonic:
-    nothing is built or asked after it, whatever a `timeout` allows, which stands still while other questions are
-    asked."""
+    solvers' answers; `fresh`: they are asked for anew; `stored`: only they are used; the solvers run in `pool`.
+    `simulate`: shaped inputs are tried first. `deadline`, in seconds of time.monotonic: nothing is built or asked after
+    it, whatever the `timeout`, whose clock stops while other questions are asked."""
 
     solver: str = AUTO
     timeout: float | None = 300.0
@@ -68,24 +67,25 @@ class Options:
     stored: bool = False
 
     def clock(self) -> float:
-        """Seconds against which a `timeout` is held."""
+        """The time in seconds by which a `timeout` is measured."""
         return self.pool.clock()
 
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
-        """The answers of the engines asked, as `portfolio.solve` gives them. Raises OutOfTimeError at the deadline."""
+        """The answers of the engines asked, in the order of `portfolio.solve`. Raises OutOfTimeError at the
+        deadline."""
         return self.engines(seconds, name, solver).answers(query)
 
     def engines(
         self, seconds: float | None, name: str, solver: str | None = None, heard: Heard | None = None
     ) -> Engines:
-        """The engines for one question, as rules of inference ask them: `seconds` for it, `name` for people."""
+        """The engines for one question of a rule of inference: `seconds` for it, `name` for people to read."""
         return Engines(solver or self.solver, seconds, name, self.memory, self.store, self.fresh, self.pool,
                        self.deadline, self.progress, heard or Heard(), stored=self.stored)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Step:
-    """One query asked: which products were free, whether only nonnegative inputs were, and what the engines said."""
+    """One query: the free products, whether only nonnegative inputs count, and the answers of the engines."""
 
     free: tuple[int, ...]
     one_sign: bool
@@ -99,8 +99,8 @@ class Step:
 
 @dataclass
 class Outcome:
-    """What was found of one pair. `witnesses` differ in what they exercise; `theorem`: that there is none; `complete`:
-    no further kind exists; `simulated`: the first was found by simulation."""
+    """The result for one pair. `witnesses` differ in what they exercise; `theorem`: that there is none; `complete`:
+    there are no further kinds of witnesses; `simulated`: the first witness was found by simulation."""
 
     problem: Problem
     witnesses: list[Witness] = field(default_factory=list)
@@ -111,7 +111,7 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """What the witnesses show, or the theorem says."""
+        """The verdict that the witnesses show, or that the theorem states."""
         if self.witnesses:
             return "different"
         return "equal" if agrees(self.theorem, self.problem) else "unknown"
@@ -123,7 +123,7 @@ class Outcome:
 
 
 Signature = tuple[bool, ...]
-Size = tuple[tuple[int, ...], bool]  # the products left free, and whether only nonnegative inputs are asked for
+Size = tuple[tuple[int, ...], bool]  # the products left free, and whether only nonnegative inputs count
 
 
 class Search:
@@ -145,7 +145,7 @@ class Search:
             outcome.simulated = True
         try:
             self._ask_on()
-        except (OutOfTimeError, TimeUp):  # between two looks at the clock as well
+        except (OutOfTimeError, TimeUp):  # TimeUp may come at any point
             late = True
         enough = len(outcome.witnesses) == self.options.count
         answered = enough or not outcome.steps or outcome.steps[-1].answer.status != "unknown"
@@ -174,8 +174,8 @@ class Search:
         return None if self.deadline is None else max(0.0, self.deadline - self.options.clock())
 
     def _attempts(self) -> list[tuple[Size, float | None]]:
-        """What to ask, in order, each with its seconds: small sets of products, and all of them with one sign, first
-        with little patience; then all of them."""
+        """The queries in order, each with its seconds: small sets of products, and all products with one sign, with
+        short limits first; then all products."""
         *small, whole = free_sets(self.problem)
         sizes: list[Size] = [(free, False) for free in small]
         sizes += [] if self.problem.inputs.nonnegative else [(whole, True)]
@@ -234,7 +234,7 @@ class Search:
         return self._kept(row)
 
     def _kept(self, row: Row) -> Witness:
-        """The smallest witness of the kind of a row on which the models differ."""
+        """The smallest witness of the same kind as a row on which the models differ."""
         keep = None
         if self.seen:
             first = confirmed(self.problem, row)
@@ -281,10 +281,10 @@ def _query(problem: Problem, free: Sequence[int] | None, seen: Sequence[Signatur
 
 
 def free_sets(problem: Problem) -> list[tuple[int, ...]]:
-    """Which products to leave free, in the order of asking: one, two and three of the first step, then as many from
-    the steps in turn, at last all."""
+    """The sets of products to leave free, in the order of asking: one, two and three of the first step, then as many
+    from the steps in turn, at last all."""
     steps = max((model.blocks for model in (problem.left, problem.right)), key=len)
-    fixed, every = problem.inputs.zero_terms, range(problem.length)  # also those that no step of this model takes
+    fixed, every = problem.inputs.zero_terms, range(problem.length)  # also products that this model does not read
     turns = [k for turn in zip_longest(*steps) for k in turn]
     orders = [[*(k for step in steps for k in step), *every], [*turns, *every]]
     first = [] if problem.focus is None else [problem.focus]

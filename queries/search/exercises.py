@@ -1,4 +1,4 @@
-"""What an input exercises in a model: flags over the trace, symbolic and executable from one definition."""
+"""The features that an input exercises in a model: flags over the trace, for terms and arrays from one definition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def exercises(model: Model, evaluation: Evaluation) -> dict[str, Bit]:
     """The flags of one evaluation, for the stages that the model has."""
     trace, carrier = evaluation.trace, evaluation.d.carrier
     found: dict[str, list[Bit]] = {name: [] for name in EXERCISES}
-    aligned: list[Bits] = []  # of the sum under way, and its largest exponent
+    aligned: list[Bits] = []  # the terms of the sum under way
     maximum: Signal | None = None
     for signal in trace:
         name = signal.name

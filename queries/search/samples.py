@@ -1,8 +1,8 @@
 """Inputs for simulation: random ones, and ones shaped to exercise the corner cases of a datapath.
 
-A random pattern rarely makes a unit align, carry or cancel; a shaped row does. It takes one exponent for the largest
-terms, puts the others below it by the distances at which units cut bits off, and chooses significands of few bits or
-of all. Seeded: the same arguments give the same rows.
+A random pattern rarely makes a unit align, carry or cancel; a shaped row does. It has one exponent for its largest
+terms, others below them at the distances at which units cut bits off, and significands of few bits or of all.
+Seeded: the same arguments give the same rows.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from mmaprobe.smtmodel.evaluate.operands import RAISED, Layout
 Table = NDArray[np.uint64]
 Lanes = NDArray[np.int64]
 
-SHAPED = 0.6  # of the rows
-SEARCHED = 12  # fraction bits up to which all significands are tried
-TINY = 0.6  # of the rows with ties, those about the smallest results
-KEPT = 600_000  # patterns of a table, at most, that is kept for the next question
-NARROW = 8  # bits of factors that other units multiply in wider formats
-FAR = 40  # places below the largest term that still matter to some unit
+SHAPED = 0.6  # share of the rows
+SEARCHED = 12  # the most fraction bits for which all significands are tried
+TINY = 0.6  # share of the rows with ties that are about the smallest results
+KEPT = 600_000  # the most patterns of a table that is kept for the next question
+NARROW = 8  # the most bits of formats that some units multiply in wider ones
+FAR = 40  # the most places below the largest term that matter to a unit
 
 
 def sample_rows(layout: Layout, count: int, seed: int = 1) -> Table:
@@ -35,12 +35,12 @@ def sample_rows(layout: Layout, count: int, seed: int = 1) -> Table:
 
 
 def _kept(form: Callable[..., Table], layout: Layout, count: int, *rest: Any) -> Table:
-    """The rows that a function makes, from the last time where it is still known."""
+    """The rows of a function, cached if they are few."""
     made = _made if count * len(layout.names) <= KEPT else _made.__wrapped__
     return made(form, layout, count, *rest).copy()
 
 
-@lru_cache(48)  # many questions are about inputs of one layout
+@lru_cache(48)  # many questions have inputs of one layout
 def _made(form: Callable[..., Table], *given: Any) -> Table:
     return form(*given)
 
@@ -55,8 +55,9 @@ def _mixed(layout: Layout, count: int, seed: int) -> Table:
 
 
 def tie_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:
-    """Rows of one product of few bits about the last places of a small result, or near one, with one or two powers of
-    two below it at any distance: where it lies half way between two results, these decide, if they are kept."""
+    """Rows with a product of few bits about the last places of a small result, or near one, and one or two powers of
+    two below it at any distance: where the product is half way between two results they decide, unless they are
+    lost."""
     return _kept(_ties, layout, count, result, seed)
 
 
@@ -85,14 +86,14 @@ def _ties(layout: Layout, count: int, result: Format, seed: int) -> Table:
         for column in (columns[k], columns[layout.length + k]):
             column[absent] = 0
     for place in range(2 * layout.length + 1, base):
-        columns[place][:] = layout.formats[place].one  # of scale factors, and what else there is, one
+        columns[place][:] = layout.formats[place].one  # scale factors and further operands are one
     return with_raised(layout, np.stack(columns, axis=1), rng)
 
 
 def subnormal_rows(layout: Layout, count: int, seed: int = 1) -> Table:
-    """Rows of a product of a subnormal factor, small for its exponent, and of a large one, and of one or two products
-    at any distance below: what a unit truncates there shows with which exponent the first one counts. None for
-    factors of more than 8 bits."""
+    """Rows with the product of a subnormal factor and a large one, and one or two products at any distance below it:
+    the bits that a unit truncates there show with which exponent the first product counts. Empty for factors of more
+    than 8 bits."""
     return _kept(_subnormal, layout, count, seed)
 
 
@@ -122,20 +123,19 @@ def _subnormal(layout: Layout, count: int, seed: int) -> Table:
                 rng.random(count) < (0.0, 1.0, 0.5)[k], filled, np.uint64(0)
             )
     for place in range(2 * n + 1, base):
-        table[:, place] = layout.formats[place].one  # of scale factors, and what else there is, one
+        table[:, place] = layout.formats[place].one  # scale factors and further operands are one
     return with_raised(layout, table, rng)
 
 
 def with_raised(layout: Layout, table: Table, rng: np.random.Generator) -> Table:
-    """Rows of operands with those columns of the layout that take another's place in a second evaluation, and +0 where
-    nothing is read."""
+    """The rows with the layout's columns for a second evaluation added, and +0 in columns that nothing reads."""
     table[:, layout.unread] = 0
     raised = [_raised(layout, table, index, rng) for index in range(table.shape[1], len(layout.names))]
     return np.concatenate([table, *raised], axis=1)
 
 
 def _raised(layout: Layout, table: Table, index: int, rng: np.random.Generator) -> Table:
-    """For an operand's replacement: mostly its neighbour up or down, else any other row's."""
+    """The replacements of one operand: mostly its neighbour up or down, else the operand of any other row."""
     source, fmt = layout.names.index(layout.names[index].removesuffix(RAISED)), layout.formats[index]
     pattern = table[:, source]
     step = np.uint64(1 << fmt.padding)
@@ -167,8 +167,8 @@ def _bits(rng: np.random.Generator, count: int, width: int) -> Table:
 
 
 def pattern_of(fmt: Format, sign: Lanes, exponent: Lanes, fraction: Table) -> Table:
-    """Patterns of numbers with a biased exponent (brought into range; subnormal from 0 on down) and the low bits of a
-    fraction."""
+    """Patterns of numbers by sign, biased exponent (brought into range; subnormal from 0 on down) and the low bits of
+    the fraction."""
     highest = (fmt.largest >> (fmt.padding + fmt.fraction)) & ((1 << fmt.exponent) - 1)
     field = np.clip(exponent, 1 if fmt.subnormals else 0, highest).astype(np.uint64)
     kept = fraction & np.uint64((1 << fmt.fraction) - 1)
@@ -180,14 +180,14 @@ def pattern_of(fmt: Format, sign: Lanes, exponent: Lanes, fraction: Table) -> Ta
 
 
 def signed(fmt: Format, sign: Lanes, fields: Table) -> Table:
-    """Patterns of a sign, and the exponent and fraction fields as integers."""
+    """Patterns by sign, and the exponent and fraction fields as one integer."""
     top = sign.astype(np.uint64) << np.uint64(fmt.field_width) if fmt.signed else np.uint64(0)
     return fields << np.uint64(fmt.padding) | top
 
 
 def _largest_below_two(left: int, right: int) -> tuple[np.uint64, np.uint64]:
-    """The fractions, of `left` and `right` bits, of two significands in [1, 2) whose product is the largest below 2: it
-    fills a normalised product up."""
+    """The fractions, of `left` and `right` bits, of two significands in [1, 2) with the largest product below 2, which
+    fills all bits of a normalised product."""
     if left > SEARCHED:
         return np.uint64((1 << left) - 1), np.uint64(0)
     x = np.arange(1 << left, 2 << left, dtype=np.uint64)
@@ -206,23 +206,23 @@ class _Shaped:
         layout, rng, count = self.layout, self.rng, self.count
         products, formats = layout.length, layout.formats
         a, b, c = formats[0], formats[products], formats[2 * products]
-        # the exponent of the largest terms, within what products and the addend can both have, or between these
+        # the exponent of the largest terms, within the ranges of products and addend, or of either
         low, high = sorted((max(a.emin + b.emin + 1, c.emin + 1, -150), min(a.emax + b.emax, c.emax)))
         centre = rng.integers(-6, 7, count)
         anywhere = rng.integers(low, high + 1, count)
         largest = np.where(rng.random(count) < 0.6, np.clip(centre, low, high), anywhere)
         signs = rng.integers(0, 4, count)  # all +, all -, mixed, mixed
-        dense = rng.choice([1.0, 1.0, 0.5, 0.2], count)  # of the products that are not zero
+        dense = rng.choice([1.0, 1.0, 0.5, 0.2], count)  # the share of products that are not zero
         scatter = rng.integers(0, 4, count)  # 0: all at the largest; 1: near; 2: at one cutting distance; 3: anywhere
-        self.kind = np.where(rng.random(count) < 0.3, rng.integers(0, 5, count), -1)  # of every significand of a row
-        full = rng.random(count) < 0.05  # the largest sums: every term full, of one exponent and sign
+        self.kind = np.where(rng.random(count) < 0.3, rng.integers(0, 5, count), -1)  # one for a row's significands
+        full = rng.random(count) < 0.05  # the largest sums: all terms full, with one exponent and sign
         signs, scatter, dense = np.where(full, signs % 2, signs), np.where(full, 0, scatter), np.where(full, 1.0, dense)
         self.kind = np.where(full, 1, self.kind)
         brim = full & (rng.random(count) < 0.5)
         fill = _largest_below_two(a.fraction, b.fraction)
         cut = rng.integers(0, FAR, count)
         columns: list[Table] = [np.zeros(count, dtype=np.uint64)] * len(formats)
-        # a window of products, so that what one step of a chain does is not hidden by the others
+        # a window of products, so that other steps of a chain do not hide the effects of one
         wide = np.where(
             rng.random(count) < 0.3, rng.choice([w for w in (1, 2, 4, 8, 16) if w <= products], count), products
         )
@@ -230,10 +230,10 @@ class _Shaped:
             full & (rng.random(count) < 0.5), rng.choice([w for w in (4, 8, 16) if w <= products] or [1], count), wide
         )
         start = rng.integers(0, products // np.minimum(wide, products), count) * wide
-        start = np.where(rng.random(count) < 0.3, products - wide, start)  # the last step, which nothing cuts again
+        start = np.where(rng.random(count) < 0.3, products - wide, start)  # the last step, after which nothing is cut
         own = rng.spawn(1)[0]
-        tail = np.where(full & (own.random(count) < 0.5), start + own.integers(0, wide), -1)  # is below the others, so
-        below = own.integers(1, 16, count)  # that a sum without an addend has an odd last place as well
+        tail = np.where(full & (own.random(count) < 0.5), start + own.integers(0, wide), -1)  # one product is below the
+        below = own.integers(1, 16, count)  # others, so that the last place of a sum without an addend is odd too
         for k in range(products):
             exponent = largest - self._distance(scatter, cut, first=k == 0) - np.where(k == tail, below, 0)
             sign = self._sign(signs)
@@ -246,7 +246,7 @@ class _Shaped:
             columns[k] = np.where(zero, np.uint64(0), x)
             columns[products + k] = np.where(zero, np.uint64(0), y)
         exponent = largest - self._distance(scatter, cut) + (rng.random(count) < 0.2)
-        loose = full & (rng.random(count) < 0.5)  # so that the last place kept is odd as well
+        loose = full & (rng.random(count) < 0.5)  # so that the last place kept is odd too
         fraction = np.where(loose, _bits(rng, count, max(c.fraction, 1)), self._fraction(c))
         addend = pattern_of(c, self._sign(signs), exponent + c.bias, fraction)
         columns[2 * products] = np.where(rng.random(count) < 0.2, np.uint64(0), addend)
@@ -284,7 +284,7 @@ class _Shaped:
         return np.choose(kind, choices)
 
     def _pairs(self, columns: list[Table], products: int, fmt: Format) -> None:
-        """In some rows the second product cancels the first."""
+        """In some rows, make the second product cancel the first."""
         if products < 2 or not fmt.has_negative_zero:
             return
         chosen = self.rng.random(self.count) < 0.15
@@ -293,21 +293,21 @@ class _Shaped:
         columns[products + 1] = np.where(chosen, columns[products], columns[products + 1])
 
     def _ties(self, columns: list[Table], largest: Lanes) -> None:
-        """Some rows are a one (a product, or the addend), a half unit of a result's last place, and something far
-        below that decides."""
+        """In some rows, make a product or the addend one, a term half a unit in its last place, and another one far
+        below, which decides the rounding."""
         rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
         chosen = rng.random(count) < 0.15
         place = rng.integers(0, products, count)
         half, far = rng.choice([11, 14, 24], count), rng.integers(10, FAR + 8, count)
-        smallest = rng.random(count) < 0.3  # half of the smallest result is a tie by itself
+        smallest = rng.random(count) < 0.3  # or half of the smallest result, which alone is a tie
         largest = np.where(smallest, rng.choice([-25, -150], count), largest)
         half = np.where(smallest, 400, half)
         far = np.where(smallest & (rng.random(count) < 0.6), rng.integers(18, 26, count), far)
         zero = np.zeros(count, dtype=np.int64)
-        lead = (rng.random(count) < 0.4) & ~smallest  # the addend is the one
+        lead = (rng.random(count) < 0.4) & ~smallest  # the addend is one
         high = min(formats[0].emax + formats[products].emax, formats[2 * products].emax)
         largest = np.where(lead, np.minimum(largest, high) - rng.integers(0, 4, count), largest)
-        top = rng.random(count) < 0.5  # narrow formats have no room elsewhere
+        top = rng.random(count) < 0.5  # narrow formats have room only at the top
         largest = np.where(lead & top, high - rng.integers(0, 4, count), largest)
         half = np.where(lead, formats[2 * products].fraction + 1, half)
         far = np.where(lead & (rng.random(count) < 0.7), half + rng.integers(1, 10, count), far)
@@ -328,12 +328,12 @@ class _Shaped:
         columns[2 * products] = np.where(chosen, np.where(there, addend, np.uint64(0)), columns[2 * products])
 
     def _single(self, distance: Lanes, largest: Lanes, products: int) -> tuple[Table, Table]:
-        """Factors of one bit whose product lies so far below the largest terms."""
+        """Factors of one bit whose product lies `distance` below the exponent of the largest terms."""
         sign = np.where(distance > 0, self.rng.integers(0, 2, self.count), 0)
         return self._power(largest - distance, sign)
 
     def _power(self, exponent: Lanes, sign: Lanes) -> tuple[Table, Table]:
-        """Factors of one bit whose product has so large an exponent."""
+        """Factors of one bit whose product has an exponent."""
         a, b = self.layout.formats[0], self.layout.formats[self.layout.length]
         zero = np.zeros(self.count, dtype=np.uint64)
         least = np.maximum(exponent - b.emax, a.emin - a.fraction * a.subnormals)
@@ -344,8 +344,8 @@ class _Shaped:
         )
 
     def _completions(self, columns: list[Table], largest: Lanes) -> None:
-        """Some rows are just below a power of two, often the smallest subnormal of a result, and two halves complete
-        it: who cuts the halves off stays below."""
+        """In some rows, a number just below a power of two, often the smallest subnormal result, and two halves that
+        complete it: a unit that cuts the halves off stays below."""
         rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
         a, b = formats[0], formats[products]
         if products < 3 or not a.fraction:
@@ -368,8 +368,8 @@ class _Shaped:
         columns[2 * products] = np.where(chosen, np.uint64(0), columns[2 * products])
 
     def _cancellations(self, columns: list[Table]) -> None:
-        """In some rows two large products cancel and one small number is left, which the unit has cut or not; of narrow
-        formats only the largest products are so far above anything else."""
+        """In some rows, two large products cancel and leave a small number, which a unit may have cut off. In narrow
+        formats only the largest products are that far above others."""
         rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
         a, b, c = formats[0], formats[products], formats[2 * products]
         if products < 2 or not a.has_negative_zero:
@@ -377,7 +377,7 @@ class _Shaped:
         chosen, high = rng.random(count) < 0.1, a.emax + b.emax
         top = np.where(rng.random(count) < 0.6, high - rng.integers(0, 3, count), rng.integers(-6, high + 1, count))
         x, y = self._single(np.zeros(count, dtype=np.int64), top, products)
-        full, plain = rng.random(count) < 0.4, rng.random((2, count)) < 0.6  # products of 2 and above, and below
+        full, plain = rng.random(count) < 0.4, rng.random((2, count)) < 0.6  # products of two and more, or below two
         for factor, fmt, index in ((x, a, 0), (y, b, 1)):
             ones = np.uint64(((1 << fmt.fraction) - 1) << fmt.padding)
             other = np.where(plain[index], np.uint64(0), self._fraction(fmt) << np.uint64(fmt.padding))
@@ -386,7 +386,7 @@ class _Shaped:
         small = self._single(self._cutting(), top, products)
         first, step = rng.integers(0, products, count), rng.integers(1, products, count)
         third = (first + 2 * step + (2 * step == products)) % products
-        near = rng.random(count) < 0.6  # in one step of any published order
+        near = rng.random(count) < 0.6  # the two are in one step of every published order
         first, step = np.where(near, first & ~1, first), np.where(near, 1, step)
         third = np.where(near, (first + np.where(products > 4, 4, 2)) % products, third)
         third = np.where(rng.random(count) < 0.5, third, -1)
@@ -402,7 +402,7 @@ class _Shaped:
         columns[2 * products] = np.where(chosen, np.where(third < 0, addend, np.uint64(0)), columns[2 * products])
 
     def _zeros(self, columns: list[Table]) -> None:
-        """Some rows are zeros of one sign, or of both, and at most one of the smallest products, which may round to a
+        """In some rows, zeros of one sign or of both, and at most one of the smallest products, which may round to a
         zero with a sign."""
         rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
         chosen, place = rng.random(count) < 0.04, rng.integers(-1, products, count)
@@ -419,8 +419,8 @@ class _Shaped:
             columns[index] = np.where(chosen, made, columns[index])
 
     def _smallest(self, columns: list[Table], rng: np.random.Generator) -> None:
-        """Some rows are about the smallest result: halfway to it, or a run of ones just below it, and one small product
-        more that a floor of the exponent truncates or not. All distances have their turn."""
+        """In some rows, terms about the smallest result: half of it, or a run of ones just below it, and a further
+        small product that a floor of the exponent may truncate. All distances have their turn."""
         count, products, formats = self.count, self.layout.length, self.layout.formats
         a, b, c = formats[0], formats[products], formats[2 * products]
         unit = c.emin - c.fraction
@@ -430,16 +430,16 @@ class _Shaped:
         number = np.cumsum(chosen)
         halfway = number % 2 == 0
         place, chance = rng.integers(0, products, count), rng.random(count)
-        place = np.where(chance < 0.4, place & ~3, place)  # in one step
-        place = np.where(chance > 0.6, products - 2, place)  # in the last, which nothing cuts again
+        place = np.where(chance < 0.4, place & ~3, place)  # the products are in one step
+        place = np.where(chance > 0.6, products - 2, place)  # in the last step, after which nothing is cut
         sign = rng.integers(0, 2, count) * a.has_negative_zero
-        below = 1 + number // 2 % min(13, 2 * a.fraction + 2)  # places
+        below = 1 + number // 2 % min(13, 2 * a.fraction + 2)  # places below the smallest result
         ones = np.where(halfway, 1, below)
-        # a product of the ones, (2^n - 1) * 1 or (2^n - 1)(2^n + 1), else two products of parts of them
+        # the ones as a product, (2^n - 1) * 1 or (2^n - 1)(2^n + 1), or as two products of parts of them
         squared = (ones > a.fraction + 1) & (ones % 2 == 0) & (ones // 2 <= min(a.fraction, b.fraction))
         first = np.where(squared, ones // 2, np.minimum(ones, a.fraction + 1))
         second = np.where(squared, 0, ones - first)
-        halves = number // 26 % 2 == 1  # of what is missing, two products
+        halves = number // 26 % 2 == 1  # two products, each half of the missing part
         last = np.where(halfway | halves, unit - 1 - below, unit - below)
         one = np.ones(count, dtype=np.int64)
         parts = [(first, squared, unit - one), (second, False, unit - 1 - first), (one, False, last),
@@ -461,7 +461,7 @@ class _Shaped:
 
     @staticmethod
     def _place(fmt: Format, bits: Lanes) -> Table:
-        """The place of the last of that many fraction bits."""
+        """The last place of as many fraction bits."""
         return np.clip(fmt.fraction - bits, 0, fmt.fraction).astype(np.uint64)
 
     def _cutting(self) -> Lanes:

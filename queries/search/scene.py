@@ -19,8 +19,8 @@ from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 
 @dataclass(frozen=True)
 class ClaimBatch:
-    """A claim evaluated on a batch of inputs: which are admitted, which decide it, and on which the claim is at fault,
-    since it, or a condition, reads a result that is no number."""
+    """A claim evaluated on a batch of inputs: which inputs are admitted, which decide it, and on which the claim is at
+    fault, because it or a condition reads a result that is no number."""
 
     admitted: Patterns
     deciding: Patterns
@@ -29,7 +29,7 @@ class ClaimBatch:
 
 @dataclass(frozen=True, eq=False)
 class _Flags:
-    """The function that evaluates a claim; that of the same object is the same."""
+    """The function that evaluates a claim; equal functions for the same claim."""
 
     claim: Claim
 
@@ -58,8 +58,8 @@ def evaluate_claim(claim: Claim, table: Patterns) -> ClaimBatch:
 
 
 def build_query(claim: Claim, what: Literal["deciding", "admitted"], free: int | None = None) -> Query:
-    """Is there an admitted input that decides, or one that is admitted at all? All products but the first `free` ones
-    are zero."""
+    """Is there an admitted input that decides the claim, or an admitted one at all? All products but the first `free`
+    ones are zero."""
     scene, symbols = symbolic_scene(claim.assertion, free)
     asked = [conditions(claim.assertion, scene).met]
     if what != "admitted":
@@ -68,5 +68,5 @@ def build_query(claim: Claim, what: Literal["deciding", "admitted"], free: int |
 
 
 def row_of(claim: Claim, answer: Answer) -> Row:
-    """The input that a solver gave; what it was not asked for is zero."""
+    """The input that a solver gave, with zeros for inputs that it was not asked for."""
     return tuple(answer.values.get(name, 0) for name in claim.layout.names)

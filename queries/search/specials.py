@@ -1,4 +1,4 @@
-"""Special values in pairs of places: what two of them together do to a result, whatever each does alone."""
+"""Special values in pairs of places: two of them together may change a result as neither does alone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.operands import Layout
 
-ORDINARY = 0.5  # of the other places, that hold one; the rest hold a zero or another special value, half of each
-FULL = 0.5  # of the rows, whose other products are all of ones, not of zeros
+ORDINARY = 0.5  # share of the other places that hold one; the others hold zeros and special values, half of each
+FULL = 0.5  # share of the rows whose other products are products of ones, not of zeros
 
 
 def special_values(fmt: Format) -> list[int]:
-    """Zeros, NaNs, signalling and quiet, of several payloads, infinities, the largest number, the smallest and the
+    """Zeros, NaNs (signalling and quiet, several payloads), infinities, the largest number, the smallest and the
     largest subnormal one, and one; each with both signs where the format has them."""
     fields = [0, fmt.largest_field, 1, (1 << fmt.fraction) - 1, fmt.one >> fmt.padding]
     if fmt.has_infinity:
@@ -30,9 +30,9 @@ def special_values(fmt: Format) -> list[int]:
 
 def special_rows(layout: Layout, turns: int, addend: bool = True, most: int | None = None, seed: int = 1) -> Table:
     """Rows with every pair of special values in every pair of the places a_i, b_i, a_j, b_j, c, and the scale factors
-    of i: `turns` rows for each. The products i and j are in turn the first, a middle and the last one. In the first
-    turn the other factors of these products are ones, and all else is zero; in the others anything. `most`: rows, of
-    which the others are then left out at random."""
+    of i: `turns` rows for each. i and j are in turn the first, a middle and the last product. In the first turn their
+    other factors are ones and all other products zero; in the other turns these are anything. `most`: the number of
+    rows, chosen at random if there are more."""
     chance, n = np.random.default_rng(seed), layout.length
     ends = list(dict.fromkeys((0, n // 2, n - 1)))
     places = np.array([_places(layout, i, j) for i in ends for j in ends if i != j or n == 1])
@@ -54,8 +54,8 @@ def _pairs(
     layout: Layout, turn: int, one: int, other: int, places: NDArray[np.int64], addend: bool,
     chance: np.random.Generator,
 ) -> Table:  # fmt: skip
-    """A row for each pair of special values in two of the places, by their numbers in `_places`; none where one is c of
-    a device without one."""
+    """A row for each pair of special values in two of the places, by their numbers in `_places`; none where one place
+    is c and the device has no addend."""
     n, formats = layout.length, layout.formats
     if not addend and 2 * n in places[0, [one, other]]:
         return np.zeros((0, len(formats)), dtype=np.uint64)

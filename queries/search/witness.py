@@ -1,8 +1,8 @@
 """Witnesses: inputs on which two models differ, replayed and minimised before they are reported.
 
-Shrinking needs no solver: every change that makes an input easier to read is tried on the array carrier, all at once,
-and kept if the models still differ. An input is the smaller, in this order: the fewer nonzero terms it has, the fewer
-operands that are not powers of two, the fewer significand bits, the nearer its exponents to zero, the fewer signs.
+Shrinking needs no solver: all changes that make an input easier to read are tried together on the array carrier, and
+kept if the models still differ. The smaller of two inputs has, in this order: fewer nonzero terms, fewer operands that
+are not powers of two, fewer significand bits, exponents nearer to zero, fewer signs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 Row = tuple[int, ...]  # patterns in the order of Operands.every
 Keep = Callable[["Replay"], Patterns]
 
-_CARRIER = ARRAYS  # of what is replayed again and again, the calls are recorded
-MANY = 32  # products above which runs of them are dropped first
+_CARRIER = ARRAYS  # records the calls, as the same models are replayed many times
+MANY = 32  # products above which whole runs are dropped first
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Witness:
 
 def replay(problem: Problem, rows: Sequence[Row] | Patterns, traced: bool = False, folded: bool = False) -> Replay:
     """Evaluate both models on every row; `traced`: with all signals; `folded`: an operand that is +0 in every row is a
-    constant, as in small questions, for searches whose result is replayed without. Those of a single row are constants,
-    as in `evaluate_batch`."""
+    constant, as in small questions (for searches whose result is replayed without it). The operands of a single row are
+    constants, as in `evaluate_batch`."""
     table = np.asarray(rows, dtype=np.uint64)
     layout = problem.layout
     lanes = [
@@ -73,7 +73,7 @@ def replay(problem: Problem, rows: Sequence[Row] | Patterns, traced: bool = Fals
 
 
 def confirmed(problem: Problem, row: Row) -> Witness | None:
-    """The witness of a row, or None if the models agree on it (or it does not count)."""
+    """The witness of a row; None if the models agree on it, or if it does not count."""
     result = replay(problem, [row], traced=True)
     if not result.differs[0]:
         return None
@@ -82,7 +82,7 @@ def confirmed(problem: Problem, row: Row) -> Witness | None:
 
 
 def exercised(problem: Problem, result: Replay) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """What each input of a replay with signals exercises in the two models."""
+    """For each input of a replay with signals, the features that it exercises in either model."""
     count, found = len(result.left), list[list[tuple[str, ...]]]()
     with np.errstate(over="ignore"):
         for model, evaluation in zip((problem.left, problem.right), result.evaluations, strict=True):
@@ -92,7 +92,7 @@ def exercised(problem: Problem, result: Replay) -> list[tuple[tuple[str, ...], t
 
 
 def moved_input(problem: Problem, operands: Operands[int]) -> Operands[int]:
-    """What the right side of a problem is evaluated on."""
+    """The input of the right side of a problem."""
     layout = problem.layout
     lanes = [
         _CARRIER.lanes(np.array([x], np.uint64), f.width) for x, f in zip(operands.every, layout.formats, strict=True)
@@ -102,8 +102,8 @@ def moved_input(problem: Problem, operands: Operands[int]) -> Operands[int]:
 
 
 def shrink(problem: Problem, row: Row, keep: Keep | None = None, traced: bool = False) -> Row:
-    """The smallest input reached by steps that each still tell the models apart (and `keep`, if given; `traced`: it
-    reads signals)."""
+    """The smallest input reached by steps after each of which the models still differ, and `keep`, if given, holds;
+    `traced`: `keep` reads signals."""
 
     def good(rows: list[Row]) -> Patterns:
         result = replay(problem, rows, traced, folded=True)
@@ -113,7 +113,7 @@ def shrink(problem: Problem, row: Row, keep: Keep | None = None, traced: bool = 
 
 
 def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], seconds: float | None = None) -> Row:
-    """The smallest row reached within the seconds given, by steps that are each `good`: 1 where a row is."""
+    """The smallest row reached within a number of seconds; after each step `good` must give 1 for the row."""
     end = None if seconds is None else time.monotonic() + seconds
     row = _fewer(layout, row, good, end)
     seen = {row}
@@ -133,7 +133,7 @@ def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns],
 
 
 def _fewer(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], end: float | None) -> Row:
-    """The row with whole runs of products zeroed, the longest first, where it has many: one by one would take long."""
+    """The row with whole runs of products set to zero, the longest first; single products would take long."""
     used = _used(row, layout)
     run = len(used) // 2 if len(used) > MANY else 0
     while run and used and (end is None or time.monotonic() < end):
@@ -172,7 +172,7 @@ def _cost(row: Row, layout: Layout) -> tuple[int, ...]:
 
 
 def costs_of(rows: Sequence[Row] | Patterns, layout: Layout) -> list[tuple[int, ...]]:
-    """How hard each row is to read: terms, ragged operands, significand bits, distances of exponents, signs."""
+    """The costs by which rows are compared: terms, ragged operands, significand bits, distances of exponents, signs."""
     table, count = np.asarray(rows, dtype=np.uint64).reshape(len(rows), len(layout.formats)), layout.length
     products = (table[:, :count] | table[:, count : 2 * count]) != 0
     terms = np.count_nonzero(products, axis=1) + (table[:, 2 * count] != 0)
@@ -193,12 +193,12 @@ def costs_of(rows: Sequence[Row] | Patterns, layout: Layout) -> list[tuple[int, 
 
 
 def _bit_length(values: Patterns) -> NDArray[np.int64]:
-    """Of values below 2^53."""
+    """The bit lengths of values below 2^53."""
     return np.frexp(values.astype(np.float64))[1].astype(np.int64)
 
 
 def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
-    """Inputs that may be easier to read than this one."""
+    """Inputs that may be easier to read than a row."""
     count, formats = layout.length, layout.formats
     for k in range(count):
         yield replaced(row, {k: 0, count + k: 0})
@@ -213,7 +213,7 @@ def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
 
 
 def _copied(row: Row, k: int, layout: Layout) -> Iterator[Row]:
-    """One product, or one factor, put in the place of every other nonzero one."""
+    """Rows in which one product, or one factor, replaces every other nonzero one."""
     count = layout.length
     used = [i for i in _used(row, layout) if i != k]
     if not (row[k] and row[count + k]):
@@ -231,13 +231,13 @@ def replaced(row: Row, changes: dict[int, int]) -> Row:
 
 
 def _simpler(pattern: int, fmt: Format) -> Iterator[int]:
-    """Shorter significands, exponents nearer to zero, a positive sign."""
+    """Patterns with shorter significands, exponents nearer to zero, or a positive sign."""
     if not pattern:
         return
     sign, exponent, fraction = _fields(pattern, fmt)
     for kept in range(fmt.fraction):
         yield _pattern(sign, exponent, fraction & ~((1 << (fmt.fraction - kept)) - 1), fmt)
-    for power in range(fmt.fraction):  # powers of two below the normal range
+    for power in range(fmt.fraction):  # subnormal powers of two
         if not exponent:
             yield _pattern(sign, 0, 1 << power, fmt)
     one = fmt.one_exponent
@@ -249,7 +249,7 @@ def _simpler(pattern: int, fmt: Format) -> Iterator[int]:
 
 
 def _balanced(row: Row, left: int, right: int, formats: Sequence[Format]) -> Iterator[Row]:
-    """The same product from other factors: exponent moved from one to the other, both signs changed."""
+    """Rows with the same product from other factors: an exponent moved from one to the other, or both signs changed."""
     (s, e, f), (t, g, h) = _fields(row[left], formats[left]), _fields(row[right], formats[right])
     if not (row[left] and row[right] and e and g):
         return
@@ -264,9 +264,9 @@ def _balanced(row: Row, left: int, right: int, formats: Sequence[Format]) -> Ite
 
 
 def _rescaled(row: Row, layout: Layout) -> Iterator[Row]:
-    """Every term times one power of two."""
+    """Rows in which every term is multiplied by the same power of two."""
     count, formats = layout.length, layout.formats
-    scaled = [*range(count), 2 * count]  # one factor of each product, and what takes its place
+    scaled = [*range(count), 2 * count]  # one factor of each product, and the addend
     scaled += range(layout.columns, len(row))[:1]
     for step in (-16, -8, -4, -2, -1, 1, 2, 4, 8, 16):
         changed = []

@@ -1,8 +1,8 @@
 """The engines as rules of inference ask them: a query goes in, answers come out.
 
-Every "unsat" on which a theorem rests is asked for here, by the rule itself: what searches for proofs chooses engines
-and limits, and is given no place between a query and its answer. An answer is made where an engine's output is read,
-and of what was kept of it (contract.py); one that somebody else made is none.
+Every "unsat" on which a theorem rests is asked for here, by the rule itself: a search for proofs chooses engines and
+limits, and cannot step between a query and its answer. An answer is made only where an engine's output, or a stored
+answer, is read (contract.py); an `Answer` made elsewhere is refused.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.base.errors import FaultError, OutOfTimeError
 from mmaprobe.smtmodel.base.progress import Wait
 
-#: modules whose classes of pools are asked
+#: the modules whose pools may be asked
 POOLS = ("mmaprobe.queries.solvers.pool", "mmaprobe.queries.solvers.cluster")
 
 
 class SolverFaultError(FaultError):
-    """A solver whose model does not replay, or that contradicts another: never passed on as an answer."""
+    """A solver's model does not replay, or two solvers contradict each other: no verdict may rest on either."""
 
 
 class Heard:
-    """The decided answers to queries, by their text and by engine: a query is not asked twice."""
+    """The decided answers to queries, by text and engine, so that no query is asked twice."""
 
     def __init__(self) -> None:
         self._answers: dict[str, dict[str, Answer]] = {}
@@ -43,14 +43,14 @@ class Heard:
 
     @classmethod
     def of(cls, said: Iterable[Said]) -> Heard:
-        """What engines said, which is held against what they said to each query (`Engines.answers`)."""
+        """The answers of several `Said`; each must have been given by an engine to its query (`Engines.answers`)."""
         heard = cls()
         for one in said:
             heard._keep(one.query.text, one.answer)
         return heard
 
     def _keep(self, text: str, answer: Answer) -> None:
-        """Keep an answer that decides."""
+        """Keep an answer if it is decided."""
         if answer.status != "unknown":
             self._answers.setdefault(text, {})[answer.engine] = answer
 
@@ -69,12 +69,12 @@ class Said:
 
 @dataclass(frozen=True)
 class Engines:
-    """Which engines are asked, where, and for how long.
+    """The engines that are asked, where, and for how long.
 
-    `solver`: a choice as of `--solver`; `seconds` for a query, None: no limit; `memory` in MiB; `store`: where answers
-    are kept, which `fresh` asks for anew; `until`, of time.monotonic: nothing is asked after it. `name` is what people
-    read while they wait; `heard`: what was answered to others that share it, and all that is answered unless this
-    object `asks`; `stored`: and what the store has. `said`: what was asked, in order.
+    `solver`: a choice of `--solver`; `seconds` for a query, None: no limit; `memory` in MiB; `store`: where answers are
+    kept; `fresh`: stored answers are not used; `until`: nothing is asked after it, in seconds of time.monotonic.
+    `name`: what is shown to people who wait; `heard`: decided answers, shared with other objects; not `asks`: no others
+    are given; `stored`: only those of the store besides. `said`: the queries with their answers, in order.
     """
 
     solver: str = AUTO
@@ -92,13 +92,13 @@ class Engines:
     stored: bool = False
 
     def __post_init__(self) -> None:
-        """Raises TypeError for a part that may answer by itself."""
+        """Raises TypeError for a part that is not of this package, and could answer by itself."""
         if not all(map(asks_solvers, (self.heard, self.store, self.pool))):
             raise TypeError("engines: of another class than those that ask solvers")
 
     def answers(self, query: Query) -> list[Answer]:
-        """The answers of the engines asked, as `portfolio.solve` gives them. Raises OutOfTimeError after `until`, and
-        SolverFaultError for an answer that decides, and that no engine gave to this query's text."""
+        """The answers of the engines asked, in the order of `portfolio.solve`. Raises OutOfTimeError after `until`, and
+        SolverFaultError for a decided answer that no engine gave to this query's text."""
         known = self.heard.find(query.text, self.solver)
         if known is None and not self.asks:
             known = Answer("unknown", "nobody", "", 0.0)
@@ -121,14 +121,14 @@ class Engines:
                 raise OutOfTimeError(f"the time ran out before this was asked: {self.name}")
             seconds = left if seconds is None else min(seconds, left)
         self.progress(Wait(self.name, seconds))
-        repeated = self.store is not None and not self.fresh  # another thread's answer can be used
+        repeated = self.store is not None and not self.fresh  # the answer to another thread's query can be used
         with self.pool.alone_with(query.text) if repeated else nullcontext():
             return solve(query, self.solver, seconds, self.memory, self.store, self.fresh, self.name, self.pool)
 
 
 def _certified(texts: Iterable[str]) -> Heard:
-    """That the queries of a certificate have no model: of each of them it is said elsewhere whether it is proved.
-    Nothing calls this but the check of certificates."""
+    """Answers "unsat" to the queries of a certificate, whose proofs are checked apart from this.
+    Only the check of certificates calls it."""
     heard = Heard()
     for text in texts:
         heard._keep(text, _tell(text, Answer("unsat", "certificate", "", 0.0)))
@@ -136,14 +136,14 @@ def _certified(texts: Iterable[str]) -> Heard:
 
 
 def confirmation(query: Query, answer: Answer, others: Sequence[Engines]) -> Answer | None:
-    """The first "unsat" of an engine other than the one that answered, if it comes in time. Raises SolverFaultError for
-    a "sat"."""
+    """The first "unsat" of an engine other than the one that answered; None if none comes in time. Raises
+    SolverFaultError for a "sat"."""
     for engines in others:
         if engines.solver == answer.engine:
             continue
         try:
             second = engines.answers(query)[0]
-        except OutOfTimeError:  # the first answer stands
+        except OutOfTimeError:  # the first answer is still valid
             return None
         if second.status == "sat":
             raise SolverFaultError(f"{answer} and {second} contradict each other")
@@ -153,7 +153,7 @@ def confirmation(query: Query, answer: Answer, others: Sequence[Engines]) -> Ans
 
 
 def asks_solvers(part: Heard | Store | Pool | None) -> bool:
-    """Whether it is of a class of this package, that solvers answer to, and no other of somebody's own."""
+    """Whether a part is of a class of this package, whose answers come from solvers, not of a class from outside."""
     kind = type(part)
     module = sys.modules.get(kind.__module__)
     if isinstance(part, Pool):

@@ -1,6 +1,6 @@
-"""How this program starts Python in processes of its own: nothing is imported, or loaded, from the current folder.
+"""Starting Python in child processes: nothing is imported, or loaded, from the current folder.
 
-Whoever works in a folder with a json.py of their own, or in one that a stranger has sent, must not have it executed.
+A user's folder may have a json.py of its own, or come from a stranger: its code must not be executed.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-PR_SET_PDEATHSIG = 1  # Linux's prctl, which no library of Python wraps; programs that import nothing have it too
-#: where children run; z3 looks for its library in the current folder first
+PR_SET_PDEATHSIG = 1  # Linux's prctl; Python's library has no name for it (worker.py and sat_worker.py define it too)
+#: the current folder of children; z3 looks for its library there first
 FOLDER = "/"
 
 
 def python_command(program: Path, *arguments: str) -> list[str]:
-    """The command that runs a program of ours, by its absolute path, without its folder or the current one on the
-    import path."""
+    """The command that runs a program of this package by its absolute path, with neither the program's folder nor the
+    current one on the import path."""
     return [sys.executable, "-P", str(program.resolve()), *arguments]
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment (by default this process's) for such a child and for those that it starts in turn: relative
-    entries of PYTHONPATH, also empty ones, would stand for the current folder."""
+    """The environment (by default made from this process's) for such a child and its own children, without relative
+    entries of PYTHONPATH, among them empty ones, which would stand for the current folder."""
     found = dict(os.environ if given is None else given)
     entries = [entry for entry in found.pop("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
     return found | {"PYTHONSAFEPATH": "1"} | ({"PYTHONPATH": os.pathsep.join(entries)} if entries else {})
@@ -35,8 +35,8 @@ def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
 
 @contextmanager
 def safe_imports() -> Iterator[None]:
-    """As `environment`, for children that `multiprocessing` starts meanwhile, which knows no other way. Nor do they run
-    the program again that uses this package: a script without a guard would start them anew."""
+    """A block in which children that `multiprocessing` starts get such an environment, which it offers no other way.
+    They do not run the user's main script again either: without a guard it would start them anew."""
     names: Sequence[str] = ("PYTHONSAFEPATH", "PYTHONPATH")
     before, safe = {name: os.environ.get(name) for name in names}, environment()
     main = sys.modules["__main__"]
@@ -50,16 +50,16 @@ def safe_imports() -> Iterator[None]:
 
 
 def die_with(parent: int) -> None:
-    """This process ends with its parent, even if that is killed, where Linux sees to it."""
+    """End this process with its parent, even if that is killed; on Linux alone."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it was killed before it could be watched
+        if os.getppid() != parent:  # the parent ended before prctl was called
             os._exit(1)
 
 
 @contextmanager
 def without_interrupts() -> Iterator[None]:
-    """Children started meanwhile see no Ctrl-C, which a terminal sends to all: this process decides what is kept."""
+    """A block whose child processes ignore Ctrl-C, which a terminal sends to all: this process decides what ends."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

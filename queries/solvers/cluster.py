@@ -1,9 +1,9 @@
 """The workers of a dask.distributed cluster as the place where solvers run.
 
-What travels is plain data: a query's text with its engines and limits, a point of a study, a mutant. Its answer comes
-back to this process, which alone reads and writes the store. A worker runs the same function that would have run here,
-so that a worker or a scheduler that goes away costs time and no answer: the work is done by another worker, or here.
-The queues are dask's; this file has what dask lacks: engines that race, a time limit for each, and going on without it.
+Only plain data travels: a query's text with its engines and limits, a point of a study, a mutant. The answer comes back
+to this process, which alone reads and writes the store. A worker runs the same function that would have run here, so
+that the loss of a worker or scheduler costs time and no answer: another worker, or this process, does the work. The
+queues are dask's; this file adds engines that race, a time limit for each, and going on without a cluster.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 CONNECT = 10.0  # seconds that a scheduler has to answer
-SILENT = 2.0  # more seconds for what it has to say once it is connected
-GRACE = 20.0  # seconds without a single worker before the work is done here: one that died may be started again
+SILENT = 2.0  # seconds for its further messages once it is connected
+GRACE = 20.0  # seconds without a worker before the work is done here; a worker that died may be started again
 WATCH = 0.5  # seconds between looks at the scheduler
 
 
@@ -53,14 +53,14 @@ class WorkerError(IncompleteError):
 
 
 class _GoneError(Exception):
-    """The cluster is not to be used any more."""
+    """The cluster is no longer used."""
 
 
 class Cluster(Pool):
     """The cluster of the scheduler at `address`. Close it, or use it in a `with`. Raises ClusterError.
 
-    `warn` is told when the cluster is lost; what remains to be done is then done here. `width` is the number of the
-    workers' threads at the start, of each machine no more than it has cores.
+    `warn` is called when the cluster is lost; the remaining work is then done here. `width`: the number of the workers'
+    threads at the start, counting at most as many on a machine as it has cores.
     """
 
     def __init__(self, address: str, warn: Callable[[str], object]) -> None:
@@ -76,9 +76,9 @@ class Cluster(Pool):
             self.close()
             raise
         self.threads = AHEAD * self.width
-        #: for questions asked at a time, where there are more workers than cores; else those too many wait on workers
+        #: for questions asked at a time, where workers outnumber this machine's cores: the rest wait for workers
         self._room = threading.BoundedSemaphore(self.width) if self.width < sum(threads.values()) else nullcontext()
-        self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)  # for what has to be done here
+        self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)  # for work that is done here after a loss
         self._watcher = threading.Thread(target=self._watch, name="mmaprobe-cluster", daemon=True)
         self._watcher.start()
 
@@ -89,9 +89,9 @@ class Cluster(Pool):
         self.close()
 
     def close(self) -> None:
-        """Leave the cluster as it is; what is still in progress there is ended."""
+        """Disconnect; work in progress on the cluster is ended, the cluster itself is not."""
         self._closing.set()
-        with suppress(Exception):  # one that is gone need not be told
+        with suppress(Exception):  # the cluster may be gone
             self._client.close(timeout=CONNECT)
 
     def race(
@@ -109,7 +109,7 @@ class Cluster(Pool):
         return super().race(engines, text, timeout, memory, keep)
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """As `Pool.run` has it. Raises WorkerError."""
+        """`Pool.run` on the cluster. Raises WorkerError."""
         with self._building.released(), suppress(_GoneError):
             task = _Task(self, function, arguments)
             try:
@@ -125,13 +125,14 @@ class Cluster(Pool):
             return function(*arguments)
 
     def _groups(self, engines: Sequence[str]) -> list[list[str]]:
-        """The engines, divided among the workers that there are for each question, the likeliest first."""
+        """The engines, likeliest first, divided into as many groups as there are workers for a question."""
         count = min(len(engines), max(1, self.width // max(1, self.busy)))
         return [list(engines[start::count]) for start in range(count)]
 
     @contextmanager
     def _own_time(self) -> Iterator[list[float]]:
-        """The clock goes on by the longest of the seconds put into the list, however long the work takes."""
+        """A block that appends seconds to a list: the thread's clock then advances by the largest of them, whatever the
+        time spent."""
         began, spent = time.monotonic(), list[float]()
         try:
             yield spent
@@ -139,7 +140,7 @@ class Cluster(Pool):
             self._building.add_idle(time.monotonic() - began - max(spent, default=0.0))
 
     def submit(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Remote[Any]:
-        """Work on its way to a worker. Raises _GoneError."""
+        """Send work to a worker. Raises _GoneError."""
         key = f"mmaprobe-{uuid.uuid4().hex}"
         if not self.lost.is_set():
             try:
@@ -153,7 +154,7 @@ class Cluster(Pool):
     # --- the cluster's health -------------------------------------------------------------------------------------
 
     def _threads(self) -> dict[str, int]:
-        """The threads of each worker, once there are any."""
+        """The number of threads by worker, once there are any."""
         deadline = time.monotonic() + GRACE
         while not any((threads := dict(self._client.nthreads())).values()):
             if time.monotonic() > deadline:
@@ -164,7 +165,8 @@ class Cluster(Pool):
         return threads
 
     def _with_a_core(self, threads: Mapping[str, int]) -> int:
-        """How many of the workers' threads have a core of their own: solvers that share one are no quicker."""
+        """The number of the workers' threads that have a core of their own: solvers that share a core are no
+        quicker."""
         from distributed.comm import get_address_host
 
         count: Counter[str] = Counter()
@@ -175,13 +177,13 @@ class Cluster(Pool):
         return sum(min(own, cores.get(host, own)) for host, own in count.items())
 
     def _watch(self) -> None:
-        """Look after the cluster: the scheduler may go away, or the last worker."""
+        """Watch for the loss of the scheduler, or of the last worker."""
         alone_since: float | None = None
         while not self._closing.wait(WATCH) and not self.lost.is_set():
             if self._client.status != "running":
                 self.lose("the scheduler is gone")
                 return
-            with suppress(Exception):  # a scheduler that does not answer is seen in the next round
+            with suppress(Exception):  # if the scheduler does not answer, the next round notices
                 if self._client.nthreads():
                     alone_since = None
                 elif alone_since is None:
@@ -190,7 +192,7 @@ class Cluster(Pool):
                     self.lose("no worker is left")
 
     def lose(self, why: str) -> None:
-        """Use the cluster no more."""
+        """Stop using the cluster."""
         with self._losing:
             if self.lost.is_set() or self._closing.is_set():
                 return
@@ -201,7 +203,7 @@ class Cluster(Pool):
 
 
 class _Task:
-    """One piece of work on a worker. `finished`: its result is there, or it will never come."""
+    """One piece of work on a worker. `finished`: its result is there, or will never come."""
 
     def __init__(self, cluster: Cluster, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
         self.cluster, self.finished = cluster, interrupts.Latch()
@@ -210,7 +212,8 @@ class _Task:
         self.future.add_done_callback(lambda future: self.finished.set())
 
     def result(self) -> tuple[float, Any]:
-        """The seconds that the work took, and what came of it. Raises WorkerError, _GoneError, what the work raises."""
+        """The seconds that the work took, and its result. Raises WorkerError, _GoneError, and the errors of the
+        work."""
         self.cluster.tasks.discard(self)
         while not self.cluster.lost.is_set():
             if self.future.status == "error":
@@ -218,19 +221,19 @@ class _Task:
             try:
                 found: tuple[float, Any] = self.future.result(timeout=WATCH)
                 return found
-            except TimeoutError:  # the worker died with the result, which is made again
+            except TimeoutError:  # the worker that held the result died; the work is done again
                 continue
-            except (CancelledError, OSError):  # the second where it goes away while it hands the result on
-                if self.future.status == "error":  # the work's own
+            except (CancelledError, OSError):  # OSError: the cluster was lost while the result was handed on
+                if self.future.status == "error":  # an error of the work
                     raise
                 self.cluster.lose("the scheduler is gone")
         raise _GoneError
 
     def stop(self) -> None:
-        """Nothing: `kill` waits for nobody."""
+        """Does nothing, as `kill` does not wait."""
 
     def kill(self) -> None:
-        """End it, wherever it runs."""
+        """End the work, wherever it runs."""
         self.cluster.tasks.discard(self)
         if not self.cluster.lost.is_set():
             with suppress(Exception):
@@ -267,15 +270,15 @@ def _connected(address: str) -> Client:
         raise ClusterError(f"--cluster needs dask.distributed, which is not installed: {install('cluster')}") from None
 
     class Connected(Client):  # type: ignore[misc]
-        """A client that closes by itself only what is open: one that found no scheduler would wait, and complain."""
+        """A client whose `__del__` closes only an open connection: without a scheduler it would wait, and complain."""
 
         def __del__(self) -> None:
             if self.status == "running":
                 super().__del__()
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said here, in a line
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # failures are reported by this module, on one line
     try:
-        get_address_host_port(address)  # a client is not made for an address that is none
+        get_address_host_port(address)  # raises for a malformed address, before a client is made
         return _within(
             CONNECT + SILENT, lambda: Connected(address, timeout=CONNECT, set_as_default=False, name="mmaprobe")
         )
@@ -285,8 +288,8 @@ def _connected(address: str) -> Client:
 
 
 def _within(seconds: float, call: Callable[[], Result]) -> Result:
-    """What a call gives within `seconds`; the thread of one that does not end is left. Raises TimeoutError, and what
-    the call raises. dask's own limit does not count what follows the connection."""
+    """The result of a call within `seconds`; the thread of a call that does not end is abandoned. Raises TimeoutError
+    and the call's errors. dask's own limit covers only the time until it is connected."""
     came: Future[Result] = Future()
 
     def run() -> None:
@@ -303,7 +306,7 @@ def _within(seconds: float, call: Callable[[], Result]) -> Result:
 
 
 def _named(error: BaseException | None) -> BaseException:
-    """The error of a task, as one of the project's where it is the cluster's fault."""
+    """The error of a task; where the cluster is at fault, as one of this project's."""
     from distributed import KilledWorker
 
     if isinstance(error, KilledWorker):
@@ -318,14 +321,14 @@ def _named(error: BaseException | None) -> BaseException:
 
 @cache
 def _program() -> Any:
-    """What must be the same on all machines for the results to be."""
+    """The versions that must be the same on all machines."""
     return program("hypotheses", "queries", "smtmodel", "studies"), tuple(map(version_of, ENGINE_NAMES))
 
 
 @dataclass(frozen=True)
 class _Call:
-    """Becomes the result of `perform` where it is unpickled. So a worker without mmaprobe, or with another version of
-    it, fails in a task, not in dask's own reading, which would end it."""
+    """A call that is unpickled as its result (`perform`). So a worker without mmaprobe, or with another version, fails
+    in the task, and not while dask reads it, which would end the worker."""
 
     arguments: tuple[Any, ...]
 
@@ -336,12 +339,12 @@ class _Call:
 def _call(key: str, function: Callable[..., Any], arguments: Sequence[Any]) -> bytes:
     import cloudpickle
 
-    work = cloudpickle.dumps((function, arguments))  # by value, if the function is of the main script
+    work = cloudpickle.dumps((function, arguments))  # a function of the main script is pickled by value
     return pickle.dumps(_Call((_program(), key, work)))
 
 
 def perform(expected: Any, key: str, work: bytes) -> tuple[float, Any]:
-    """What a function gives, with the seconds that it took. Raises ClusterError on a worker of another version."""
+    """A function's result, with the seconds that it took. Raises ClusterError on a worker of another version."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -360,7 +363,7 @@ def perform(expected: Any, key: str, work: bytes) -> tuple[float, Any]:
     try:
         result = function(*arguments)
         return time.monotonic() - began, result
-    except KeyboardInterrupt:  # which would end the worker
+    except KeyboardInterrupt:  # it would end the worker
         raise CancelledError("no longer wanted") from None
     finally:
         interrupts.unwanted.reset(token)

@@ -1,7 +1,7 @@
 """The contract with solvers: SMT-LIB text in, an Answer out, each query in a process of its own.
 
-A process that has the solver loaded waits for the next query: loading takes longer than most queries do. The pools of
-concurrent.futures are not used: they can neither kill one query nor limit its memory.
+Processes that have a solver loaded wait for queries, since loading takes longer than most queries do. The pools of
+concurrent.futures cannot kill one query or limit its memory.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Status = Literal["sat", "unsat", "unknown"]
 #: engines by lineage: a confirmation counts only from another lineage
 ENGINE_NAMES = tuple(ENGINES)
 DEFAULT_MEMORY = 8192  # MiB
-SENT = 0.2  # seconds that a server has to take a query's text before it is killed with it
-KILLED = 1.5  # seconds that a server has to end a query, until it is killed itself
+SENT = 0.2  # seconds in which a server must take a query's text when it is to be ended; then it is killed
+KILLED = 1.5  # seconds in which a server must end a query; then the server itself is killed
 
 
 class Reason(Enum):
@@ -50,15 +50,15 @@ class Reason(Enum):
 
     @property
     def is_of_budget(self) -> bool:
-        """Whether the limits of the query explain it; any other is an accident, which may not happen again."""
+        """Whether the limits of the query explain it; any other reason is an accident, which may not happen again."""
         return self in (Reason.TIME, Reason.NOT_ASKED, Reason.MEMORY, Reason.GAVE_UP)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver said. `values` are those of the query's inputs when it is "sat"; `why`, with `detail`, says why it
-    is "unknown"; `seconds` is the solver's own time, or the time waited for one that did not answer; `stored`: it was
-    said in an earlier run."""
+    """What a solver said. `values`: of the query's inputs, if it is "sat"; `why`, with `detail`: why it is "unknown";
+    `seconds`: the solver's own time, or the time waited for one that did not answer; `stored`: the answer is of an
+    earlier run."""
 
     status: Status
     engine: str
@@ -71,7 +71,7 @@ class Answer:
 
     @property
     def reason(self) -> str:
-        """Why it is "unknown", in words; empty for other answers."""
+        """Why the answer is "unknown", in words; empty for other answers."""
         if self.why is None:
             return ""
         return f"{self.why.value}: {self.detail}" if self.detail else self.why.value
@@ -82,12 +82,12 @@ class Answer:
         return f"{self.engine} {self.version}: {self.status} in {self.seconds:.2f} s{tail}"
 
 
-_told: dict[int, tuple[weakref.ref[Answer], str]] = {}  # the answers that engines gave, and to which text
+_told: dict[int, tuple[weakref.ref[Answer], str]] = {}  # the answers of engines, with the digest of each query's text
 
 
 def _tell(text: str, answer: Answer) -> Answer:
-    """Note that an answer is one to a query's text. Nothing calls this but what reads an engine's output, or what was
-    noted of such an answer: the store, and what comes back from a worker of a cluster."""
+    """Note that an engine gave an answer to a query's text. Called only where an engine's output is read, or what was
+    kept of it: in the store, and by a cluster's worker."""
     key = id(answer)
     _told[key] = weakref.ref(answer, lambda _, told=_told: told.pop(key, None)), _digest(text)  # type: ignore[misc]
     return answer
@@ -127,12 +127,12 @@ class _Server:
 
     def send(self, data: bytes) -> None:
         assert self._process.stdin
-        with suppress(OSError):  # it died, as `receive` will find
+        with suppress(OSError):  # the server died, as `receive` will find
             self._process.stdin.write(data)
             self._process.stdin.flush()
 
     def receive(self) -> dict[str, Any] | None:
-        """Its next line; None if it died."""
+        """The next line of the server; None if it died."""
         assert self._process.stdout
         line = self._process.stdout.readline()
         return json.loads(line) if line.endswith(b"\n") else None
@@ -141,27 +141,27 @@ class _Server:
         self._process.kill()
 
     def end(self) -> tuple[int, str]:
-        """How it ended, now at the latest, and what it said to standard error."""
+        """The server's exit code and standard error; it is killed if it still runs."""
         self.kill()
         _, error = self._process.communicate()
         return self._process.returncode, error.decode(errors="replace")
 
 
-#: servers without a query, by engine: they wait for the next one, and end when this process does
+#: idle servers by engine, which wait for a query and end with this process
 _idle: defaultdict[str, list[_Server]] = defaultdict(list)
-os.register_at_fork(after_in_child=_idle.clear)  # a child of this process must not talk to them too
+os.register_at_fork(after_in_child=_idle.clear)  # a forked child must not talk to this process's servers
 
 
 @atexit.register
 def end_idle() -> None:
-    """End the processes that wait for a query."""
+    """End the idle servers."""
     while _idle:
         for server in _idle.popitem()[1]:
             server.end()
 
 
 def _server(engine: str) -> _Server:
-    """One that has no query: an idle one, or a new one."""
+    """An idle server, or a new one."""
     with suppress(IndexError):
         while True:
             server = _idle[engine].pop()
@@ -193,7 +193,7 @@ class SolverProcess:
             threading.Thread(target=self._attend, args=(question,), daemon=True).start()
 
     def _attend(self, question: bytes) -> None:
-        """Ask the server, wait for what it says, and keep it for the next query."""
+        """Ask the server, wait for its answer, and put the server back among the idle ones."""
         self._server.send(question)
         self._sent.set()
         if begun := self._server.receive():
@@ -208,19 +208,19 @@ class SolverProcess:
         self.finished.set()
 
     def stop(self) -> None:
-        """Tell it to end."""
+        """Tell the query to end."""
         with held_back:
             sent = self._sent.wait(SENT)
             with self._saying:
-                if self._said is not None:  # the server has another query by now
+                if self._said is not None:  # the server may run another query by now
                     return
                 if sent:
                     self._server.send(b"\n")
-                else:  # it does not read yet
+                else:  # the server has not read the query yet
                     self._server.kill()
 
     def kill(self) -> None:
-        """End it, and wait until it has."""
+        """End the query, and wait until it has ended."""
         self.stop()
         if not self.finished.wait(KILLED):
             with held_back:
@@ -240,11 +240,11 @@ class SolverProcess:
         return self._read()
 
     def answers(self) -> list[Answer]:
-        """What there is to say now, in a list, as `engines.first_of` wants it."""
+        """The answer so far, in a list, as `engines.first_of` wants it."""
         return [self.answer(0)]
 
     def _scarce(self, why: Reason, detail: str) -> tuple[Reason, str]:
-        """Why, where memory ran out that this process may not give: another may."""
+        """The reason, where memory ran out: if this process may not give what the query allows, the detail says so."""
         if why is Reason.MEMORY and self.memory << 20 > (most := allowed()):
             return Reason.LESS_MEMORY, f"{most >> 20} MiB of {self.memory}"
         return why, detail
@@ -271,7 +271,7 @@ class SolverProcess:
 
 
 def _given_up(text: str) -> tuple[Reason, str]:
-    """Why a solver says that it does not know: the one place where an engine's own words are read."""
+    """Why a solver gave up: the only place where an engine's own words are interpreted."""
     words = " ".join(text.split())
     if "mem" in text:
         return Reason.MEMORY, ""

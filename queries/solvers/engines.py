@@ -13,14 +13,14 @@ from mmaprobe.smtmodel.base.interrupts import Latch, held_back, unwanted
 
 AUTO = "auto"
 POLL = 0.01  # seconds between looks at the running engines
-HEAD_START = 1.0  # seconds that the first engine has alone; with the second, it has four times as many
+HEAD_START = 1.0  # seconds that the first engine has alone; the first two have four times as many
 
 Keep = Callable[[Answer], Answer]
 Group = TypeVar("Group")
 
 
 def engines_of(choice: str) -> tuple[str, ...]:
-    """The engines that a `--solver` choice stands for, the likeliest first. Raises UnknownNameError."""
+    """The engines of a `--solver` choice, the likeliest first. Raises UnknownNameError."""
     if choice not in (AUTO, *ENGINE_NAMES):
         raise UnknownNameError("solver", choice, (*ENGINE_NAMES, AUTO))
     return ENGINE_NAMES if choice == AUTO else (choice,)
@@ -29,22 +29,23 @@ def engines_of(choice: str) -> tuple[str, ...]:
 def race(
     engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: Keep = lambda answer: answer
 ) -> list[Answer]:
-    """The answers of engines that run on this machine, the decisive one first; `keep` gets each as it comes."""
+    """The answers of engines that run on this machine, the decisive one first; each is passed through `keep` at
+    once."""
     deadline = None if timeout is None else time.monotonic() + timeout
     answers, never = first_of(engines, lambda engine: SolverProcess(engine, text, memory), deadline, keep)
     return [*answers, *(Answer("unknown", engine, version_of(engine), 0.0, why=Reason.NOT_ASKED) for engine in never)]
 
 
 class Entrant(Protocol):
-    """A process, or a group of them elsewhere, that takes part in a race."""
+    """A process, or a group of processes elsewhere, that takes part in a race."""
 
     finished: Latch
 
     def answers(self) -> list[Answer]:
-        """What it says, the decisive answer first; "unknown" if it has not finished, and it is ended."""
+        """Its answers, the decisive one first; "unknown" if it has not finished, and it is then ended."""
 
     def stop(self) -> None:
-        """Tell it to end."""
+        """Tell it to end, without waiting."""
 
     def kill(self) -> None:
         """End it, and wait until it has."""
@@ -53,7 +54,7 @@ class Entrant(Protocol):
 def first_of(
     groups: Sequence[Group], begin: Callable[[Group], Entrant], deadline: float | None, keep: Keep
 ) -> tuple[list[Answer], list[Group]]:
-    """The answers, the decisive one first; and, if none decides, the groups of engines for which there was no time.
+    """The answers, the decisive one first; and the groups of engines that never started, for want of time.
 
     The likeliest engine has a head start: most queries need no other, and engines that share cores slow each other.
     """

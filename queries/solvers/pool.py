@@ -1,9 +1,9 @@
-"""Where the work of solvers is done: on this machine, or (cluster.py) on the workers of a cluster.
+"""Where the work of solvers is done: on this machine, or (cluster.py) on a cluster's workers.
 
-Questions are built in Python with shared tables (pysmt's), so only one thread at a time builds: the one that holds the
-lock. It releases the lock while it waits for a solver, which is a process of its own. So a few threads keep as many
-cores busy, and the code that builds questions need not know about threads. Threads and not processes: a term must be
-built where the tables are, and only text crosses to a process.
+Questions are built in Python with shared tables (pysmt's), so only one thread builds at a time: the one that holds the
+lock. It releases the lock while it waits for a solver's process. So a few threads keep as many cores busy, and code
+that builds questions need not know about threads. Threads and not processes: terms must be built where the tables are,
+and only text crosses to a process.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.smtmodel.base.frames import with_room
 from mmaprobe.smtmodel.base.interrupts import SLICE, Latch, held_back, settle, unwanted
 
-AHEAD = 2  # threads for each question asked at a time: some wait for the lock, or for what another asks already
+AHEAD = 2  # threads per question asked at a time: some wait for the lock, or for another thread's equal query
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class BuilderLock:
-    """The lock under which terms are built (pysmt is not thread-safe). It knows which thread holds it, and how long
-    each thread was idle waiting for it. A thread whose work is unwanted, or that is interrupted, does not get it."""
+    """The lock under which terms are built (pysmt is not thread-safe). It knows its thread, and how long each thread
+    was idle waiting for it. A thread whose work is unwanted, or that is interrupted, does not get it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,7 +36,7 @@ class BuilderLock:
 
     @property
     def waited(self) -> float:
-        """Seconds that this thread was idle: waiting to get the lock back, or as `add_idle` says."""
+        """Seconds that this thread was idle: waiting to get the lock back, or added by `add_idle`."""
         return float(getattr(self._mine, "waited", 0.0))
 
     def add_idle(self, seconds: float) -> None:
@@ -44,7 +44,7 @@ class BuilderLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """With the lock, which this thread may hold already."""
+        """A block with the lock, which this thread may hold already."""
         if getattr(self._mine, "held", False):
             yield
             return
@@ -56,7 +56,7 @@ class BuilderLock:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """With the lock released, so that another thread can hold it."""
+        """A block with the lock released, so that another thread can take it."""
         if not getattr(self._mine, "held", False):
             yield
             return
@@ -91,25 +91,25 @@ class Pool:
     def __init__(self, width: int | None = None) -> None:
         self.width = width or os.cpu_count() or 1
         self.threads = 1 if self.width == 1 else AHEAD * self.width
-        self.busy = 1  # questions that may be asked at the same time
+        self.busy = 1  # the number of questions that may be asked at a time
         self._building = BuilderLock()
         self._cores = threading.BoundedSemaphore(self.width)
-        self._ended = False  # whether the threads are to come to an end
+        self._ended = False  # whether the threads are told to end
         self._asking: dict[str, Latch] = {}
 
     def clock(self) -> float:
-        """Seconds, for budgets: time.monotonic(), but it stands still while this thread waits for something other than
-        its own question, such as the lock or a free worker."""
+        """The time for budgets, in seconds: time.monotonic(), without the time that this thread spent waiting for
+        others, as for the lock or for a free worker."""
         return time.monotonic() - self._building.waited
 
     def sharing(self, solver: str) -> int:
-        """By what factor more time a question may take when others are asked at the same time: the number of engines
-        of a question, which share one core."""
+        """The factor by which a question may take longer when others are asked at the same time: the number of its
+        engines, which share one core."""
         return min(len(racing.engines_of(solver)), self.width)
 
     @contextmanager
     def alone_with(self, text: str) -> Iterator[None]:
-        """Wait while another thread asks a query of the same text: what it hears will be in the store."""
+        """A block for a query: it starts once no other thread asks the same text, whose answer is then in the store."""
         while (other := self._asking.get(text)) is not None:
             with self._building.released():
                 began = time.monotonic()
@@ -133,7 +133,7 @@ class Pool:
                 return racing.race(engines, text, timeout, memory, keep)
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """The function's result. Function, arguments and result may travel: a function of a module, and plain data."""
+        """The function's result. A cluster needs a function of a module, with plain data as arguments and result."""
         return function(*arguments)
 
     def gather(

@@ -1,4 +1,4 @@
-"""A query to the portfolio of engines, and to the store of what they answered before."""
+"""A query to several engines, and to the store of their earlier answers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def solve(
     name: str = "",
     pool: Pool | None = None,
 ) -> list[Answer]:
-    """The answers of the engines asked, the decisive one first; if nobody decides, all are "unknown".
+    """The answers of the engines asked, the decisive one first; if none decides, all are "unknown".
 
-    `timeout` in seconds (None: no limit) holds for the whole call. No process outlives it. What a store knows is not
-    asked again, unless `fresh`; new answers are in the store, under a `name` for people, before they are returned.
-    The engines run where the `pool` says, by default here.
+    `timeout` in seconds (None: no limit) is for the whole call, which leaves no process behind. Stored answers are
+    used, unless `fresh`; new ones are stored before they are returned, with `name` for people to read. The engines run
+    in `pool`, by default on this machine.
     """
     engines = engines_of(solver)
     known = [] if store is None or fresh else kept(query, solver, timeout, memory, store)
@@ -44,7 +44,7 @@ def solve(
 
 
 def kept(query: Query, solver: str, timeout: float | None, memory: int, store: Store) -> list[Answer]:
-    """What a store knows: "sat" first, since it is replayed and "unsat" is believed, then "unsat"."""
+    """The stored answers: "sat" if there is one, as it is replayed while "unsat" is believed; else "unsat"."""
     found = [store.find(query.text, engine, timeout, memory) for engine in engines_of(solver)]
     order = ("sat", "unsat", "unknown")
     return sorted((answer for answer in found if answer is not None), key=lambda answer: order.index(answer.status))

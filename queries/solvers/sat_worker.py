@@ -16,11 +16,11 @@ import sys
 from array import array
 from typing import BinaryIO
 
-PR_SET_PDEATHSIG = 1  # Linux's prctl, which no library of Python wraps; as in worker.py: neither imports the other
+PR_SET_PDEATHSIG = 1  # Linux's prctl; defined in worker.py too, as neither program imports the other
 
 
 def answer(solver: str, literals: array[int]) -> str | None:
-    """A proof that the clauses contradict each other; None if they do not."""
+    """A proof that the clauses contradict each other; None if they can be satisfied."""
     from pysat.solvers import Solver
 
     clauses: list[list[int]] = [[]]
@@ -57,7 +57,7 @@ def serve(solver: str, source: BinaryIO, sink: BinaryIO) -> None:
 
 
 def allowed() -> int:
-    """The bytes of memory that this process may be given; as in worker.py."""
+    """The bytes of memory that this process may be given; in worker.py too."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     return sys.maxsize if hard == resource.RLIM_INFINITY else hard
 

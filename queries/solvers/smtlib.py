@@ -45,10 +45,10 @@ _DEPTH = 12  # a term nested deeper gets a name of its own, for parsers that rec
 
 @dataclass(frozen=True)
 class Query:
-    """Is there an assignment to `inputs` (and what the assertions define) that meets every assertion?
+    """Is there an assignment to `inputs` (and to the symbols that the assertions define) that meets every assertion?
 
     `inputs` are bit-vector symbols, in the order in which they are declared and their values asked for. `logic` and
-    `epilogue` (raw SMT-LIB after the assertions) serve checks against the solvers' floating-point theory.
+    `epilogue` (raw SMT-LIB after the assertions) are for checks against the solvers' floating-point theory.
     """
 
     inputs: tuple[FNode, ...]
@@ -66,7 +66,7 @@ class _Printer:
     def __init__(self, query: Query) -> None:
         self.query = query
         self.lines: list[str] = []
-        # by the identity of a term, of which there is one: pysmt's own hash is a call in Python
+        # by identity, as each term exists once: pysmt's own hash is a call in Python
         self.names: dict[int, tuple[str, int]] = {}  # text and nesting depth
         self.uses: dict[int, int] = {}
         self.symbols: list[FNode] = []
@@ -92,7 +92,7 @@ class _Printer:
             node = stack.pop()
             uses = known[id(node)] = known.get(id(node), 0) + 1
             if uses == 1:
-                kind, args, _ = node._content  # its methods are calls in Python as well
+                kind, args, _ = node._content  # pysmt's methods would be calls in Python as well
                 stack.extend(args)
                 if kind == op.SYMBOL:
                     self.symbols.append(node)

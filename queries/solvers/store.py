@@ -1,11 +1,11 @@
 """The result store: what solvers answered, kept in one SQLite file, so that nothing is asked twice.
 
-An answer is keyed by the query's text, the engine and its version. It is on disk before it is reported, so a run
-killed at any moment is taken up where it was. Decided answers hold for ever; "unknown" holds for budgets no larger
-than the one it came from, and not at all where the engine crashed.
+An answer is keyed by the query's text, the engine and its version. It is on disk before it is reported, so that a run
+killed at any moment can be resumed. Decided answers hold for ever; "unknown" holds for budgets no larger than its own,
+and not at all where the engine crashed.
 
-A store that cannot be opened is an error. One that fails later costs no answer: it warns once and goes on without.
-As its answers are believed, it must be the user's alone: nobody else may own or write it or its folder.
+A store that cannot be opened is an error. A failure after that costs no answer: the store warns once, and is not used
+any more. As its answers are believed, nobody but the user may own or write it or its folder.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from mmaprobe.smtmodel.base.errors import MmaprobeError, OutputError
 from mmaprobe.smtmodel.base.folders import cache_folder, check_own, closed_folder
 from mmaprobe.smtmodel.base.jsontext import parse_json
 
-SCHEMA = 2  # to be raised when a table changes, and when engines get options by which they decide more
+SCHEMA = 2  # raised when a table changes, and when engines get options by which they decide more
 EARLIER = range(1, SCHEMA)
 APPLICATION_ID = 0x6D6D6150  # "mmaP": SQLite's mark of whose file it is
-VERDICTS = ("equal", "different", "unknown")  # of a whole result
+VERDICTS = ("equal", "different", "unknown")  # of whole results
 BUSY = 10.0  # seconds to wait for another process's transaction, which takes milliseconds
 
-_JOURNALS = ("-journal", "-wal", "-shm")  # ends of the names of what SQLite keeps beside its file
+_JOURNALS = ("-journal", "-wal", "-shm")  # suffixes of the files that SQLite keeps beside its own
 _MAGIC = b"SQLite format 3\0"
 _TABLES = (
     "CREATE TABLE queries (digest TEXT PRIMARY KEY, text BLOB NOT NULL)",  # zlib, UTF-8
@@ -53,7 +53,7 @@ _OTHER = "name another file with --store"
 
 
 class StoreError(MmaprobeError):
-    """A file that cannot serve as the store. `full`: for want of room, as with any output."""
+    """A file that cannot serve as the store. `full`: because there is no room, as for any output."""
 
     def __init__(self, path: Path, message: str, full: bool = False) -> None:
         self.path = path
@@ -63,7 +63,7 @@ class StoreError(MmaprobeError):
 
 
 def default_path() -> Path:
-    """The store of a user who names none. Raises StoreError."""
+    """The path of the store where none is named. Raises StoreError."""
     try:
         return cache_folder() / "store.sqlite"
     except FileNotFoundError as error:
@@ -84,7 +84,8 @@ def answer_key(text: str, engine: str, engine_version: str) -> str:
 
 
 def result_key(kind: str, /, **facts: Any) -> str:
-    """The key of a whole result: what was asked (anything that JSON can say), and all that the answer depends on."""
+    """The key of a whole result: the question (anything that JSON can say), and everything on which its result
+    depends."""
     engines = {engine: _installed(engine) for engine in ENGINE_NAMES}
     return _sha(_json([SCHEMA, _program(), engines, kind, facts]))
 
@@ -95,7 +96,7 @@ def _program() -> tuple[str, str]:
 
 
 def program(*packages: str) -> tuple[str, str]:
-    """This program: its version, and a digest of its sources, since a changed checkout keeps its version."""
+    """The program's version, and a digest of its sources, since a changed checkout has the same version."""
     root = Path(__file__).parents[2]
     files = sorted(path for package in packages for path in (root / package).rglob("*.py"))
     digest = hashlib.sha256()
@@ -126,7 +127,7 @@ def _now() -> str:
 
 @dataclass(frozen=True)
 class _Entry:
-    """An answer with the budget that it ran under: seconds (None: no limit) and MiB (0: no limit)."""
+    """An answer with its budget: seconds (None: no limit) and MiB (0: no limit)."""
 
     answer: Answer
     timeout: float | None
@@ -141,14 +142,14 @@ class _Entry:
         return not self.decided and (self.answer.why is None or not self.answer.why.is_of_budget)
 
     def covers(self, timeout: float | None, memory: int) -> bool:
-        """Whether asking again with this budget would tell nothing new."""
+        """Whether asking again with this budget could not decide more."""
         if self.decided or self.accident:
             return self.decided
         seconds, limit = (math.inf if value is None else value for value in (self.timeout, timeout))
         return limit <= seconds and (memory or math.inf) <= (self.memory or math.inf)
 
     def outranks(self, new: _Entry) -> bool:
-        """Whether this one stays when a new one comes: what is known is not forgotten for what is not."""
+        """Whether this answer stays when a new one comes: a decided answer is not replaced by an undecided one."""
         if new.decided or self.accident:
             return False
         if self.decided or new.accident:
@@ -165,7 +166,7 @@ class _SenselessError(ValueError):
 
 
 def _entry(key: str, row: tuple[Any, ...] | None) -> _Entry | None:
-    """The entry of a row that _SELECT found; None for no row, and for one that is not as it was written. Raises
+    """The entry of a row found by _SELECT; None for no row, and for a row whose checksum is wrong. Raises
     _SenselessError."""
     if row is None:
         return None
@@ -206,7 +207,7 @@ class Store:
         self.warning = ""
         self._warn = warn
         self._readable = self._writable = True
-        self._lock = threading.Lock()  # one transaction at a time, whichever thread asks
+        self._lock = threading.Lock()  # one transaction at a time, in whatever thread
         self._connection = _open(self.path, in_cache=path is None)
 
     def __enter__(self) -> Store:
@@ -216,14 +217,14 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """No more is found or recorded afterwards."""
+        """Close the store: nothing is found or recorded any more."""
         self._readable = self._writable = False
         with suppress(sqlite3.Error):  # every answer is on disk already
             self._connection.close()
 
     def find(self, text: str, engine: str, timeout: float | None, memory: int) -> Answer | None:
-        """What the installed version of an engine said to a query's text, if asking it again with these limits
-        (seconds, None for none; MiB, 0 for none) would tell nothing new."""
+        """The answer of the installed version of an engine to a query's text; None if asking again with these limits
+        (seconds, None: no limit; MiB, 0: no limit) could decide more."""
         key = answer_key(text, engine, _installed(engine))
         try:
             entry = _entry(key, self._read(_SELECT, key))
@@ -233,11 +234,11 @@ class Store:
         return _tell(text, entry.answer) if entry is not None and entry.covers(timeout, memory) else None
 
     def record(self, text: str, answer: Answer, timeout: float | None, memory: int, name: str = "") -> None:
-        """Keep the answer that an engine gave to a query's text; on disk when this returns. It replaces an earlier one
-        unless that one says more.
+        """Keep the answer that an engine gave to a query's text; on disk when this returns. An earlier answer is
+        replaced unless it outranks the new one.
 
-        `name` says what was asked. Never raises for a failing disk: see `warning`. Raises ValueError for an answer that
-        decides, and that no engine gave.
+        `name` says what was asked. Never raises for a failing disk: see `warning`. Raises ValueError for a decided
+        answer that no engine gave.
         """
         if answer.status != "unknown" and not is_told(answer, text):
             raise ValueError(f"{answer}: no engine gave this answer to this text")
@@ -295,7 +296,7 @@ class Store:
         )
 
     def _read(self, statement: str, key: str) -> tuple[Any, ...] | None:
-        """The row of a key; None once reading has failed."""
+        """The row of a key; None once a read has failed."""
         if not self._readable:
             return None
         try:
@@ -310,7 +311,7 @@ class Store:
             return None
 
     def _write(self, write: Callable[[sqlite3.Connection], object]) -> None:
-        """One transaction; nothing once writing has failed."""
+        """Run one transaction; do nothing once a write has failed."""
         if not self._writable:
             return
         connection = self._connection
@@ -345,8 +346,8 @@ class Store:
 
 
 def _open(path: Path, in_cache: bool) -> sqlite3.Connection:
-    """`in_cache`: in the folder of this program's own, which is closed to others where it is not."""
-    file = Path(os.path.realpath(path))  # where SQLite has its journals
+    """`in_cache`: the file is in this program's own cache folder, which is then closed to others if it is not."""
+    file = Path(os.path.realpath(path))  # SQLite puts its journals beside this path
     try:
         if in_cache:
             file.parent.parent.mkdir(parents=True, exist_ok=True)
@@ -376,7 +377,7 @@ def _open(path: Path, in_cache: bool) -> sqlite3.Connection:
 
 
 def _check_kind(path: Path) -> None:
-    """Look at the first bytes before SQLite does, which may recover, and so change, a file that it opens."""
+    """Look at the first bytes of a file before SQLite opens it, which may recover it and so change it."""
     if not path.exists():
         return
     if not path.is_file():
@@ -394,17 +395,17 @@ def _check_kind(path: Path) -> None:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    # a damaged row must not be an error: its checksum tells
+    # a damaged row is no error here: its checksum shows it
     connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
     connection.execute("PRAGMA synchronous = FULL")  # a power cut loses nothing either
     connection.execute("BEGIN IMMEDIATE")  # also shows whether the file can be written
     try:
         found = connection.execute("PRAGMA user_version").fetchone()[0]
-        if found in EARLIER:  # its tables differ: what they knew is asked again
+        if found in EARLIER:  # tables of an earlier schema: their answers are asked again
             for table in ("answers", "queries", "results"):
                 connection.execute(f"DROP TABLE {table}")
         if found == 0 or found in EARLIER:
-            # in the rollback journal's mode: the file itself is marked as ours before it has a write-ahead log
+            # in the rollback journal's mode, so that the file has its application id before there is a write-ahead log
             for statement in _TABLES:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -420,7 +421,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        with suppress(sqlite3.OperationalError):  # another process is in the way, and will do it; either mode is safe
+        with suppress(sqlite3.OperationalError):  # another process is doing the same; either mode is safe
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
 
 

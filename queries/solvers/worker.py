@@ -1,11 +1,11 @@
 """The program that runs a solver's processes: each query that it reads gets a child process of its own.
 
-Run as `python -P worker.py ENGINE`, by its path. It loads one solver and nothing else of the project, once, since that
-takes longer than most queries do. A query is a line "MEMORY_MIB BYTES" and that many bytes of SMT-LIB; an empty line
-ends the query that is running, and the end of the input ends everything. It is answered by two lines of JSON: first
-the child's `pid`, and, when it has ended, its exit `code` (negative: a signal's number) with what it wrote, `out` and
-`err`. Every engine reads the text through its own parser and prints its own answers; `err` ends with one JSON line:
-the solver's version and the seconds that it took.
+Run as `python -P worker.py ENGINE`, by its path. It loads one solver and nothing else of the project, and that once,
+since loading takes longer than most queries do. A query is a line "MEMORY_MIB BYTES" and that many bytes of SMT-LIB; an
+empty line ends the running query, and the end of the input ends everything. The answer is two lines of JSON: first the
+child's `pid`; and, when the child has ended, its exit `code` (negative: a signal's number) with its output, `out` and
+`err`. Every engine reads the text by its own parser and prints its own answers; `err` ends with one JSON line: the
+solver's version and the seconds that it took.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from functools import cache
 from importlib import import_module
 from io import FileIO
 
-PR_SET_PDEATHSIG = 1  # Linux's prctl, which no library of Python wraps; as in sat_worker.py: neither imports the other
+PR_SET_PDEATHSIG = 1  # Linux's prctl; defined in sat_worker.py too, as neither program imports the other
 
 
 def run_bitwuzla(text: str) -> str:
     import bitwuzla
 
     parser = bitwuzla.Parser(bitwuzla.TermManager(), bitwuzla.Options())
-    parser.parse(text, False, False)  # prints its answers itself
+    parser.parse(text, False, False)  # it prints its answers itself
     return ""
 
 
 def run_z3(text: str) -> str:
     import z3
 
-    # asking for values where there are none is an error that would hide the answer
+    # asking for values where there are none is an error, which would hide the answer
     question, ask, values = text.partition("(get-value")
     context = z3.main_ctx().ref()
     answer = str(z3.Z3_eval_smtlib2_string(context, question))
@@ -78,8 +78,7 @@ def version_of(engine: str) -> str:
 
 
 def answer(engine: str, memory: int, text: str) -> None:
-    """Print what an engine says, with that memory limit in MiB (0: no limit), or with less where the system allows
-    less."""
+    """Print an engine's answer, with a memory limit in MiB (0: no limit), or the system's if that is less."""
     if memory:
         most = min(memory << 20, allowed())
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -92,7 +91,7 @@ def answer(engine: str, memory: int, text: str) -> None:
 
 
 def allowed() -> int:
-    """The bytes of memory that this process may be given; as in sat_worker.py."""
+    """The bytes of memory that this process may be given; in sat_worker.py too."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     return sys.maxsize if hard == resource.RLIM_INFINITY else hard
 
@@ -100,7 +99,7 @@ def allowed() -> int:
 def next_query(source: FileIO) -> tuple[int, str] | None:
     """The memory and the text of a query; None at the end of the input."""
     while head := source.readline():
-        if head == b"\n":  # meant for a query that had ended
+        if head == b"\n":  # meant to end a query that had ended already
             continue
         memory, size = map(int, head.split())
         text = bytearray()
@@ -116,12 +115,12 @@ def become_child(parent: int, outputs: tuple[int, int]) -> None:
         os.dup2(output, number)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it was killed before it could be watched
+        if os.getppid() != parent:  # the parent ended before prctl was called
             os._exit(1)
 
 
 def attend(child: int, outputs: tuple[int, int]) -> dict[str, int | str]:
-    """What a child writes until it ends, and how; a line on standard input, or its end, ends the child."""
+    """The output of a child and its exit code, once it ends; a line on standard input, or its end, ends the child."""
     written, left = dict.fromkeys(outputs, b""), set(outputs)
     while left:
         for ready in select.select([0, *left], [], [])[0]:
@@ -142,8 +141,8 @@ def attend(child: int, outputs: tuple[int, int]) -> dict[str, int | str]:
 def main() -> None:
     engine = sys.argv[1]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    version_of(engine)  # which every child says: it is looked up once
-    with suppress(ImportError):  # which a child will say
+    version_of(engine)  # looked up once here, as every child writes it
+    with suppress(ImportError):  # a child will report it
         import_module(engine)
     parent, source = os.getpid(), FileIO(0)
     while (query := next_query(source)) is not None:
@@ -152,9 +151,9 @@ def main() -> None:
         if not child:
             become_child(parent, (out, err))
             answer(engine, *query)
-            ctypes.CDLL(None).fflush(None)  # engines print by themselves
+            ctypes.CDLL(None).fflush(None)  # engines print through C
             sys.stderr.flush()
-            os._exit(0)  # taking the interpreter down takes longer than most queries
+            os._exit(0)  # the interpreter's own end takes longer than most queries
         os.close(out)
         os.close(err)
         print(json.dumps({"pid": child}), flush=True)

@@ -1,1 +1,1 @@
-"""What looks for proofs: it can only call rules of the kernel, and is not trusted."""
+"""Tactics look for proofs: they can only call rules of the kernel, and are not trusted."""

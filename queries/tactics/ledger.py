@@ -54,7 +54,7 @@ class Ledger:
         return list(found.values())
 
     def lemma_of(self, theorem: Theorem) -> Lemma:
-        """The lemma that a fact was proved by."""
+        """The lemma by which a fact was proved."""
         return self._notes[theorem]
 
     def _noted(self, theorems: Sequence[Theorem]) -> dict[Theorem, Lemma]:

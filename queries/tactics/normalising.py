@@ -50,8 +50,8 @@ class Wanted:
 
 
 class Normaliser:
-    """Finds normal forms, and keeps what is proved about nodes, and lemmas; a second engine proves each lemma too if
-    `confirmed`. `forms` is kept for `mmaprobe.smtmodel.nodes.normal.normal`, which needs no lemma."""
+    """Finds normal forms, and keeps the theorems about nodes, and the lemmas; if `confirmed`, a second engine proves
+    each lemma too. `forms` is for `mmaprobe.smtmodel.nodes.normal.normal`, which needs no lemma."""
 
     def __init__(self, options: Options, confirmed: bool = False) -> None:
         self.settle = Settled(options, confirmed, LEMMA_SECONDS, needed=False)

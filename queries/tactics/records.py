@@ -35,9 +35,9 @@ class Lemma:
 
 @dataclass
 class Proof:
-    """The outcome: the lemmas in order, the theorem, or a replayed witness if the two sides differ. `why`: what a proof
-    without lemmas rests on. `compared`: the problem as terms, nothing cut or merged, which the lemmas are
-    about."""
+    """The outcome: the lemmas in order, the theorem, or a replayed witness if the two sides differ. `why`: the ground
+    of a proof without lemmas. `compared`: the problem as terms, without cuts or merged terms, to which the lemmas
+    refer."""
 
     problem: Problem
     lemmas: list[Lemma] = field(default_factory=list)
@@ -51,19 +51,19 @@ class Proof:
 
     @property
     def verdict(self) -> Verdict:
-        """What the witness shows, or the theorem says."""
+        """The verdict that the witness shows, or that the theorem states."""
         if self.witness is not None:
             return "different"
         return "equal" if agrees(self.theorem, self.problem) else "unknown"
 
     @property
     def engines(self) -> list[str]:
-        """The engines whose answers the verdict rests on."""
+        """The engines on whose answers the verdict rests."""
         return sorted({f"{lemma.answer.engine} {lemma.answer.version}" for lemma in self.lemmas})
 
     @property
     def ground(self) -> str:
-        """What the verdict rests on: `why`, or the engines that answered, and those that confirmed."""
+        """The ground of the verdict: `why`, or the engines that answered, and those that confirmed."""
         confirmed = f", confirmed by {', '.join(self.confirmations)}" if self.confirmations else ""
         return self.why or f"{', '.join(self.engines) or 'construction'}{confirmed}"
 
@@ -74,6 +74,6 @@ class Proof:
 
 
 def confirmations_of(proofs: Sequence[Proof]) -> list[str]:
-    """The engines that confirmed every lemma of proofs; empty if one lemma was not confirmed."""
+    """The engines that confirmed every lemma of some proofs; empty if one lemma was not confirmed."""
     found = [lemma.confirmed for proof in proofs for lemma in proof.lemmas]
     return sorted({f"{one.engine} {one.version}" for one in found if one is not None}) if None not in found else []

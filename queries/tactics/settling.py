@@ -14,7 +14,7 @@ from mmaprobe.queries.tactics.confirm import CONFIRMERS, LEAST, SHARE
 from mmaprobe.queries.tactics.records import Lemma as ProofLemma
 from mmaprobe.smtmodel.base.errors import FaultError
 
-TAKEN = 20.0  # seconds that count as those of a lemma's proof where another engine is asked
+TAKEN = 20.0  # seconds that a lemma's proof is taken to have needed, for the time of a second engine
 
 
 class Settled:

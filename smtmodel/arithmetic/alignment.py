@@ -18,7 +18,7 @@ def reaches(term: Term, power: int) -> Bit:
 
 
 def distance(term: Term, maximum: Exponent) -> Bits:
-    """How many places the exponent of a term lies below a maximum on a scale that holds both."""
+    """How many places the exponent of a term lies below a maximum. Both are brought to one offset."""
     return maximum.bits - term.exponent.rebased(maximum.low, maximum.bits.width)
 
 
@@ -31,7 +31,7 @@ def within(term: Term, maximum: Exponent, reach: int) -> Bit:
 
 
 def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Mode) -> Bits:
-    """The magnitude of a term in units of 2^(maximum - fraction_bits), cut or rounded as the unit does it."""
+    """The magnitude of a term in units of 2^(maximum - fraction_bits), truncated or rounded by `rounding`."""
     if rounding != "toward_zero":
         jammed = with_tail(term, maximum, fraction_bits)
         kept = jammed.extract(jammed.width - 1, 2).zext(jammed.width - 1)
@@ -57,7 +57,7 @@ def with_tail(term: Term, maximum: Exponent, fraction_bits: int) -> Bits:
 
 
 def _at_least(bits: Bits, width: int) -> Bits:
-    """Zero-extended to a width, unless they are as wide: all of a small exact sum may lie below the last place."""
+    """Zero-extended to at least a width: all of a small exact sum may lie below the last place."""
     return bits if bits.width >= width else bits.zext(width)
 
 
@@ -70,7 +70,7 @@ def total_of(signs: Sequence[Bit], magnitudes: Sequence[Bits], carry_width: int 
 
 
 def magnitude_of(total: Bits, wraps: bool = False) -> tuple[Bit, Bits]:
-    """(negative, magnitude) of a sum in two's complement; one that `wraps` may be the least number that there is."""
+    """(negative, magnitude) of a sum in two's complement; `wraps`: it may be the least number, -2^(width - 1)."""
     negative = total.msb()
     magnitude = select(negative, -total, total)
     return negative, magnitude if wraps else magnitude.truncate(total.width - 1)
@@ -95,10 +95,10 @@ def below(magnitude: Bits, unit: Exponent, power: int) -> Bit:
 
 
 def bound_matters(bound: int | None, terms: Sequence[Term], kept: int | None) -> bool:
-    """Whether a least exponent can make any bit of a sum of terms vanish. It cannot where no term's exponent is ever
-    below it; nor, where `kept` fraction bits are kept of every term, if its last kept place lies at or below the last
-    place of each, so that raising the maximum to it changes no aligned value. `kept` is None where the second argument
-    does not hold: a sum that wraps could tell, or terms keep different bits."""
+    """Whether a least maximum of exponents, `bound`, can change a sum of terms. It cannot where every exponent is at
+    least `bound`; nor where `kept` fraction bits are kept below it and its last kept place lies at or below the last
+    place of every term, since raising the maximum to it then truncates nothing. `kept` is None where the latter does
+    not hold: for a sum that wraps, or terms that keep different bits."""
     if bound is None or bound <= min(term.exponent.least for term in terms):
         return False
     return kept is None or bound - kept > min(term.exponent.least - term.fraction for term in terms)

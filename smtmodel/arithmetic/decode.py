@@ -13,8 +13,8 @@ BELOW_ALL = -(1 << 20)  # no number has such an exponent
 
 @plain_value(frozen=True)
 class Exponent:
-    """An integer as an unsigned vector plus a static offset: its value is `bits` + `low`. It is at most `high`, and the
-    vector is never below `spare`. `floats`: the vector 0 stands for an exponent below all that there are."""
+    """An integer as an unsigned vector plus a static offset: `bits` + `low`. It is at most `high`, and `bits` is at
+    least `spare`. `floats`: the vector 0 stands for an exponent below all others."""
 
     bits: Bits
     low: int
@@ -34,21 +34,21 @@ class Exponent:
         return Exponent(_if(self, _if(other, bits)), low, high, spare, self.floats or other.floats)
 
     def offset(self, amount: int) -> Exponent:
-        """The exponent plus a static number."""
+        """The sum of the exponent and a static number."""
         return Exponent(self.bits, self.low + amount, self.high + amount, self.spare, self.floats)
 
     def rebased(self, low: int, width: int) -> Bits:
-        """The vector that, with offset `low` (at most this one's), stands for the same value."""
+        """The vector of the same value for offset `low`, which is at most its own offset."""
         return _if(self, fit(self.bits, width) + constant(self.bits.carrier, self.low - low, width))
 
 
 def _if(exponent: Exponent, bits: Bits) -> Bits:
-    """A vector, or 0 where an exponent is below all."""
+    """A vector, or 0 where an exponent is the one below all others."""
     return select(exponent.bits.any(), bits, constant(bits.carrier, 0, bits.width)) if exponent.floats else bits
 
 
 def fit(bits: Bits, width: int) -> Bits:
-    """Zero-extended or cut to `width`, for values that the caller knows to fit."""
+    """Zero-extended or cut to `width` bits, in which the caller knows the value to fit."""
     return bits.zext(width) if bits.width <= width else bits.truncate(width)
 
 
@@ -98,12 +98,12 @@ class Unpacked:
         return self.term.sign
 
     def folded(self) -> Unpacked:
-        """With flags that are one truth on every lane as constants, where the carrier knows."""
+        """The same number; flags that the carrier knows to be the same on every lane are constants."""
         return Unpacked(self.term, self.is_zero.folded(), self.is_infinite.folded(), self.is_nan.folded())
 
 
 def row(item: Unpacked, index: int) -> Unpacked:
-    """One of several numbers that were decoded at once."""
+    """The number of one index among several that were decoded at once."""
     term, at = item.term, item.term.exponent
     exponent = Exponent(at.bits.row(index), at.low, at.high, at.spare)
     term = Term(term.sign.row(index), term.significand.row(index), exponent, term.fraction)
@@ -129,7 +129,7 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool 
             low_bits = low_bits & normal.bits(1).sext(fmt.fraction)
         significand, is_zero = significand.concat(low_bits), is_zero & ~low_bits.any()
     if fmt.nan_for_negative_zero:
-        is_zero = is_zero & ~is_nan  # whose fields are those of zero
+        is_zero = is_zero & ~is_nan  # the only NaN has the fields of zero
     at_least_one = exponent | (~normal).bits(exponent.width)
     term = Term(sign, significand, Exponent(at_least_one, -fmt.bias, fmt.emax, spare=1), fmt.fraction)
     if positive_zero:
@@ -160,10 +160,10 @@ def multiply(left: Term, right: Term) -> Term:
 
 
 def at_maximum(left: Term, right: Term) -> tuple[Exponent, tuple[Bits, Bits], tuple[Bits, Bits]]:
-    """Two terms brought to their larger exponent: that exponent, the significands with one binary point, and how far
-    each lies below. A zero counts as the smallest exponent of both, so that it never wins.
+    """Two terms at their larger exponent: that exponent, the significands with a common binary point, and how many
+    places each exponent lies below. A zero has the smallest exponent of both terms, so that it is never the larger.
 
-    Symmetric in the terms, unlike an ordering of them, so that the two orders of a sum share what they are made of.
+    Symmetric in the terms, unlike an ordering of them, so that a + b and b + a share their solver terms.
     """
     low = min(left.exponent.low, right.exponent.low)
     high = max(left.exponent.high, right.exponent.high)

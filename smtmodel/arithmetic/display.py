@@ -11,7 +11,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 
-_CARRIER = ArrayCarrier()  # constants fold before any carrier is asked
+_CARRIER = ArrayCarrier()  # never asked: constants fold in the algebra
 MAX_POWERS = 3
 
 
@@ -82,7 +82,7 @@ def value_text(pattern: int, fmt: Format) -> str:
 
 
 def decimal_text(pattern: int, fmt: Format) -> str:
-    """The value of a pattern in decimal digits, as many as tell the numbers of f32 apart."""
+    """The value of a pattern in nine decimal digits, which distinguish all numbers of f32."""
     value = exact_value(pattern, fmt)
     return value if isinstance(value, str) else decimal(value)
 
@@ -93,9 +93,9 @@ def both(text: str, decimals: str) -> str:
 
 
 def decimal(value: Fraction) -> str:
-    """A number in decimal digits, as many as tell the numbers of f32 apart."""
+    """A number in nine decimal digits, which distinguish all numbers of f32."""
     if value and not -1022 <= math.log2(abs(value.numerator)) - math.log2(value.denominator) < 1023:
-        return f"{Decimal(value.numerator) / value.denominator:.9g}"  # no number of f64 has its size
+        return f"{Decimal(value.numerator) / value.denominator:.9g}"  # beyond the range of f64
     return f"{float(value):.9g}"
 
 

@@ -50,7 +50,7 @@ class Format:
     storage: int = 0
 
     def __hash__(self) -> int:
-        return hash(self.name)  # of every part it would take as long as some of what is looked up by it
+        return hash(self.name)  # hashing every field takes as long as some of the work that is looked up by formats
 
     @cached_property
     def width(self) -> int:
@@ -78,21 +78,21 @@ class Format:
         return (1 if self.subnormals else 0) - self.bias
 
     def takes(self, other: Format) -> bool:
-        """Whether the patterns of the other format are those of the same numbers here, their padding read as zeros."""
+        """Whether every pattern of the other format, its padding read as zeros, is the same number in this format."""
         keys = ("exponent", "bias", "specials", "signed", "width")
         return self.name == other.name or (
             0 == self.padding <= other.padding and all(getattr(self, key) == getattr(other, key) for key in keys)
         )
 
     def is_within(self, other: Format) -> bool:
-        """Whether a conversion to the other format changes nothing but the number of fraction bits: neither a number
-        nor its exponent, and subnormals stay subnormal."""
+        """Whether conversion to the other format only adds fraction bits: numbers, their exponents, and whether they
+        are subnormal stay."""
         keys = ("exponent", "bias", "specials", "signed", "subnormals")
         return all(getattr(self, key) == getattr(other, key) for key in keys) and self.fraction <= other.fraction
 
     def holds(self, other: Format) -> bool:
-        """Whether every number of the other format is one of this format; not of every two formats of which that is so.
-        A format without subnormal numbers has no zero."""
+        """Whether every number of the other format is known to be one of this format; False does not mean that one is
+        not. A format without subnormal numbers has no zero."""
         signed = self.signed or not other.signed
         kinds = ("has_nan", "has_infinity", "has_negative_zero", "subnormals")
         special = all(getattr(self, kind) or not getattr(other, kind) for kind in kinds)
@@ -104,7 +104,7 @@ class Format:
 
     @cached_property
     def largest_number(self) -> tuple[int, Fraction]:
-        """The exponent of the largest number, and its significand."""
+        """The exponent of the largest number, and its significand, from 1 to below 2."""
         exponent, fraction = divmod(self.largest_field, 1 << self.fraction)
         return exponent - self.bias, 1 + Fraction(fraction, 1 << self.fraction)
 
@@ -137,12 +137,13 @@ class Format:
 
     @cached_property
     def finite(self) -> Format:
-        """The format of the patterns that are numbers."""
+        """The same format without infinities and NaNs: its patterns are the numbers."""
         return replace(self, specials="unused" if self.specials == "ieee" else "none")
 
     @cached_property
     def infinity_field(self) -> int:
-        """Fields of infinity; where there is none, of what replaces it (NaN, or the largest finite number)."""
+        """The fields of infinity; in a format without one, those of an overflow's result: NaN, or the largest
+        number."""
         return self.largest_field + (self.has_infinity or self.specials == "all_ones")
 
     @cached_property
@@ -217,7 +218,7 @@ _P3109 = re.compile("binary([0-9]{1,9})p([0-9]{1,9})(?:([su])([ef]))?")
 def own_format(
     name: str, exponent: int, fraction: int, bias: int | None, specials: OwnSpecials, signed: bool = True
 ) -> Format:
-    """A format that has no row; its bias is IEEE's where none is given. Raises ParameterError if there is no such."""
+    """A format that has no row; without a bias it has IEEE's. Raises ParameterError if there is no such format."""
     least = {"ieee": (2, 1), "none": (1, 1)}.get(specials, (1, 0))
     if not least[0] <= exponent <= 15 or not least[1] <= fraction <= 52:
         ranges = f"{least[0]} to 15 exponent and {least[1]} to 52 fraction bits"
@@ -243,9 +244,9 @@ def is_spelling(name: str) -> bool:
 
 
 def format_named(name: str, own: Iterable[str] = ()) -> Format:
-    """The format of a row's name or of a spelling: `e4m3_ieee` (fields, with `b` a bias, and specials), or P3109's
-    `binary8p4se`. Two spellings of one format give one name, which is that of the row where there is one. Raises
-    UnknownNameError, which names the nearest, `own` among them, or ParameterError for a format that cannot be."""
+    """The format of a row's name or of a spelling: `e4m3_ieee` (exponent and fraction bits, a bias after `b`,
+    specials), or P3109's `binary8p4se`. All spellings of one format give its row's name, or else one name. Raises
+    UnknownNameError, which suggests the nearest name, also of `own`, or ParameterError for a format that cannot be."""
     if name in FORMATS:
         return FORMATS[name]
     if is_spelling(name):

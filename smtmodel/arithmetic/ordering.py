@@ -9,8 +9,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select
 
 
 def pattern_key(pattern: Bits, fmt: Format) -> Bits:
-    """An integer in two's complement that grows with the number: zeros are equal, infinities at the ends; of a NaN it
-    says nothing. `fmt.field_width` + 1 bits."""
+    """An integer in two's complement of `fmt.field_width` + 1 bits that grows with the number: both zeros have one, and
+    infinities lie at the ends. For a NaN it is any."""
     width = fmt.field_width + 1
     fields = pattern.extract(fmt.field_width - 1, 0).zext(width)
     return select(pattern.bit(fmt.field_width), -fields, fields) if fmt.signed else fields

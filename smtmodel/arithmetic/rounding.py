@@ -12,7 +12,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, minimum, sel
 Rounding = Literal["nearest_even", "nearest_away", "toward_zero", "up", "down"]
 Mode = Rounding | Literal["to_odd"]
 Overflow = Literal["infinity", "saturate", "ieee"]
-ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
+ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)  # of IEEE 754
+MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
 NEAREST: frozenset[Mode] = frozenset(("nearest_even", "nearest_away"))
 
@@ -62,8 +63,8 @@ def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -
 
 
 class Tail(NamedTuple):
-    """A nonzero magnitude before it is rounded: the fields of what a format keeps of it, of any exponent; the lowest
-    bit kept, the first bit dropped, and whether any bit below that was set."""
+    """A nonzero magnitude before it is rounded: `packed`, the exponent and fraction fields of its truncation, with any
+    exponent; the lowest bit kept, the first bit dropped, and whether any bit below that one is set."""
 
     packed: Bits
     lowest: Bit
@@ -72,7 +73,7 @@ class Tail(NamedTuple):
 
 
 def tail_of(magnitude: Bits, unit: Exponent, fmt: Format) -> Tail:
-    """What rounding magnitude * 2^unit to a format looks at."""
+    """The bits of magnitude * 2^unit by which rounding to a format is decided."""
     short = fmt.precision + 2 - magnitude.width
     if short > 0:  # room for the half and sticky bits
         magnitude, unit = magnitude.pad(short), unit.offset(-short)
@@ -82,7 +83,7 @@ def tail_of(magnitude: Bits, unit: Exponent, fmt: Format) -> Tail:
     rest = shifted.truncate(shifted.width - fmt.precision)
     half = rest.msb()
     sticky = rest.truncate(rest.width - 1).any() if rest.width > 1 else truth(magnitude.carrier, False)
-    lowest = kept.bit(0) if fmt.fraction else kept.bit(0) ^ field.bit(0)  # of the pattern, where there is no other
+    lowest = kept.bit(0) if fmt.fraction else kept.bit(0) ^ field.bit(0)  # without fraction bits, the exponent's lowest
     # the hidden bit and a carry out of the significand add to the exponent field by themselves
     most = (max(top.high, 1) << fmt.fraction) + (1 << fmt.precision)
     width = max(fmt.exponent + fmt.fraction, most.bit_length())
@@ -90,8 +91,8 @@ def tail_of(magnitude: Bits, unit: Exponent, fmt: Format) -> Tail:
 
 
 def _normalise(magnitude: Bits, top: Exponent, fmt: Format) -> tuple[Bits, Bits]:
-    """Shift the leading one to the top, but not below the smallest exponent of the format. `top`: the exponent that a
-    leading one at the top has, relative to emin.
+    """Shift the leading one to the top, but not below the smallest exponent of the format. `top`: the exponent of a
+    leading one at the top, relative to emin.
 
     Returns the shifted magnitude and the exponent field less one (zero for subnormals).
     """
@@ -118,7 +119,7 @@ def _normalise(magnitude: Bits, top: Exponent, fmt: Format) -> tuple[Bits, Bits]
 
 
 def _limit(packed: Bits, sign: Bit, target: Target) -> Bits:
-    """The pattern of computed exponent and fraction fields, after overflow and flushing."""
+    """The pattern for computed exponent and fraction fields, after overflow and flushing."""
     fmt, carrier = target.format, packed.carrier
     bits = fmt.exponent + fmt.fraction
     over = constant(carrier, fmt.largest_field, packed.width).ult(packed)

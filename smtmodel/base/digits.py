@@ -1,6 +1,6 @@
-"""Numbers as text. Python takes more than is meant: digits of every script, for which `str.isdigit` is no test (it
-takes some for which `int` raises), and 1_0 as 10. Here only 0 to 9 are digits, and what `int` refuses for its length is
-none."""
+"""Numbers as text. Python's own functions accept more than users mean: `str.isdigit` and `int` know the digits of every
+script (and `int` refuses some of `isdigit`'s), and `int` reads 1_0 as 10. Here digits are 0 to 9, and a text of more
+than LONGEST digits, which `int` would refuse, is no number."""
 
 from __future__ import annotations
 

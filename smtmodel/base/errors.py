@@ -19,8 +19,8 @@ class MmaprobeError(Exception):
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The name that is most probably meant, also by a part of it (`ada` of ada-lovelace) and in other letters (upper or
-    lower case); None if none is near."""
+    """The known name that is most probably meant: near in spelling, or with this name as one of its parts (`ada` of
+    ada-lovelace), in upper or lower case; None if none is near."""
     names, asked = {one.lower(): one for one in known}, name.lower()
     containing = [one for one in names if (len(asked) > 3 and asked in one) or (asked and one.startswith(f"{asked}-"))]
     return next((names[one] for one in [*get_close_matches(asked, names, n=1, cutoff=cutoff), *containing]), None)
@@ -43,7 +43,7 @@ class NotModelledError(MmaprobeError):
     """An instruction that hardware has, or that users expect it to have, and that the table lacks on purpose."""
 
 
-EXPONENTS = (-4096, 4096)  # what is given as an exponent, or a distance of two
+EXPONENTS = (-4096, 4096)  # limits of a number given as an exponent, or as a distance of two exponents
 CARRY_BITS = (0, 16)
 
 
@@ -57,7 +57,7 @@ class ParameterError(MmaprobeError):
 
 
 class InexactError(ParameterError):
-    """A number that a format does not hold, where none is rounded."""
+    """A number that its format does not hold, given where numbers are not rounded."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -105,7 +105,7 @@ class OutputError(MmaprobeError):
 
 
 def check_number(name: str, value: int | None, limits: tuple[int, int]) -> None:
-    """Raises ParameterError for a number outside of the limits of a parameter; None is none."""
+    """Raises ParameterError for a number outside of a parameter's limits. None, for a parameter left open, passes."""
     low, high = limits
     if value is not None and not low <= value <= high:
         raise ParameterError(name, f"{value} is impossible; it takes a whole number from {low} to {high}")

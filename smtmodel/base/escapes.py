@@ -26,12 +26,13 @@ def printable(text: str) -> str:
 
 
 def file_part(text: str) -> str:
-    """A part of a file name, another one for every text; those of letters, digits and a few signs are as they are."""
+    """Text as part of a file name: letters, digits and a few signs stay, so that different texts give different
+    names."""
     return quote(text, safe=" @=,+:", errors="backslashreplace")
 
 
 def c_comment(text: str) -> str:
-    """Text within a comment of C, of which it neither ends nor seems to begin one."""
+    """Text for the inside of a C comment, with blanks in every `/*` and `*/`."""
     return one_line(text).replace("*/", "* /").replace("/*", "/ *")
 
 

@@ -1,4 +1,4 @@
-"""Files: whether there is one, and those that are written whole or not at all."""
+"""Files: questions about names and paths, and files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, OutputError
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.base.interrupts import undone
 
-#: how text is read, so that bytes that are not UTF-8 are an error of their line, and not of all that is read at once
+#: how text is read, so that bytes that are not UTF-8 are an error of their line, and not of the whole file
 NOT_UTF8 = "surrogateescape"
 _BYTE = re.compile("[\udc80-\udcff]")
 ANOTHER = "another run writes here: wait for its end, or choose another file"
 
 
 class Inputs:
-    """The files that a command has read, which none of its outputs replaces; empty outside of commands."""
+    """The files that a command has read, none of which its outputs may replace; empty outside of commands."""
 
     def __init__(self) -> None:
         self._names: set[str] | None = None
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Files that are read meanwhile are not replaced meanwhile."""
+        """A block: from its begin to its end, the files that are read in it cannot be replaced."""
         before, self._names = self._names, set()
         try:
             yield
@@ -41,7 +41,7 @@ class Inputs:
             self._names.add(real_path(path))
 
     def check(self, path: Path) -> None:
-        """Raises InputError for one of them."""
+        """Raises InputError for a file that was read."""
         if self._names and real_path(path) in self._names:
             raise InputError("would overwrite an input", str(path))
 
@@ -50,7 +50,7 @@ INPUTS = Inputs()
 
 
 def is_file(name: str) -> bool:
-    """Whether there is a file of that name; no name is too long to ask."""
+    """Whether there is a file of that name; False for a name that is too long for the system."""
     try:
         return Path(name).is_file()
     except (OSError, ValueError):
@@ -58,16 +58,15 @@ def is_file(name: str) -> bool:
 
 
 def missing_file(path: Path | str) -> InputError:
-    """The error for a file that is not there. Some commands read "-" as standard input, the others say that they do
-    not."""
+    """The error for a file that is not there. "-" is standard input to some commands; for the others the error says
+    that they do not read it."""
     if str(path) == "-":
         return InputError("standard input is not read here: name a file", "-")
     return InputError("no such file", str(path))
 
 
 def real_path(path: Path | str) -> str:
-    """Where a path leads to, by whatever links. Raises InputError where it is one of a folder that is not there any
-    more."""
+    """The path without symbolic links. Raises InputError for a relative path where the current folder was removed."""
     try:
         return os.path.realpath(path)
     except OSError as error:
@@ -75,7 +74,7 @@ def real_path(path: Path | str) -> str:
 
 
 def can_be_named(name: Path | str) -> bool:
-    """Whether a file could have this name: one that is too long, or has a null character, is none's."""
+    """Whether a file could have this name: not one that is too long or has a null character."""
     try:
         os.lstat(name)
     except OSError as error:
@@ -86,8 +85,8 @@ def can_be_named(name: Path | str) -> bool:
 
 
 def check_utf8(text: str, name: str, line: int = 1) -> str:
-    """Text that was read as UTF-8 with NOT_UTF8, from this line of a file on. Raises InputError, with the line, for
-    other bytes."""
+    """The same text, which was read as UTF-8 with NOT_UTF8 from line `line` of a file. Raises InputError, with the line
+    at fault, where the file has other bytes."""
     if not text.isascii() and (found := _BYTE.search(text)):
         line += text.count("\n", 0, found.start())
         raise InputError("cannot be read: not text in UTF-8", name, line)
@@ -122,8 +121,9 @@ def cannot_write(error: OSError, path: Path | str) -> MmaprobeError:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write: a temporary one beside it takes its place at the end, so that whatever goes wrong leaves what
-    was there before. Symbolic links are followed; devices and pipes are written as they are.
+    """A block with a stream for the new content of a file: a temporary file beside it, which takes its place at the
+    end, so that an error leaves the file as it was. Symbolic links are followed; devices and pipes are written
+    directly.
 
     Raises InputError where there can be no such file, OutputError where it cannot be written to its end (a full disk).
     """
@@ -143,12 +143,12 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
                 with suppress(FileNotFoundError):
                     os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
                 yield stream
-                stream.close()  # what is still buffered may not fit
+                stream.close()  # which writes what is still buffered, and may fail
                 _check_unclaimed(target, path)
                 beside.replace(target)
         except BaseException:
             beside.unlink(missing_ok=True)
-            with suppress(OSError):  # the buffer, once more
+            with suppress(OSError):  # closing writes the buffer once more
                 stream.close()
             raise
 
@@ -160,8 +160,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def append_whole(path: Path, content: str, after: int | None = None) -> None:
-    """Add text to the end of a file, all of it or nothing. `after`: how many bytes it has unless another process wrote
-    it (see `size_of`). Raises what `whole_file` does, and InputError where another did."""
+    """Add text to the end of a file, all of it or nothing. `after`: the file's size in bytes, as last seen by
+    `size_of`. Raises what `whole_file` does, and InputError where another process has written the file since."""
     with _opened(path, "ab") as stream, _written(path):
         _lock(stream, path)
         if after is not None and size_of(path) != after:
@@ -171,7 +171,7 @@ def append_whole(path: Path, content: str, after: int | None = None) -> None:
             stream.write(text_bytes(content))
             stream.flush()
         except OSError:
-            with suppress(OSError):  # the buffer, once more
+            with suppress(OSError):  # closing writes the buffer once more
                 stream.close()
             with suppress(OSError):
                 os.truncate(path, end)
@@ -184,8 +184,9 @@ def size_of(path: Path) -> int | None:
 
 
 def claimed(path: Path) -> IO[bytes]:
-    """A regular file to go on with, unbuffered, made if there is none: no other process can claim it until it is
-    closed. Raises InputError, also where another has."""
+    """An unbuffered stream to append to a regular file, made if there is none. Until it is closed the file is claimed:
+    for another process this function and `whole_file` raise InputError. Raises InputError where it cannot be opened,
+    too."""
     while True:
         try:
             stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
@@ -193,7 +194,7 @@ def claimed(path: Path) -> IO[bytes]:
             raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
         try:
             _lock(stream, path)
-            if is_at(stream, path):  # else whoever claimed it has taken it away meanwhile
+            if is_at(stream, path):  # else another process has removed or replaced the file before it was locked
                 return stream
         except BaseException:
             stream.close()
@@ -210,7 +211,7 @@ def is_at(stream: IO[bytes], path: Path) -> bool:
 
 
 def _check_unclaimed(target: Path, path: Path) -> None:
-    """Raises InputError where another process goes on with the file that is to be replaced (`claimed`)."""
+    """Raises InputError where another process has claimed the file that is to be replaced (`open_claimed`)."""
     with suppress(OSError), target.open("rb") as stream:
         _lock(stream, path)
 
@@ -222,12 +223,12 @@ def _lock(stream: IO[bytes], path: Path) -> None:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise InputError(ANOTHER, str(path)) from None
-    except (ImportError, OSError):  # a system without locks, or a file system
+    except (ImportError, OSError):  # the system or its file system has no locks
         pass
 
 
 def _special(path: Path) -> bool:
-    """Whether a path is not a regular file, or a name of one that is already open, such as /dev/stdout."""
+    """Whether a path is not a regular file, or names a stream that is already open, such as /dev/stdout."""
     parent = real_path(path.parent)
     if parent == "/dev" or parent.startswith("/proc/"):
         return True

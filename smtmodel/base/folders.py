@@ -1,4 +1,4 @@
-"""Where files are kept between runs, and whether they are the user's alone: what is kept is believed."""
+"""Where files are kept between runs, and whether nobody but the user can write there: kept files are believed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def check_own(path: Path, found: os.stat_result | None = None) -> None:
-    """Raises PermissionError, which says what to do, for a file or folder of another user's or that others can write.
-    `found`: what the system says of it, where it is open."""
+    """Raises PermissionError, which says what to do, for a file or folder that belongs to another user or that others
+    can write. `found`: its `os.stat_result`, where the caller has one of an open file."""
     found = found or path.stat()
     if found.st_uid != os.geteuid():
         raise PermissionError(f"{path} belongs to another user")
@@ -21,8 +21,8 @@ def check_own(path: Path, found: os.stat_result | None = None) -> None:
 
 
 def closed_folder(folder: Path) -> bool:
-    """Make a folder that is the user's alone, or close the user's own to others; whether they could write it before.
-    Raises OSError, also for a folder of another user's."""
+    """Make a folder that only the user can write, or make the user's own so; whether others could write it before.
+    Raises OSError, also for a folder of another user."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.stat()

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 Result = TypeVar("Result")
-WORDS = 1 << 17  # what the call asks for; as much is left to those below it, some 2,000 frames
+WORDS = 1 << 17  # the size of the frame asked for; the piece then has as much again, for some 2,000 frames below
 
 
 def with_room(call: Callable[[], Result]) -> Result:
-    """What a call gives, made with room for frames."""
+    """The result of a call, made with room for frames."""
     return call()
 
 

@@ -23,9 +23,9 @@ from mmaprobe.smtmodel.base.errors import OutOfTimeError
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-SLICE = 0.05  # seconds between looks at what a latch cannot tell
-RETRY = 0.02  # seconds until an interrupt that came among locks is tried again
-#: seconds after a time limit, or the share of it if that is more: then the work is interrupted, then it is ended
+SLICE = 0.05  # seconds between two looks at the flags that a latch does not wait for
+RETRY = 0.02  # seconds until an interrupt that came while locks were handled is tried again
+#: seconds after a time limit, or that share of it if longer: after MARGIN the work is interrupted, after LAST ended
 MARGIN, LAST = (0.6, 0.03), (1.5, 0.08)
 LONGEST = 1e8  # seconds that the system's timer takes
 
@@ -40,7 +40,7 @@ _AMONG = (
 )
 
 
-#: when the work of this thread is to end, of time.monotonic
+#: when the work of this thread is to end, in seconds of time.monotonic
 _until: ContextVar[float | None] = ContextVar("until", default=None)
 
 
@@ -54,10 +54,10 @@ class _State:
     depth = 0
     pending: type[KeyboardInterrupt] | None = None
     guarded = False  # whether signals are handled here, by `guard`
-    soft: float | None = None  # of time.monotonic: when the work is interrupted
-    hard: float | None = None  # when it is ended
-    begun = 0.0  # when the time began
-    seconds = 0.0  # given
+    soft: float | None = None  # when the work is interrupted, in seconds of time.monotonic
+    hard: float | None = None  # when the work is ended
+    begun = 0.0  # when the work began
+    seconds = 0.0  # the time limit
     late = False  # whether a limit has interrupted the work
 
 
@@ -66,8 +66,8 @@ _undo: list[Callable[[], object]] = []
 
 
 class _HeldBack:
-    """A block of the main thread that an interrupt does not cut short: it is raised at the end of the outermost. It may
-    not wait for long."""
+    """A block of the main thread that an interrupt does not cut short: the interrupt is raised at the end of the
+    outermost block. Work in it must be short."""
 
     def __enter__(self) -> None:
         if _in_main():
@@ -83,7 +83,7 @@ held_back = _HeldBack()
 
 
 def safe_point() -> None:
-    """Raise the interrupt that was put off, if there is one and this is no block of `held_back`."""
+    """Raise the interrupt that was put off, if there is one, outside of blocks of `held_back`."""
     if state.pending is not None and not state.depth and _in_main():
         kind, state.pending = state.pending, None
         raise kind
@@ -114,8 +114,8 @@ def unguard() -> None:
 
 
 def allow(seconds: float | None) -> None:
-    """The work of the main thread has these `seconds` from now on (None: any number), in place of those given before.
-    Nothing happens where signals are not handled by `guard`."""
+    """Give the work of the main thread `seconds` from now on (None: no limit), in place of an earlier limit.
+    Does nothing where `guard` does not handle signals."""
     now = state.begun = time.monotonic()
     if seconds is None or seconds > LONGEST:
         state.soft = state.hard = None
@@ -126,13 +126,14 @@ def allow(seconds: float | None) -> None:
 
 
 def begun() -> float:
-    """When the time of the command that runs began, of time.monotonic."""
+    """When the command that runs began, in seconds of time.monotonic."""
     return state.begun
 
 
 @contextmanager
 def undone(undo: Callable[[], object]) -> Iterator[None]:
-    """A block whose traces `undo` removes if the process is ended within it, by another thread."""
+    """A block: if another thread ends the process within it, `undo` is called first, to remove what the block has
+    made."""
     _undo.append(undo)
     try:
         yield
@@ -141,7 +142,7 @@ def undone(undo: Callable[[], object]) -> Iterator[None]:
 
 
 def undo_all() -> None:
-    """Remove the traces of what is under way: the process is about to be ended."""
+    """Call the `undo` of every block under way (`undone`), as the process is about to be ended."""
     for undo in reversed(_undo):
         with suppress(Exception):
             undo()
@@ -182,7 +183,7 @@ def _alarm(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def working_until(deadline: float | None) -> Iterator[None]:
-    """A block whose loops look at the clock by `check_clock`. `deadline`: of time.monotonic; None: there is none."""
+    """A block whose loops call `check_clock`. `deadline`: in seconds of time.monotonic; None: there is none."""
     before = _until.get()
     token = _until.set(deadline if before is None else before if deadline is None else min(before, deadline))
     try:
@@ -204,8 +205,8 @@ def check_clock() -> None:
 
 
 class Latch:
-    """An event that is set once. Unlike threading.Event it has no lock that an exception out of a wait may leave
-    taken: whoever sets it waits for nobody."""
+    """An event that is set once. Unlike threading.Event it has no lock that stays taken where an exception leaves a
+    wait: `set` waits for nobody."""
 
     def __init__(self) -> None:
         self._set = False
@@ -217,7 +218,7 @@ class Latch:
 
     def set(self) -> None:
         self._set = True
-        with suppress(RuntimeError):  # it was open
+        with suppress(RuntimeError):  # the latch was set before
             self._closed.release()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -228,7 +229,7 @@ class Latch:
             if left <= 0:
                 break
             if self._closed.acquire(timeout=left):
-                self._closed.release()  # for the next one who waits
+                self._closed.release()  # for the next thread that waits
             safe_point()
         return self._set
 

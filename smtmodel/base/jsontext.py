@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, NoReturn
 
-#: a half of a surrogate pair in JSON; those of bytes in names of files that are no UTF-8 are kept
+#: a half of a surrogate pair in JSON; halves that stand for bytes of file names that are no UTF-8 are kept
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
@@ -17,8 +17,8 @@ class BrokenJsonError(ValueError):
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What a JSON text says. Raises BrokenJsonError, or ValueError for what must not be in it: a key given twice, a
-    number of thousands of digits or beyond 10^308, NaN or Infinity, a half of a surrogate pair, which no file can hold.
+    """The value of a JSON text. Raises BrokenJsonError, or ValueError for what must not be in it: a key given twice, a
+    number of thousands of digits or beyond 10^308, NaN or Infinity, half of a surrogate pair, which no file can hold.
     """
     try:
         text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
@@ -39,7 +39,8 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A value of a JSON text as messages quote it: text as Python does, null and true as JSON writes them."""
+    """A value of a JSON text as messages quote it: null and true as JSON writes them, everything else as Python
+    does."""
     return repr(value) if isinstance(value, str) else json.dumps(value)
 
 
@@ -54,7 +55,7 @@ def _constant(name: str) -> NoReturn:
 
 
 def _check_text(value: Any, key: str) -> None:
-    """Raises ValueError, with the key, for a string that is no text."""
+    """Raises ValueError, with the key, for a string that has half of a surrogate pair."""
     if isinstance(value, dict):
         for name, item in value.items():
             _check_text(name, key)

@@ -1,8 +1,8 @@
 """Libraries and programs built from C on the machine that they run on, kept in the user's cache folder: named by their
 source, the compiler and the processor.
 
-What is kept is run: only from folders and files that belong to the user and that nobody else can write, and as it was
-when it was built. Else it is built anew, in a temporary folder of the process where the cache cannot be used.
+Programs in the cache are run later: only where folder and file belong to the user, nobody else can write them, and
+the file is as it was built. Otherwise the source is built anew, or in a temporary folder where no cache can be used.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from typing import TYPE_CHECKING, Any
 
 from mmaprobe.smtmodel.base.folders import cache_folder, check_own, closed_folder
 
-if TYPE_CHECKING:  # each a twentieth of the time of a command that compiles nothing, with hashlib
+if TYPE_CHECKING:  # imported where used: this import takes a twentieth of the time of a command that compiles nothing
     from tempfile import TemporaryDirectory
 
 IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
-#: loops are made vectors, and what is left of them is not: twice as quick to compile, and no slower
+#: loops are vectorised, their remainders are not: compiles twice as fast, and runs as fast
 FLAGS = (
     "-O2", "-ftree-vectorize", "--param=vect-epilogues-nomask=0", "-march=native", "-shared", "-fPIC", "-w",
-    *(("-mprefer-vector-width=512",) if IS_X86 else ()),  # where there are such: a quarter to two thirds more a second
+    *(("-mprefer-vector-width=512",) if IS_X86 else ()),  # where the processor has it: 25 to 67 % more outputs a second
 )  # fmt: skip
-ANSWER_SECONDS = 5.0  # for a compiler to compile one line: one that takes longer never answers
-BUILD_SECONDS = 300.0  # for a source of ours; the longest takes a tenth, on a busy machine
-LEFT_SECONDS = 3600.0  # after which a folder of a build is one that was killed
-#: a program that loads a library and finds its functions, or dies of it
+ANSWER_SECONDS = 5.0  # for a compiler to compile one line; one that takes longer never ends
+BUILD_SECONDS = 300.0  # for one of the project's sources; the longest takes a tenth of it on a busy machine
+LEFT_SECONDS = 3600.0  # the age from which on a folder of a build belongs to a process that was killed
+#: a program that loads a library and looks its functions up, or dies of it
 LOADS = "import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); [getattr(library, name) for name in sys.argv[2:]]"
 
 
 class BuildError(Exception):
-    """Why a source was not built, or why what was built is no use."""
+    """Why a source was not built, or why its library cannot be loaded."""
 
 
 @cache
 def compiler() -> tuple[str, ...] | None:
-    """The command of the C compiler found, if there is one: that of CC, with its options, or clang, whose loops are the
-    quickest (benchmarks/simulate.md), or cc."""
+    """The command of the C compiler, if there is one: CC with its options, else clang, whose loops are the quickest
+    (benchmarks/simulate.md), else cc."""
     named = os.environ.get("CC")
     return next(filter(None, map(command_of, (named,) if named else ("clang", "cc"))), None)
 
 
 def command_of(text: str) -> tuple[str, ...] | None:
-    """The words of a command such as `gcc -O3`, its program found on the path; None where there is none."""
+    """The words of a command such as `gcc -O3`, its program as a path; None where there is no such program."""
     try:
         name, *options = shlex.split(text)
-    except ValueError:  # no word, or a quotation mark without its second
+    except ValueError:  # no word, or a quotation mark that is not closed
         return None
     found = shutil.which(name)
     return None if found is None else (found, *options)
@@ -73,8 +73,8 @@ def failure() -> str:
 
 @cache
 def loaded(source: str, names: tuple[str, ...], load: Callable[[str], Any] = ctypes.CDLL) -> Any:
-    """The loaded library of a source, which has functions of these names, built if it is not in the cache; None where
-    that fails (`failure`)."""
+    """The loaded library of a C source, built if it is not in the cache; `names`: the functions that it must have. None
+    where that fails (`failure` says why)."""
     cc = compiler()
     if cc is None:
         return None
@@ -84,7 +84,7 @@ def loaded(source: str, names: tuple[str, ...], load: Callable[[str], Any] = cty
             try:
                 return load(str(path))
             except OSError:
-                path.unlink(missing_ok=True)  # made for a system that was another one
+                path.unlink(missing_ok=True)  # made before the system was changed
                 if again:
                     raise
     except (OSError, BuildError) as error:
@@ -93,7 +93,7 @@ def loaded(source: str, names: tuple[str, ...], load: Callable[[str], Any] = cty
 
 
 def address_of(function: Any) -> int:
-    """Where a loaded function is."""
+    """The address of a loaded function."""
     found = ctypes.cast(function, ctypes.c_void_p).value
     assert found is not None
     return found
@@ -102,8 +102,9 @@ def address_of(function: Any) -> int:
 def kept_build(
     cc: Sequence[str], flags: Sequence[str], source: str, suffix: str, names: Sequence[str] | None = None
 ) -> Path:
-    """What a compiler makes of a source for this machine, from the cache folder where it is there. `names`: the
-    functions of a library. Raises BuildError, and OSError where no folder can be written or no library loaded."""
+    """The path of a source's library or program for this machine, from the cache folder or built now. `names`:
+    functions that a library must have. Raises BuildError, and OSError where no folder can be written or no library
+    loaded."""
     key = "\0".join((source, *cc, " ".join(flags), platform.processor(), platform.machine(), platform.node()))
     name = f"{_sha256(key.encode())[:32]}{suffix}"
     try:
@@ -117,8 +118,8 @@ def kept_build(
 
 
 def _closed_folder() -> Path:
-    """The folder of what is kept, which nobody else can write. Raises OSError where there is none and it cannot be
-    made, and PermissionError if it is another user's."""
+    """The cache folder, which nobody but the user can write. Raises OSError where there is none and it cannot be made,
+    PermissionError if it is another user's."""
     folders = (cache_folder(), cache_folder() / "compiled")
     folders[0].parent.mkdir(parents=True, exist_ok=True)
     opened = [closed_folder(folder) for folder in folders]
@@ -127,7 +128,7 @@ def _closed_folder() -> Path:
 
 
 def _emptied(folder: Path, everything: bool) -> None:
-    """Remove what builds that were killed left in a folder, or everything: others could have put it there."""
+    """Remove the folders of killed builds, or everything where others could have written."""
     for path in folder.iterdir():
         with suppress(OSError):
             if everything and not path.is_dir():
@@ -149,7 +150,7 @@ _temporary: list[TemporaryDirectory[str]] = []
 
 
 def sound(path: Path) -> bool:
-    """Whether a file is one that this user has built, that nobody else can write, and that is as it was then."""
+    """Whether a file is the user's own, nobody else can write it, and its content has the digest noted at the build."""
     try:
         digest = _read(_digest_of(path), 100).decode("ascii", "replace")
         return _sha256(_read(path)) == digest.strip()
@@ -158,7 +159,7 @@ def sound(path: Path) -> bool:
 
 
 def _read(path: Path, most: int = -1) -> bytes:
-    """The content of a regular file of this user's that nobody else can write. Raises OSError."""
+    """The content of a regular file that belongs to the user and that nobody else can write. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as stream:
         found = os.fstat(descriptor)
@@ -181,7 +182,7 @@ def _digest_of(path: Path) -> Path:
 def _kept(
     folder: Path, cc: Sequence[str], flags: Sequence[str], source: str, name: str, names: Sequence[str] | None
 ) -> Path:
-    """Build a source and keep it in a folder under a name. Raises OSError, BuildError."""
+    """Build a source and put the file into the cache folder under a name. Raises OSError, BuildError."""
     from tempfile import TemporaryDirectory
 
     path = folder / name
@@ -194,12 +195,12 @@ def _kept(
         for file, place in ((built, path), (digest, _digest_of(path))):
             file.chmod(0o700)
             _on_disk(file)
-            file.replace(place)  # at once, so that another process never loads half a file
+            file.replace(place)  # in one step, so that another process never loads half a file
     return path
 
 
 def _on_disk(path: Path) -> None:
-    """Write a file to its disk: after a power cut there is the whole of it under its name, or nothing."""
+    """Flush a file to its disk: after a power cut it has all of its content, or there is none of that name."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -208,7 +209,7 @@ def _on_disk(path: Path) -> None:
 
 
 def build(cc: Sequence[str], flags: Sequence[str], source: str, folder: Path, seconds: float = BUILD_SECONDS) -> Path:
-    """What a compiler makes of a source, in a folder that has nothing else. Raises BuildError, OSError."""
+    """The path of what a compiler makes of a source, in an empty folder. Raises BuildError, OSError."""
     line, code, built = folder / "line.c", folder / "model.c", folder / "model.so"
     line.write_text("int main(void) { return 0; }\n", encoding="utf-8")
     code.write_text(source, encoding="utf-8")
@@ -220,8 +221,8 @@ def build(cc: Sequence[str], flags: Sequence[str], source: str, folder: Path, se
 
 
 def _compile(command: Sequence[str], folder: Path, seconds: float) -> None:
-    """Run a compiler. It and what it starts end with whatever ends the waiting, and its own files are in `folder`.
-    Raises BuildError."""
+    """Run a compiler, with its temporary files in `folder`. An exception here ends it and the processes that it
+    started. Raises BuildError."""
     try:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -232,7 +233,7 @@ def _compile(command: Sequence[str], folder: Path, seconds: float) -> None:
     try:
         _, said = process.communicate(timeout=seconds)
     except BaseException as error:
-        os.killpg(process.pid, signal.SIGKILL)  # it is not waited for yet: the number is its own
+        os.killpg(process.pid, signal.SIGKILL)  # nobody has waited for it, so the number is still its own
         process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
             raise BuildError(f"{command[0]} did not end within {seconds:g} s") from None
@@ -243,7 +244,7 @@ def _compile(command: Sequence[str], folder: Path, seconds: float) -> None:
 
 
 def _try(library: Path, names: Sequence[str]) -> None:
-    """Load a library in a process of its own: one that is cut off ends the process. Raises OSError."""
+    """Load a library in a process of its own, as a damaged one ends the process. Raises OSError."""
     command = [sys.executable, "-I", "-S", "-c", LOADS, str(library), *names]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, cwd="/")
     if done.returncode:

@@ -16,8 +16,8 @@ Item = TypeVar("Item")
 
 
 class Share(str):
-    """A text about work of known size: `done` of `total` in any unit, such as bytes read or seconds spent. `what` names
-    the work, whose texts come one after another; `note` is the part of the text that follows the time left."""
+    """A text about work of known size: `done` of `total`, in any unit. `what` names the work: texts of the same name
+    follow one another; `note` is the part of the text that stands after the time left."""
 
     done: float
     total: float
@@ -75,18 +75,18 @@ class Pieces:
         self.inner = ""
 
     def __call__(self, text: str) -> None:
-        """What the piece that is worked on shows."""
+        """Take a text that the piece being worked on shows."""
         self.inner = text
         self.show(Within(Count(self.done, self.total, self.what), text) if self.total > 1 else text)
 
     def next(self) -> None:
-        """One more piece is finished."""
+        """Count one more piece as finished."""
         self.done += 1
         if self.total > 1:
             self(self.inner)
 
     def of(self, pieces: Sequence[Item]) -> Iterator[Item]:
-        """The pieces, each finished when the next is asked for."""
+        """The pieces in order; each counts as finished when the next is asked for."""
         self.total, self.done = len(pieces), 0
         for piece in pieces:
             yield piece
@@ -109,7 +109,7 @@ class Throttle:
 
 @dataclass
 class _Level:
-    """One text that is shown: when it came, and the first text of the same work, and when that came."""
+    """One text that is shown: when it came, and the first text of the same work with its time."""
 
     text: str
     since: float
@@ -118,8 +118,8 @@ class _Level:
 
 
 class TimeLeft:
-    """Adds the remaining time to the latest progress text: extrapolated from the speed so far, or what is left of the
-    time limit; the time spent so far if neither is known. `clock`: seconds."""
+    """Adds the remaining time to the latest progress text: extrapolated from the speed so far, or left of the time
+    limit; where neither is known, the time spent so far. `clock` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -136,7 +136,7 @@ class TimeLeft:
                 self.levels.append(_Level(part, since, old.first, old.begun))
             else:
                 self.levels.append(_Level(part, now, part, now))
-                before = before[:depth]  # a piece of other work is another piece
+                before = before[:depth]  # texts below belong to an earlier piece
 
     def text(self, width: int | None = None) -> str:
         """The text with its remaining time, truncated to `width` columns; the time is never cut."""

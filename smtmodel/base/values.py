@@ -1,4 +1,4 @@
-"""Values that are made in great numbers: what is frozen where types are checked, and plain where the program runs.
+"""Values made in great numbers: frozen dataclasses for the type checker, plain ones when the program runs.
 
 The constructor of a frozen dataclass sets each field through `object.__setattr__`, which takes four times as long; and
 before Python 3.12 `cached_property` takes a lock for each value that it keeps.
@@ -17,7 +17,7 @@ else:
     from dataclasses import dataclass
 
     def plain_value(*, frozen: bool):
-        """As `dataclass(frozen=True)`, and as equal and hashable, but that nothing stops a field from being set."""
+        """As `dataclass(frozen=True)`, with its equality and hash, but without the check that no field is set."""
         assert frozen
         return dataclass(unsafe_hash=True)
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-#: characters of a message at most, of one of its words, and of what is left of the end of either
+#: the most characters of a message, of one of its words, and of the end that is kept of either
 LONGEST_TEXT, LONGEST_WORD, TAIL = 4000, 400, 80
+LISTED = 8  # names that a sentence lists
 
 
 def counted(count: int, name: str) -> str:
     """1 vector, 2 vectors, 3 mismatches."""
     plural = "" if count == 1 else "es" if name.endswith(("s", "ch")) else "s"
     return f"{count} {name}{plural}"
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first of some names."""
+    return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
 
 
 def ranges(numbers: Sequence[int]) -> str:
@@ -51,7 +57,8 @@ def shortened(text: str) -> str:
 
 
 def abridged(message: str) -> str:
-    """A message in which long words, as names of a file may be, and what is too long in all have lost their middles."""
+    """A message in which long words, such as names of files, are cut in their middles; so is a message that is too
+    long."""
     message = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda found: _cut(found[0], LONGEST_WORD), message)
     return message if len(message) <= LONGEST_TEXT else _cut(message, LONGEST_TEXT)
 

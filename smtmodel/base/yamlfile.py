@@ -1,7 +1,7 @@
 """YAML with line numbers: every error names file, line and key.
 
-PyYAML and not ruamel.yaml: both know the line of a node, and both leave the rest to do here, the limit on what aliases
-expand to and the errors of pydantic at their keys.
+PyYAML and not ruamel.yaml: both know the line of a node, and with both the limit on expanded aliases and the keys of
+pydantic's errors remain to be done here.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from mmaprobe.smtmodel.base.files import INPUTS, NOT_UTF8, check_utf8, missing_f
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 
 Key = tuple[str | int, ...]
-MOST_CHARACTERS, MOST_VALUES = 1_000_000, 20_000  # of a file; aliases can make a short one endless
-MOST_DEPTH = 500  # of what libyaml, whose recursion nothing stops, is given
+MOST_CHARACTERS, MOST_VALUES = 1_000_000, 20_000  # of a file; with aliases a short one can have endless values
+MOST_DEPTH = 500  # of a document that libyaml gets, whose recursion has no limit of its own
 STANDARD = "tag:yaml.org,2002:"
-#: kinds of values that a tag may name, and what such a value is
+#: kinds of values that a tag may name, and how messages describe such a value
 SCALARS = {
     "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "null": "empty",
     "timestamp": "a date", "binary": "text in base64", "merge": "<<", "value": "=",
 }  # fmt: skip
-#: whole numbers. YAML 1.1 has others, of which programs make other numbers: 010, which is 8, 1_0 and 1:10
+#: whole numbers. YAML 1.1 allows others, which programs read differently: 010 (which is 8), 1_0 and 1:10
 _WHOLE = re.compile("[-+]?(0|[1-9][0-9]*|0x[0-9a-fA-F]+)")
-#: how messages of the parser begin, and what is wrong then
+#: how messages of the parser begin, and what the user is told then
 SYNTAX = {
     "mapping values are not allowed": "a second colon on a line, or a line indented deeper than the one above it; "
     "text with a colon is in quotes",
@@ -85,7 +85,7 @@ class YamlFile:
 
 
 def read_yaml(text: str, name: str) -> YamlFile:
-    """Parse one document. Raises InputError for broken YAML, for repeated keys, and for more than anybody writes."""
+    """Parse one document. Raises InputError for broken YAML, repeated keys, and files beyond the limits above."""
     if len(text) > MOST_CHARACTERS:
         raise InputError(f"more than {MOST_CHARACTERS:,} characters", name)
     try:
@@ -112,16 +112,16 @@ def read_yaml(text: str, name: str) -> YamlFile:
 
 
 def _syntax(error: yaml.MarkedYAMLError) -> str:
-    """What is wrong, in words for whoever wrote the file; the parser's own where it found something rare."""
+    """What is wrong, for whoever wrote the file; the parser's own message where SYNTAX has no other."""
     problem = str(error.problem)
     name = problem.split("'")[1] if problem.count("'") > 1 else ""
     return next((words.format(name=name) for start, words in SYNTAX.items() if problem.startswith(start)), problem)
 
 
 def _compose(text: str) -> yaml.Node | None:
-    """The tree of a document: by libyaml, which takes a tenth of the time, where PyYAML was built with it. What that
-    refuses is read again by PyYAML's own parser, whose errors say more; so is what may be nested deep, of which libyaml
-    dies: no block is deeper than the longest line, no flow than its brackets."""
+    """The tree of a document, by libyaml where PyYAML was built with it: a tenth of the time. A document that libyaml
+    refuses is read again by PyYAML's own parser, which has better messages; so is one that may be nested deeper than
+    MOST_DEPTH, which could crash libyaml: blocks nest at most as deep as the longest line, flows as their brackets."""
     deepest = max(map(len, text.splitlines()), default=0) + text.count("[") + text.count("{")
     if yaml.__with_libyaml__ and deepest < MOST_DEPTH:
         with suppress(yaml.YAMLError, UnicodeEncodeError):
@@ -161,14 +161,14 @@ def _construct(node: yaml.Node, path: Key, file: YamlFile, above: tuple[yaml.Nod
     try:
         return yaml.constructor.SafeConstructor().construct_object(node)
     except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
-        # PyYAML's constructors raise whatever their own code does: an IndexError for `!!int ""`
+        # PyYAML's constructors let errors of their own code through: an IndexError for `!!int ""`
         kind = SCALARS[node.tag.removeprefix(STANDARD)]
         reason = plain_reason(error) if "digits" in plain_reason(error) else f"{node.value!r} is not {kind}"
         raise InputError(f"not a value: {reason}; put text in quotes", file.name, line) from None
 
 
 def _check_tag(node: yaml.Node, file: YamlFile) -> None:
-    """A tag says of which kind a value is; PyYAML knows more kinds than these, and some of them run code."""
+    """A tag names the kind of a value; PyYAML knows more kinds than SCALARS, and some of them run code."""
     own = SCALARS if isinstance(node, yaml.ScalarNode) else ("map" if isinstance(node, yaml.MappingNode) else "seq",)
     if node.tag.removeprefix(STANDARD) not in own:
         tag = "!!" + node.tag.removeprefix(STANDARD) if node.tag.startswith(STANDARD) else node.tag
@@ -190,7 +190,8 @@ def validate(file: YamlFile, schema: type[Model]) -> Model:
 
 
 def _in_data(path: Key, data: Any) -> Key:
-    """The part of a path that the data has: pydantic names the types of a value that may be of several as well."""
+    """The beginning of an error's path that is in the data: pydantic adds names of types where a value may have
+    several."""
     for depth, part in enumerate(path):
         try:
             data = data[part]
@@ -199,7 +200,7 @@ def _in_data(path: Key, data: Any) -> Key:
     return path
 
 
-#: what is said for pydantic's kinds of a wrong type
+#: pydantic's kinds of errors about types, and what the user is told
 _WANTED = {
     **dict.fromkeys(("dict_type", "model_type"), "keys with values are needed, {key: value}"),
     **dict.fromkeys(("list_type", "tuple_type"), "a list is needed, [value, value]"),
@@ -221,13 +222,13 @@ def _message(kind: str, message: str, path: Key, schema: type[BaseModel]) -> str
         return "this key is missing"
     if kind == "string_type" and str(path[-1]).count(")") > str(path[-1]).count("("):
         return "a comma within { } begins a new key: write the text with the comma in quotes, or on a line of its own"
-    if kind == "string_pattern_mismatch":  # of which ids have the only one
+    if kind == "string_pattern_mismatch":  # ids have the only pattern
         return "an id has small letters a to z, digits, dots and hyphens, and begins with a letter or a digit"
     return _WANTED.get(kind) or message.removeprefix("Value error, ")
 
 
 def _fields_at(schema: type[BaseModel], path: Key) -> list[str]:
-    """The keys that a schema knows at a place, following fields whose type is a schema too (or may be none)."""
+    """The keys that a schema has at a path, through fields whose type is a schema or an optional one."""
     current: type[BaseModel] = schema
     for part in path:
         info = current.model_fields.get(str(part))

@@ -83,7 +83,7 @@ class Bit:
         return Bit(self.carrier, self.carrier.logic_not(self.node))
 
     def folded(self) -> Bit:
-        """This truth as a constant where the carrier knows that it is one, so that what depends on it folds away."""
+        """This truth as a constant where the carrier knows it to be one, so that operations on it fold."""
         known = self.carrier.uniform(self.node) if self.value is None else None
         return self if known is None else Bit(self.carrier, value=known)
 
@@ -336,8 +336,8 @@ def choose(condition: Bit, then: Bit, otherwise: Bit) -> Bit:
 
 
 def stacked(values: Sequence[Bits]) -> Bits | None:
-    """Several vectors of one width as one value, on which an operation works at once; None where the carrier has none.
-    None of them may be a constant."""
+    """Vectors of one width, none of them constant, as one value on which an operation works at once; None where the
+    carrier cannot stack."""
     if any(value.value is not None for value in values):
         return None
     node = values[0].carrier.stacked([value.node for value in values])
@@ -370,8 +370,7 @@ def product(left: Bits, right: Bits) -> Bits:
 
 
 def shift_right_jam(value: Bits, amount: Bits) -> Bits:
-    """Shift right; if any set bit is lost the lowest bit is set, so that rounding still sees it. A carrier may lower it
-    in its own way."""
+    """Shift right; the lowest bit is set if any set bit is lost, so that rounding still sees it."""
     if value.value is None and amount.value is None and amount.width <= value.width:
         own = value.carrier.shift_right_jam(value.node, amount.zext(value.width).node, value.width)
         if own is not None:
@@ -382,7 +381,7 @@ def shift_right_jam(value: Bits, amount: Bits) -> Bits:
 
 
 def max_of(values: Sequence[Bits]) -> Bits:
-    """The largest of unsigned numbers of one width; each carrier lowers it in its own way."""
+    """The largest of unsigned numbers of one width."""
     known = [value for value in values if value.value is not None]
     rest = [value for value in values if value.value is None]
     if known:
@@ -396,10 +395,7 @@ def max_of(values: Sequence[Bits]) -> Bits:
 
 
 def sum_of(carrier: Carrier, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Bits:
-    """The sum of signed magnitudes in two's complement of `width` bits, exact if that is wide enough, else wrapped.
-
-    Each carrier lowers it in its own way.
-    """
+    """The sum of signed magnitudes in two's complement of `width` bits, exact if that is wide enough, else wrapped."""
     terms = [(sign, magnitude) for sign, magnitude in zip(signs, magnitudes, strict=True) if magnitude.value != 0]
     if not terms:
         return constant(carrier, 0, width)

@@ -33,14 +33,14 @@ class ArrayWords(Carrier):
         }
 
     def _trim(self, value: Lanes, width: int) -> Lanes:
-        """A value that nothing else holds, without the bits above the width."""
+        """An array that nothing else refers to, changed in place: the bits above the width are cleared."""
         if width == value.dtype.itemsize * 8:
             return value
         mask = value.dtype.type((1 << width) - 1)
         return self.xp.bitwise_and(value, mask, out=value) if value.ndim else value & mask
 
     def _as(self, value: Lanes, width: int) -> Lanes:
-        """A value in lanes of the type for a width, which is wide enough."""
+        """An array in the lane type of a width that holds its values."""
         return value if value.dtype == _word(width) else value.astype(_word(width))
 
     def constant(self, value: int, width: int) -> Lanes:
@@ -123,8 +123,8 @@ class ArrayWords(Carrier):
         return self.xp.invert(value)
 
     def uniform(self, value: Any) -> bool | None:
-        """False where no lane is true: most inputs hold no NaN, infinity or zero, and what handles these folds away."""
-        return None if self.xp.count_nonzero(value) else False  # any() takes ten times as long on few lanes
+        """False where no lane is true: most inputs hold no NaN, infinity or zero, and the code for these folds away."""
+        return None if self.xp.count_nonzero(value) else False  # on few lanes any() takes ten times as long
 
     def stacked(self, values: Sequence[Lanes]) -> Lanes | None:
         shapes = {value.shape for value in values}
@@ -140,7 +140,7 @@ class ArrayWords(Carrier):
         return _word(result_width)(width) - self._bit_length(value, width)
 
     def _bit_length(self, value: Lanes, width: int) -> Any:
-        """The exponent of its conversion to binary64, where that is exact."""
+        """The exponent of the value's conversion to binary64, where that is exact."""
         if width <= 53:
             field = value.astype(np.float64).view(np.uint64) >> np.uint64(52)
             return self.xp.maximum(field.astype(np.uint32), np.uint32(1022)) - np.uint32(1022)
@@ -176,5 +176,5 @@ class ArrayCarrier(WideCarrier):
 
 
 def _word(width: int) -> Any:
-    """The type of lanes for vectors of a width."""
+    """The NumPy type of the lanes for vectors of a width."""
     return np.uint32 if width <= 32 else np.uint64

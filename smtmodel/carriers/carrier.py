@@ -41,22 +41,22 @@ class Carrier(ABC):
 
     @abstractmethod
     def shift_constant(self, operation: str, value: Node, amount: int, width: int) -> Node:
-        """The same by a known amount, 0 < amount < width."""
+        """`shift` by a static amount, 0 < amount < width."""
 
     def shift_right_jam(self, value: Node, amount: Node, width: int) -> Node | None:
-        """The shift right whose lowest bit is set where any set bit is lost; None where the algebra is to compose it of
-        two shifts."""
+        """The shift right that sets the lowest bit where a set bit is lost; None where the algebra is to form it of two
+        shifts."""
         return None
 
     def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:
-        """function(*inputs), of values of the algebra, terms, exponents and tuples of these; `key`: what the function
-        is, with everything that it reads besides its inputs. A carrier may keep what the function does of such inputs
-        (smtmodel/evaluate/programs.py)."""
+        """function(*inputs), for values of the algebra, terms, exponents and tuples of them. `key` identifies the
+        function and everything that it reads besides its inputs. A carrier may record the calls and make them again for
+        other inputs (smtmodel/evaluate/programs.py)."""
         return function(*inputs)
 
     def fuses(self, flush: bool) -> bool:
-        """Whether it has a `multiply_and_add` of its own. `flush`: one whose results that are tiny after rounding with
-        unbounded exponent (IEEE 754-2019, 7.5) become a zero of their sign."""
+        """Whether the carrier has `multiply_and_add`. `flush`: in the form in which results that are tiny after
+        rounding with unbounded exponent (IEEE 754-2019, 7.5) become a zero of their sign."""
         return False
 
     def multiply_and_add(self, left: Node, right: Node, addend: Node, width: int, flush: bool) -> Node:
@@ -104,16 +104,16 @@ class Carrier(ABC):
         return self.logic_not(self.compare("eq", value, self.constant(0, width), width))
 
     def uniform(self, value: Node) -> bool | None:
-        """The one truth that a truth node is known to have on every lane; None where that is not known."""
+        """The truth that a truth node has on every lane, where that is known and one; else None."""
         return None
 
     def stacked(self, values: Sequence[Node]) -> Node | None:
-        """Several vectors of one width as one value, on which an operation works at once; `row` takes results apart.
-        None where that saves nothing."""
+        """Vectors of one width as one value on which an operation works at once; `row` takes its results apart. None
+        where that saves nothing."""
         return None
 
     def row(self, value: Node, index: int, width: int) -> Node:
-        """The vector, or the truth (of width 1), of one of several stacked vectors. Only where the carrier stacks."""
+        """One of several stacked vectors, or one of their truths (width 1). Only where the carrier stacks."""
         raise NotImplementedError
 
     @abstractmethod

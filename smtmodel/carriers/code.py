@@ -4,8 +4,8 @@ Each statement is filed under what it depends on: the row operands (a), the colu
 Row and column statements move out of the inner loop, so that an element is decoded once for each row or column and not
 once for each output. Widths up to 32 are uint32_t, up to 64 uint64_t, wider ones limbs (limbs.py); truths are masks of
 all ones or zero, so that the C compiler can turn a loop over lanes into vector instructions. Every value carries a
-bound that is proved as the statements are written: what a bound shows to be idle (the masking of a product that fits,
-the test of a shift that stays inside) is not written, and sums are formed in the narrowest lanes that hold them. IEEE
+bound that is proved as the statements are written: work that a bound shows to be needless (masking a product that fits,
+testing a shift that stays inside) is not written, and sums are formed in the narrowest lanes that hold them. IEEE
 additions and products are the processor's own.
 """
 
@@ -20,12 +20,13 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.carriers.carrier import Carrier
 from mmaprobe.smtmodel.carriers.limbs import LIMB, WideCarrier
 
-ROW, COLUMN, INNER = 1, 2, 3  # where a statement belongs; row | column is inner
+ROW, COLUMN, INNER = 1, 2, 3  # the loop to which a statement belongs; row | column is inner
 UNKNOWN = 1 << 2 * LIMB  # no bound
 ALL = 0xFFFFFFFF
-FLUSHES = IS_X86  # tiny results, after rounding; Arm flushes before
+FLUSHES = IS_X86  # whether the processor flushes results that are tiny after rounding; Arm's are tiny before it
 
-#: what the statements call: leading zeros of a nonzero lane, by the processor where its vectors can
+#: functions that the statements call; leading zeros of a nonzero lane are counted by an instruction where vectors have
+#: one
 PRELUDE = """#include <stdint.h>
 #include <string.h>
 /* rounding to nearest, subnormals kept: another library may have left the thread otherwise */
@@ -113,8 +114,8 @@ static inline uint64_t widened(uint32_t x) {
 
 @dataclass(frozen=True)
 class Name:
-    """A value of the generated code. `text`: a name or a literal; `place`: what it depends on, hence the loop in which
-    it is computed; `kind`: its type; `most` and `least`: bounds, as an unsigned number."""
+    """A value of the generated code. `text`: a variable or a literal; `place`: the operands on which it depends, hence
+    the loop in which it is computed; `kind`: its C type; `most` and `least`: bounds of it as an unsigned number."""
 
     text: str
     place: int
@@ -124,8 +125,8 @@ class Name:
 
 
 class SignedSum(NamedTuple):
-    """A sum of signed terms in two's complement of a whole lane; the largest magnitude that it can have; and the bits
-    in which its value is kept, which hold it."""
+    """A sum of signed terms in two's complement of a whole lane, its largest possible magnitude, and the number of bits
+    in which its value is kept, enough to hold it."""
 
     whole: Name
     most: int
@@ -134,21 +135,21 @@ class SignedSum(NamedTuple):
 
 @dataclass
 class CodeWords(Carrier):
-    """Vectors of at most 64 bits. Collects statements; equal ones are written once."""
+    """Vectors of at most 64 bits. Collects statements; equal ones are written once. Tables are keyed by variable."""
 
     statements: list[tuple[Name, str]] = field(default_factory=list)
     known: dict[str, Name] = field(default_factory=dict)
-    #: of a value: the operation that made it, and its operands; sums, products and shifts that lose nothing alone
+    #: the operation and operands that made a value; only of sums, products and shifts that lose nothing
     made: dict[str, tuple[str, Name, Name]] = field(default_factory=dict)
-    #: of a difference: what is subtracted from what, and in how many bits it is kept
+    #: the operands of a difference, and the number of bits in which it is kept
     differences: dict[str, tuple[Name, Name, int]] = field(default_factory=dict)
-    #: of the largest of some values, these
+    #: the values of which one is the largest
     largest: dict[str, Sequence[Name]] = field(default_factory=dict)
     sums: dict[str, SignedSum] = field(default_factory=dict)
-    #: of a number of leading zeros: what has them, and in how many bits
+    #: the operand of a count of leading zeros, and its width
     zeros_of: dict[str, tuple[Name, int]] = field(default_factory=dict)
-    flushing: bool = FLUSHES  # whether they can
-    flushes: bool | None = None  # whether the processor's own additions and products flush what is tiny, once known
+    flushing: bool = FLUSHES  # whether the processor's additions and products can flush tiny results
+    flushes: bool | None = None  # whether they do in this code, once known
 
     def _emit(self, text: str, kind: str, most: int, *operands: Name) -> Name:
         place = 0
@@ -162,11 +163,11 @@ class CodeWords(Carrier):
         return self.known[key]
 
     def _mask(self, text: str, *operands: Name) -> Name:
-        """A truth."""
+        """A variable for a truth."""
         return self._emit(text, "uint32_t", ALL, *operands)
 
     def _trim(self, text: str, width: int, most: int, *operands: Name) -> Name:
-        """What is at most `most` in `width` bits."""
+        """A variable for a text that is at most `most`, cut to `width` bits."""
         kind, largest = word_type(width), (1 << width) - 1
         if most <= largest:
             return self._emit(f"({kind})({text})", kind, most, *operands)
@@ -215,15 +216,15 @@ class CodeWords(Carrier):
         return found
 
     def _kept(self, operation: str, left: Name, right: Name, width: int) -> Name:
-        """A sum or product that fits."""
+        """A sum or product that fits its width."""
         symbol, most = ("+", left.most + right.most) if operation == "add" else ("*", left.most * right.most)
         found = self._trim(f"{left.text} {symbol} {right.text}", width, most, left, right)
         self.made[found.text] = (operation, left, right)
         return found
 
     def _hoisted(self, operation: str, value: Name) -> tuple[Name, Name] | None:
-        """The operand of the row and that of the column that an operation of the inner loop made a value of: what is
-        done to one of them is done once for a row or column."""
+        """The row operand and the column operand of an operation that made a value of the inner loop: work on one of
+        them is done once for each row or column."""
         made, left, right = self.made.get(value.text, ("", value, value))
         if made != operation or value.place != INNER or INNER in (left.place, right.place):
             return None
@@ -247,7 +248,7 @@ class CodeWords(Carrier):
             last = self._capped(amount, bits - 1, kind)
             signed = f"({kind})(({_SIGNED[kind]}){value.text} >> {last.text})"
             return self._trim(signed, width, UNKNOWN, value, last)
-        if operation == "lshr" and value.most < 1 << (bits - 1):  # shifted out by one place less than the lane has
+        if operation == "lshr" and value.most < 1 << (bits - 1):  # the lane's width less one shifts everything out
             last = self._capped(amount, bits - 1, kind)
             found = self._emit(f"{value.text} >> {last.text}", kind, value.most, value, last)
             self.made[found.text] = (operation, value, last)
@@ -282,8 +283,8 @@ class CodeWords(Carrier):
         return any(of == value and bits <= width for of, bits in map(self.zeros_of.__getitem__, counts))
 
     def _capped(self, amount: Name, last: int, kind: str) -> Name:
-        """The smaller of an amount and `last`. A difference may be negative. If the bits that it is kept in then always
-        show at least `last`, so does the whole lane, and these bits need not be masked."""
+        """The smaller of an amount and `last`. A difference may be negative in its lane: if the bits in which it is
+        kept are then at least `last`, so is the whole lane, and needs no mask."""
         if amount.most <= last:
             return amount
         if amount.text in self.differences and amount.kind == kind:
@@ -293,8 +294,7 @@ class CodeWords(Carrier):
         return self._emit(f"{amount.text} < {last} ? {amount.text} : {last}", kind, last, amount)
 
     def shift_right_jam(self, value: Name, amount: Name, width: int) -> Name | None:
-        """A vector that leaves the top bit of its lane free is shifted out completely by one place less than the lane
-        has."""
+        """If the top bit of the lane is free, shifting by the lane's width less one loses every bit of the vector."""
         kind, bits = word_type(width), _bits(width)
         if value.most >= 1 << (bits - 1):
             return None
@@ -305,7 +305,7 @@ class CodeWords(Carrier):
         return self._emit(f"{shifted.text} | {lost}", kind, most, shifted, last, value)
 
     def fuses(self, flush: bool) -> bool:
-        """Flushing is a mode of the whole code: what comes first decides it."""
+        """Flushing is a mode of the whole code: the first call decides it."""
         return (self.flushing or not flush) and self.flushes in (None, flush)
 
     def multiply_and_add(self, left: Name, right: Name, addend: Name, width: int, flush: bool) -> Name:
@@ -412,7 +412,7 @@ class CodeWords(Carrier):
         return self._mask(f"-(uint32_t)(({value.text} >> {index}) & 1)", value)
 
     def leading_zeros(self, value: Name, width: int, result_width: int) -> Name:
-        """A lane filled up with a one below the vector has as many zeros as the vector, zero too."""
+        """A one put right below the vector, in its lane, gives the count for zero as well."""
         kind, bits = word_type(width), _bits(width)
         text = f"zeros{bits}"
         if width < bits:
@@ -469,19 +469,20 @@ class CodeWords(Carrier):
         )
 
     def _extended(self, value: Name, kind: str) -> Name:
-        """A number in two's complement, from one lane type to another."""
+        """A number in two's complement, extended from one lane type to another."""
         if value.kind == kind:
             return value
         return self._emit(f"({kind})({_SIGNED[kind]})({_SIGNED[value.kind]}){value.text}", kind, UNKNOWN, value)
 
     def _signed(self, magnitude: Name, sign: Name, kind: str) -> Name:
-        """In two's complement of a lane."""
+        """A signed magnitude in two's complement of a lane."""
         mask, wide = self._wide_mask(sign, kind), self._widen(magnitude, kind)
         return self._emit(f"({wide.text} ^ {mask.text}) - {mask.text}", kind, UNKNOWN, wide, mask)
 
     def _signed_product(self, magnitude: Name, sign: Name, kind: str) -> Name | None:
-        """The same of a product of a row and a column, perhaps shifted right: signed before it is formed. A negative
-        one is shifted as its ones' complement, whose bits are the inverted bits of the magnitude."""
+        """`_signed` for the product of a row and a column value, perhaps shifted right: the sign is applied before the
+        product. A negative one is shifted as its ones' complement, whose bits are the inverted bits of the
+        magnitude."""
         made, product, places = self.made.get(magnitude.text, ("", magnitude, magnitude))
         moved = made == "lshr"
         factors, masks = self._hoisted("mul", product if moved else magnitude), self._hoisted("xor", sign)
@@ -497,7 +498,7 @@ class CodeWords(Carrier):
         return self._emit(text, kind, UNKNOWN, turned, places, negative)
 
     def _signed_sum(self, terms: Sequence[tuple[Name, Name]], kind: str) -> Name:
-        """In two's complement of a lane."""
+        """The sum of terms (magnitude, sign) in two's complement of a lane."""
         total = None
         for sign, magnitude in terms:
             flipped = self._signed_product(magnitude, sign, kind) or self._signed(magnitude, sign, kind)
@@ -511,14 +512,14 @@ class CodeWords(Carrier):
 
 
 class CodeCarrier(WideCarrier):
-    """Vectors of any width. `words` holds the statements; `flushing`: whether the processor's own additions can flush
-    what is tiny."""
+    """Vectors of any width. `words` holds the statements; `flushing`: whether the processor's additions can flush tiny
+    results."""
 
     def __init__(self, flushing: bool = FLUSHES) -> None:
         self.words: CodeWords = CodeWords(flushing=flushing)
 
     def input(self, text: str, width: int, place: int) -> Bits:
-        """An operand that the surrounding loops provide under a name."""
+        """An operand that the surrounding loops hold in the C variable `text`."""
         return Bits(self, width, Name(text, place, word_type(width), (1 << width) - 1))
 
     @property
@@ -531,18 +532,18 @@ _SIGNED = {"uint32_t": "int32_t", "uint64_t": "int64_t"}
 
 
 def _ones(most: int) -> int:
-    """The largest number of as many bits."""
+    """The largest number with as many bits as `most`."""
     return (1 << most.bit_length()) - 1
 
 
 def _bits(width: int) -> int:
-    """The machine width that holds a vector."""
+    """The width of the lane that holds a vector of some width."""
     assert width <= LIMB
     return 32 if width <= 32 else 64
 
 
 def word_type(width: int) -> str:
-    """The type in which vectors of a width are computed with."""
+    """The C type of vectors of a width."""
     return f"uint{_bits(width)}_t"
 
 

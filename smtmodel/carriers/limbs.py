@@ -1,7 +1,7 @@
-"""Vectors wider than a machine word, as limbs: every operation on them, written once over vectors that fit.
+"""Vectors wider than a machine word, as limbs: every operation on them, written once over vectors that fit a word.
 
-Limbs are values of the algebra, so that those which are known to be zero, as most are of a term in a long sum, fold
-away on every carrier of words.
+Limbs are values of the algebra: limbs known to be zero, as are most of a term's in a long sum, fold away on every
+carrier of words.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ LIMB = 64
 _ALL = (1 << LIMB) - 1
 _HALF = LIMB // 2
 
-Wide = tuple[Bits, ...]  # the lowest first; LIMB bits each, the last one what is left of the width
+Wide = tuple[Bits, ...]  # the lowest first; LIMB bits each, the last one the rest of the width
 
 
 def limbs_of(value: Bits) -> Wide:
-    """The limbs of a vector of a carrier of words; a narrow one is its only limb."""
+    """The limbs of a vector; a vector that fits a word is its only limb."""
     return value.node if value.width > LIMB else (value,)
 
 
@@ -35,7 +35,8 @@ _ON_WORDS: list[str] = []
 
 
 def of_limbs(operation: Operation) -> Operation:
-    """An operation on limbs; where its last operand, the largest width, fits a word, the operation on words instead."""
+    """An operation of the wide carrier, written on limbs. Where its last operand, the largest width, fits a word, the
+    word carrier's operation of the same name is called instead."""
     name = operation.__name__
 
     @wraps(operation)
@@ -49,13 +50,13 @@ def of_limbs(operation: Operation) -> Operation:
 
 
 def of_words(name: str) -> Callable[..., Any]:
-    """An operation of the words, none of whose operands is ever wide."""
+    """The word carrier's operation, for operands that are never wide."""
     _ON_WORDS.append(name)
     return lambda carrier, *operands: getattr(carrier.words, name)(*operands)
 
 
 def _chosen(narrow: Callable[..., Any], wide: Callable[..., Any]) -> Callable[..., Any]:
-    """What `of_limbs` does, of one carrier."""
+    """The dispatch of `of_limbs`, for the operations of one carrier."""
     return lambda *operands: narrow(*operands) if operands[-1] <= LIMB else wide(*operands)
 
 
@@ -68,7 +69,7 @@ class WideCarrier(Carrier):
     fuses, multiply_and_add, widened = of_words("fuses"), of_words("multiply_and_add"), of_words("widened")
 
     def __init__(self, words: Carrier) -> None:
-        """Of words that stay its own: their operations are looked up once, which takes longer than one on few lanes."""
+        """Over a carrier of words, which must not be changed later: its operations are looked up once, to save time."""
         self.words = words
         for name in _ON_WORDS:
             setattr(self, name, getattr(words, name))
@@ -79,7 +80,7 @@ class WideCarrier(Carrier):
         return node if width > LIMB else (Bits(self, width, node),)
 
     def _cut(self, limbs: Sequence[Bits], width: int) -> Wide:
-        """The low bits of limbs that are LIMB bits each, the last perhaps fewer; zeros above them."""
+        """The vector of the low `width` bits of limbs, each of LIMB bits but perhaps the last; zeros fill it up."""
         nought, found = constant(self, 0, LIMB), []
         for place, size in enumerate(_widths(width)):
             limb = limbs[place] if place < len(limbs) else nought
@@ -87,11 +88,11 @@ class WideCarrier(Carrier):
         return tuple(found)
 
     def _full(self, limbs: Wide) -> list[Bits]:
-        """Filled up with zeros above, so that every limb has LIMB bits."""
+        """The limbs, the last one filled up with zeros so that each has LIMB bits."""
         return [limb.zext(LIMB) for limb in limbs]
 
     def _mask(self, sign: Bit, width: int) -> Bits:
-        """Copies of a bit."""
+        """`width` copies of a bit."""
         return select(sign, constant(self, _ALL, width), constant(self, 0, width))
 
     @of_limbs
@@ -159,7 +160,7 @@ class WideCarrier(Carrier):
         return self._cut([*limbs[:-1], last, *[fill] * (len(sizes) - len(limbs))], to)
 
     def _shifted(self, operation: str, value: Wide, amount: Wide, width: int) -> Wide:
-        """Within limbs first, then by whole limbs; by the width or more, everything is shifted out."""
+        """Shift within limbs first, then by whole limbs; an amount of the width or more shifts every bit out."""
         most = constant(self, width, LIMB)
         places = select(any_of([limb.any() for limb in amount[1:]]), most, minimum(amount[0], most))
         fill, limbs = constant(self, 0, LIMB), self._full(value)

@@ -1,7 +1,7 @@
-"""Recorded calls in one pass: a small machine in C makes them of a few hundred lanes at a time, which NumPy, asked for
-each by itself, takes ten times as long for. Without a C compiler NumPy makes them.
+"""Recorded NumPy calls in one pass: a small interpreter in C runs them over a few hundred lanes at a time, in a tenth
+of the time that the calls take one by one. Without a C compiler NumPy makes them.
 
-What a call is, is NumPy's: each has one statement here, and tests hold every one against NumPy.
+NumPy defines the calls: each has one C statement here, and tests compare every statement with NumPy.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from mmaprobe.smtmodel.base.libraries import loaded
 
 BLOCK = 256  # lanes at a time
-KINDS = tuple(map(np.dtype, (np.bool_, np.uint32, np.uint64)))  # of arrays that come in and go out
+KINDS = tuple(map(np.dtype, (np.bool_, np.uint32, np.uint64)))  # the types of arrays that come in and go out
 _C = {"?": "uint8_t", "I": "uint32_t", "L": "uint64_t", "i": "int32_t", "l": "int64_t", "d": "double"}
 _BITS = {"I": 32, "L": 64, "i": 32, "l": 64}
 
 
 def _statements() -> dict[tuple[str, str], tuple[str, str]]:
-    """The type of a result and the expression of x, y and z, by the name of a call and the types of its operands."""
+    """(type of the result, C expression of x, y and z) by (name of the call, types of its operands)."""
     found: dict[tuple[str, str], tuple[str, str]] = {}
     bitwise = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
     for kind in "IL":
@@ -36,7 +36,7 @@ def _statements() -> dict[tuple[str, str], tuple[str, str]]:
             found[name, 2 * kind] = kind, f"y < {_BITS[kind]} ? x {sign} y : 0"
         for name, sign in (("equal", "=="), ("not_equal", "!="), ("less", "<"), ("less_equal", "<=")):
             found[name, 2 * kind] = "?", f"x {sign} y"
-    for kind in "il":  # by fewer places than there are, which the carrier sees to
+    for kind in "il":  # the carrier shifts by fewer places than a lane has
         found["right_shift", 2 * kind] = kind, f"x >> (y & {_BITS[kind] - 1})"
     for name, sign in bitwise.items():
         found[name, "??"] = "?", f"x {sign} y"
@@ -114,11 +114,11 @@ def _case(code: int, kinds: str, result: str, expression: str) -> str:
 
 @cache
 def _function() -> Any:
-    """The machine; None where there is no C compiler."""
+    """The compiled interpreter; None where there is no C compiler."""
     cases = [_case(CODES[name], name[1], *statement) for name, statement in STATEMENTS.items()]
     library = loaded(
         _SOURCE.format(block=BLOCK, cases="\n".join(cases)), ("run",), ctypes.PyDLL
-    )  # one thread at a time
+    )  # one thread compiles at a time
     if library is None:
         return None
     library.run.restype = None
@@ -127,8 +127,8 @@ def _function() -> Any:
 
 
 class _Space(threading.local):
-    """Memory that the machine works in, for each thread its own, larger where more is needed: rows of lanes that come
-    in, the blocks of places and where these are. `outputs`: the addresses of what goes out."""
+    """Memory of the interpreter, one for each thread, which grows as needed: lanes that come in, one block of lanes for
+    each place, and the addresses of places. `outputs`: the addresses of lanes that go out."""
 
     def __init__(self) -> None:
         self._rows = [np.empty(0, dtype=kind) for kind in KINDS]
@@ -138,14 +138,14 @@ class _Space(threading.local):
         self._addresses = 0, 0
 
     def rows_of(self, number: int, size: int) -> NDArray[Any]:
-        """A place for that many numbers of a kind, with a block more behind them."""
+        """Room for `size` lanes of the type KINDS[number], and a block more."""
         if len(self._rows[number]) < size + BLOCK:
             self._rows[number] = np.zeros(2 * size + BLOCK, dtype=KINDS[number])
             self._inputs[number] = self._rows[number].ctypes.data
         return self._rows[number][:size]
 
     def places(self, blocks: int, at: int) -> tuple[int, ...]:
-        """The addresses of inputs, of outputs, of blocks and of as many pointers."""
+        """The addresses of the inputs, of the outputs, of the blocks and of room for `at` pointers."""
         if len(self._blocks) < blocks * BLOCK or len(self._at) < at:
             self._blocks = np.zeros(2 * blocks * BLOCK, dtype=np.uint64)
             self._at = np.zeros(2 * at, dtype=np.uint64)
@@ -157,8 +157,9 @@ _SPACE = _Space()
 
 
 class Machine:
-    """Some calls as the machine takes them. `inputs` and `outputs`: the types of what comes in and goes out; `calls`:
-    name, types of the operands, their places and that of the result; places are inputs, constants, then others."""
+    """Calls in the interpreter's code. `inputs` and `outputs`: their types; `calls`: name with the types of the
+    operands, places of the operands, place of the result; places are numbered inputs first, then constants, then
+    results."""
 
     def __init__(
         self,
@@ -186,7 +187,8 @@ class Machine:
         self._run = _function()
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs for arrays of one length. Raises ValueError or TypeError for other arrays."""
+        """The outputs for arrays of one length. Raises ValueError or TypeError for arrays of several lengths or other
+        types."""
         lanes = len(inputs[0])
         for number, rows in self._inputs:
             into = _SPACE.rows_of(number, len(rows) * lanes)
@@ -211,7 +213,7 @@ def machine(
     outputs: Sequence[tuple[np.dtype[Any], int]],
     places: int,
 ) -> Machine | None:
-    """As `Machine`; None where it lacks a call, and without a C compiler."""
+    """A `Machine`, with its parameters; None where it lacks one of the calls, and without a C compiler."""
     known = all(name in CODES for name, _, _ in calls)
     kinds = {*inputs, *(kind for kind, _ in outputs), *(value.dtype for value in constants)}
     if not inputs or not known or not kinds <= set(KINDS) or _function() is None:
@@ -220,7 +222,7 @@ def machine(
 
 
 def _rows(kinds: Sequence[np.dtype[Any]]) -> tuple[list[int], list[tuple[int, list[int]]]]:
-    """For each array the row among those of its kind, and the arrays of each kind."""
+    """For each array its row among the arrays of its type, and the indices of the arrays of each type in KINDS."""
     found: dict[int, list[int]] = {}
     rows = []
     for place, kind in enumerate(kinds):

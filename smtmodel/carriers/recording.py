@@ -1,5 +1,5 @@
-"""Recording what the array carrier does: the calls of NumPy that it makes of arrays not known yet, once, to be made
-again of any arrays.
+"""Recording the array carrier: the calls of NumPy that it makes are recorded once, for arrays that are not known yet,
+to be made again for any arrays.
 
 A `Lane` stands for an array. NumPy hands it every operation (`__array_ufunc__`, `__array_function__`), so that the
 array carrier itself runs over lanes, and is defined once.
@@ -22,11 +22,11 @@ from mmaprobe.smtmodel.carriers.machine import Machine, machine
 
 Slot = int
 Kind = Callable[[Sequence[np.dtype[Any]]], np.dtype[Any]]
-WORTH = 16  # runs of a program, from which on the machine makes its calls: most are run twice or so
+WORTH = 16  # the run of a program from which on the machine makes its calls; most programs are run twice or so
 
 
 class Call(NamedTuple):
-    """A call of NumPy. `name` and the types of the operands say which."""
+    """A call of NumPy, identified by `name` and the types of the operands."""
 
     function: Callable[..., Any]
     name: tuple[str, str]
@@ -38,8 +38,8 @@ _RESULTS: dict[tuple[str, str], np.dtype[Any]] = {}
 
 
 class Recorder:
-    """The calls so far; there is no new one after the deadline of `working_until`. Slots are numbered: inputs first,
-    constants and results as they come; `kinds`: their types."""
+    """The calls recorded so far; none is recorded after the deadline of `working_until`. Slots are numbered: the
+    inputs, then constants and results in the order in which they come; `kinds`: the types of the slots."""
 
     def __init__(self, inputs: Sequence[np.dtype[Any]]) -> None:
         self.calls: dict[Slot, Call] = {}
@@ -49,7 +49,7 @@ class Recorder:
         self.lanes = [Lane(self, slot, dtype) for slot, dtype in enumerate(inputs)]
 
     def call(self, function: Callable[..., Any], name: str, kind: Kind, given: Sequence[Any]) -> Lane:
-        """The result of a function, recorded once for the same operands. `kind`: its type, by those of the operands."""
+        """The lane of a function's result, recorded once for the same operands. `kind` gives its type from theirs."""
         slots = tuple([value.slot if type(value) is Lane else self.slot(value) for value in given])
         key = name, slots
         at = self._slots.get(key)
@@ -65,7 +65,7 @@ class Recorder:
         return Lane(self, at, self.kinds[at])
 
     def slot(self, value: Any) -> Slot:
-        """Where a lane, or a number, is kept."""
+        """The slot of a lane, or of a constant."""
         if isinstance(value, Lane):
             return value.slot
         key = type(value), int(value)
@@ -91,7 +91,7 @@ class Lane(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **rest: Any) -> Lane:
         assert method == "__call__"
-        assert not rest or rest.keys() == {"out"}  # where a result is put is not part of it
+        assert not rest or rest.keys() == {"out"}  # `out` says only where the result is put
         if int in map(type, given):
             given = tuple(self.dtype.type(value) if type(value) is int else value for value in given)
         return self.recorder.call(ufunc, ufunc.__name__, lambda kinds: ufunc.resolve_dtypes((*kinds, None))[-1], given)
@@ -112,7 +112,7 @@ class Lane(NDArrayOperatorsMixin):
 
 
 class _RecordedWords(ArrayWords):
-    """The words of the array carrier over lanes, of which nothing is known."""
+    """The words of the array carrier over lanes, whose values are not known."""
 
     def uniform(self, value: Any) -> bool | None:
         return None
@@ -125,7 +125,7 @@ RECORDING = WideCarrier(_RecordedWords())
 
 
 class Program:
-    """The calls that some slots of a recorder hang on, in order, with few places for arrays: one is free again after
+    """The recorded calls on which some slots depend, in order, with few places for arrays: a place is free again after
     the last call that reads it."""
 
     def __init__(self, recorder: Recorder, wanted: Sequence[Slot]) -> None:
@@ -141,13 +141,13 @@ class Program:
         known = [slot for slot in recorder.constants if slot in needed]
         own, inputs = set(wanted), len(recorder.lanes)
         places = {slot: slot for slot in range(inputs)} | {slot: inputs + at for at, slot in enumerate(known)}
-        first = count = inputs + len(known)  # of the places in between
+        first = count = inputs + len(known)  # the first place of a result
         free: list[int] = []
         self.calls: list[tuple[Callable[..., Any], int, int, int, int]] = []
         for number, (slot, call) in enumerate(calls):
             if not free:
                 free, count = [count], count + 1
-            at = places[slot] = free.pop()  # none of its operands', which may be of another size
+            at = places[slot] = free.pop()  # not the place of an operand, which may have another item size
             given = [places[read] for read in call.given]
             free += {places[x] for x in call.given if last[x] == number and x not in own and places[x] >= first}
             self.calls.append((call.function, *_three(given), at))
@@ -161,12 +161,12 @@ class Program:
         self._runs = 0
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """What the slots wanted hold for some arrays."""
+        """The arrays of the wanted slots, for some inputs."""
         self._runs += 1
         if self._runs == WORTH:
             self._machine = self._as_machine()
         if self._machine is not None:
-            with suppress(ValueError, TypeError):  # of arrays of one shape; NumPy takes others too
+            with suppress(ValueError, TypeError):  # the machine takes arrays of one shape; NumPy takes others too
                 return self._by_machine(self._machine, inputs)
         return self.by_numpy(inputs)
 
@@ -180,7 +180,7 @@ class Program:
 
     @staticmethod
     def _by_machine(machine: Machine, inputs: Sequence[Any]) -> list[Any]:
-        """The same by the machine, which takes arrays of one dimension."""
+        """`run` by the machine, which takes arrays of one dimension."""
         shape = inputs[0].shape
         if len(shape) < 2:
             return machine.run(inputs)
@@ -189,7 +189,7 @@ class Program:
         return [lane.reshape(shape) for lane in machine.run([lane.reshape(-1) for lane in inputs])]
 
     def by_numpy(self, inputs: Sequence[Any]) -> list[Any]:
-        """The same, call by call."""
+        """`run` call by call."""
         held = [*inputs, *self.constants, *self._spare]
         for function, first, second, third, at in self.calls:
             if third >= 0:
@@ -202,6 +202,6 @@ class Program:
 
 
 def _three(places: Sequence[int]) -> tuple[int, int, int]:
-    """Places of operands, -1 where there is none."""
+    """The places of at most three operands, -1 for those missing."""
     first, second, third = (*places, -1, -1)[:3]
     return first, second, third

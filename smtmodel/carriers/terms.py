@@ -25,15 +25,15 @@ Maximum = Literal["select", "relational"]
 
 
 _TRUTHS = {*op.BOOL_CONNECTIVES, op.BOOL_CONSTANT, op.EQUALS, op.BV_ULT, op.BV_ULE, op.BV_SLT, op.BV_SLE}
-_OTHERS = {op.FUNCTION, *op.QUANTIFIERS}  # of which questions here have none
+_OTHERS = {op.FUNCTION, *op.QUANTIFIERS}  # questions here have none of them
 _VECTORS = {op.BV_CONSTANT, *op.BV_OPERATORS} - _TRUTHS
 
 
 class _Term(FNode):  # type: ignore[misc]
-    """A term that knows its width and its type, which every operation needs, and its symbols; pysmt walks over all
-    below for them, and keeps the symbols of every term for ever."""
+    """A term that keeps its symbols, and finds its width and type in few steps, as every operation needs them. pysmt
+    walks over all subterms for them, and keeps the symbols of every term for ever."""
 
-    _symbols: frozenset[FNode] | None = None  # once they are asked for, of all below as well
+    _symbols: frozenset[FNode] | None = None  # set, with those of all subterms, once they are asked for
 
     def bv_width(self) -> int:
         node: FNode = self
@@ -70,7 +70,7 @@ class _Term(FNode):  # type: ignore[misc]
 
 
 def _united(node: _Term) -> frozenset[FNode]:
-    """The symbols of the operands of a term, or itself; the same set again where it is all of one operand's."""
+    """The symbols of the operands of a term, or the term itself; a shared set where one operand has all of them."""
     if node.is_symbol():
         return frozenset((node,))
     found = frozenset[FNode]()
@@ -82,15 +82,14 @@ def _united(node: _Term) -> frozenset[FNode]:
 
 
 class _Terms(FormulaManager):  # type: ignore[misc]
-    """Builds each term once, and no new one after the deadline (of time.monotonic): OutOfTimeError; nor in a thread
-    whose work is unwanted: KeyboardInterrupt. The widths are not checked again, as pysmt does with a walk over every
-    term: the algebra has checked them, a test checks whole questions, and every solver checks the text that it
-    reads."""
+    """Builds each term once. After the deadline (of time.monotonic) a new one raises OutOfTimeError, in a thread whose
+    work is unwanted KeyboardInterrupt. Widths are not checked again, for which pysmt walks over every term: the algebra
+    has checked them, a test checks whole questions, and every solver checks the text that it reads."""
 
     deadline: float | None = None
 
     def create_node(self, node_type: int, args: tuple[FNode, ...], payload: object = None) -> FNode:
-        found = self.formulae.get((node_type, args, payload))  # a plain tuple is equal to the key, and sooner made
+        found = self.formulae.get((node_type, args, payload))  # equal to the key, and quicker to make
         if found is None:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 raise OutOfTimeError("the time ran out while terms were built")
@@ -102,8 +101,8 @@ class _Terms(FormulaManager):  # type: ignore[misc]
 
 
 class Terms(Environment):  # type: ignore[misc]
-    """pysmt's tables of terms, for terms that the algebra makes. What walks over terms is made when it is first asked
-    for: to make all of it takes longer than to build most questions."""
+    """pysmt's tables of terms. Its objects that walk over terms are made when first asked for: making all of them takes
+    longer than building most questions."""
 
     FormulaManagerClass = _Terms
     SimplifierClass = SubstituterClass = HRSerializerClass = QuantifierOracleClass = TheoryOracleClass = staticmethod(
@@ -137,9 +136,9 @@ class TermCarrier(Carrier):
     """Lowers to pysmt terms in `environment` (by default one of its own).
 
     `maximum` and `signs_apart` choose between lowerings of one meaning (tests prove them equal): "select", a balanced
-    tree of comparisons; "relational", a fresh symbol m with m >= each and m = some, which staged proofs want. Its
-    defining constraints are collected in `definitions` and belong in every query. Where `signs_apart`, positive and
-    negative magnitudes are summed each for themselves and subtracted once, which proofs of sign symmetry want.
+    tree of comparisons; "relational", a fresh symbol m with m >= each and m = some, which staged proofs want. The
+    constraints that define m are collected in `definitions` and belong in every query. `signs_apart`: positive and
+    negative magnitudes are summed separately and subtracted once, which proofs of sign symmetry want.
     """
 
     def __init__(
@@ -153,16 +152,16 @@ class TermCarrier(Carrier):
         self.manager = self.environment.formula_manager
         self.maximum, self.signs_apart = maximum, signs_apart
         self.prefix = prefix
-        self.addends: list[FNode] = []  # the signed terms of sums: where a proof may cut besides the signals
+        self.addends: list[FNode] = []  # the signed terms of sums, where a proof may cut besides the signals
         self._maxima: dict[FNode, frozenset[FNode]] = {}
-        #: the symbol of a relational maximum -> of what; none of these contains it, or a later one
+        #: symbol of a relational maximum -> the terms of which it is the largest; none contains it or a later symbol
         self.maxima: Mapping[FNode, frozenset[FNode]] = MappingProxyType(self._maxima)
         self._known: dict[frozenset[FNode], FNode] = {}
         self._make = self.manager.create_node
 
     @contextmanager
     def until(self, deadline: float | None) -> Iterator[None]:
-        """Within it, no new term is made after the deadline (of time.monotonic; None: there is none). Raises
+        """A block in which no new term is made after the deadline (of time.monotonic; None: there is none): one raises
         OutOfTimeError."""
         before, self.manager.deadline = self.manager.deadline, deadline
         try:
@@ -176,7 +175,7 @@ class TermCarrier(Carrier):
         return [self.define_maximum(symbol, sorted(v, key=FNode.node_id)) for symbol, v in self.maxima.items()]
 
     def define_maximum(self, symbol: FNode, terms: Sequence[FNode]) -> FNode:
-        """That a symbol is the largest of some terms, as unsigned numbers."""
+        """The constraint that a symbol is the largest of some terms, as unsigned numbers."""
         bounds = [self.manager.BVULE(term, symbol) for term in terms]
         reached = self.manager.Or([self.manager.Equals(term, symbol) for term in terms])
         return self.manager.And([*bounds, reached])
@@ -269,16 +268,14 @@ class TermCarrier(Carrier):
         return self.manager.Equals(bit, self.constant(1, 1))
 
     def leading_zeros(self, value: FNode, width: int, result_width: int) -> FNode:
-        """Log-depth: the count of a half is that of its upper quarter, or of the lower if the upper is zero.
-
-        A one below the last bit stops the count at `width` and fills up to a power of two.
-        """
+        """Logarithmic depth: the count of a half is that of its upper quarter, or of the lower one if the upper is
+        zero. A one below the last bit stops the count at `width`; zeros below fill up to a power of two."""
         filler = (1 << result_width) - width
         padded = self.manager.BVConcat(value, self.constant(1 << (filler - 1), filler))
         return self._leading_zeros(padded, 1 << result_width)
 
     def _leading_zeros(self, value: FNode, width: int) -> FNode:
-        """The count of a power of two of bits, at least 2, that are not all zero."""
+        """The leading zeros of a nonzero vector whose width is a power of two, at least 2."""
         half = width // 2
         high, low = self.extract(value, width - 1, half, width), self.extract(value, half - 1, 0, width)
         empty = self.compare("eq", high, self.constant(0, half), half)
@@ -303,9 +300,9 @@ class TermCarrier(Carrier):
 
     def _relational_max(self, values: Sequence[FNode], width: int) -> FNode:
         key = frozenset(values)
-        if key not in self._known:  # in whatever order, it is one term
+        if key not in self._known:  # one symbol for the same terms in any order
             names = (f"{self.prefix}maximum{number}" for number in count(len(self._maxima)))
-            name = next(name for name in names if name not in self.manager.symbols)  # a new one: nothing else has it
+            name = next(name for name in names if name not in self.manager.symbols)  # a name that no symbol has
             symbol = self.manager.Symbol(name, BVType(width))
             self._known[key], self._maxima[symbol] = symbol, key
         return self._known[key]
@@ -323,7 +320,7 @@ class TermCarrier(Carrier):
 
     def _signs_apart(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:
         largest = sum((1 << magnitude.width) - 1 for magnitude in magnitudes).bit_length()
-        # where nothing wraps a bit less is enough, so that the difference is never the most negative number
+        # one bit less suffices where nothing wraps, so that the difference is never the most negative number
         room = max(largest, 1) if largest < width else width
         zero = Bits(self, room, value=0)
         sides = [zero, zero]

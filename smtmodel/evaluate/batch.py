@@ -18,9 +18,9 @@ from mmaprobe.smtmodel.nodes.operand import FURTHER
 from mmaprobe.smtmodel.units.unit import Memo
 
 Patterns = NDArray[np.uint64]
-CHUNK = 4096  # vectors at a time: the lanes of a stage stay in the processor's cache
-SHARED_CHUNK = 8192  # of several models, whose many operations on few vectors each take their time by themselves
-FEW = 2  # vectors that are evaluated sooner one by one, as integers, than together
+CHUNK = 4096  # vectors at a time, so that the lanes of a stage stay in the processor's cache
+SHARED_CHUNK = 8192  # vectors at a time for several models: their many operations each take a time of their own
+FEW = 2  # up to so many vectors are evaluated faster one by one, as integers, than together
 
 
 def evaluate_lanes(
@@ -33,7 +33,7 @@ def evaluate_lanes(
     traced: bool = True,
 ) -> Evaluation:
     """One evaluation, with all signals if `traced`: `a` and `b` have shape (vectors, products), `c` (vectors,), and
-    each further operand (`rest`) (vectors, number of it); `memo` as in `mmaprobe.smtmodel.evaluate.model.evaluate`."""
+    each further operand of `rest` (vectors, its elements); `memo` as in `mmaprobe.smtmodel.evaluate.model.evaluate`."""
     with np.errstate(over="ignore"):
         return evaluate(model, *_operands(model, a, b, c, *rest), memo=memo, traced=traced)
 
@@ -49,14 +49,14 @@ def _operands(model: Model, a: Patterns, b: Patterns, c: Patterns, *rest: Patter
 
 
 def lanes(patterns: Patterns, width: int) -> Bits:
-    """One operand of all vectors, shape (vectors,); of a single vector a constant, which the algebra folds."""
+    """One element of all vectors, shape (vectors,); for a single vector a constant, which the algebra folds."""
     if len(patterns) == 1:
         return constant(ARRAYS, int(patterns[0]), width)
     return ARRAYS.lanes(np.ascontiguousarray(patterns), width)
 
 
 def evaluate_batch(model: Model, a: Any, b: Any, c: Any, *rest: Any) -> Patterns:
-    """The result patterns, shape (vectors,), of inputs as in `evaluate_lanes`; any number of vectors."""
+    """The result patterns, shape (vectors,), for inputs as in `evaluate_lanes` of any number of vectors."""
     a, b, c, *further = (np.asarray(side, dtype=np.uint64) for side in (a, b, c, *rest))
     if a.ndim != 2 or a.shape != b.shape or a.shape[1] > model.length or c.shape != a.shape[:1]:
         raise ValueError(f"shapes {a.shape}, {b.shape}, {c.shape} do not fit {model.length} products")
@@ -71,7 +71,7 @@ def evaluate_batch(model: Model, a: Any, b: Any, c: Any, *rest: Any) -> Patterns
 
 def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
     """The results of several models of one signature, shape (models, vectors), on flat rows of shape (vectors, columns
-    of their layout); what the models do alike is done once."""
+    of their layout); what the models compute alike is computed once."""
     out = np.empty((len(models), len(table)), dtype=np.uint64)
     for start in range(0, len(table), SHARED_CHUNK):
         part = table[start : start + SHARED_CHUNK]
@@ -85,8 +85,9 @@ def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
 
 
 class Shared:
-    """Several models on flat rows of one layout, shape (vectors, columns): each computed once, and what they do alike
-    done once. Models of more products than the layout take zeros for the others, and for their scale factors."""
+    """Several models on flat rows of one layout, shape (vectors, columns): each model, and what several compute alike,
+    is computed once. A model of more products than the layout takes zeros for the others and for their scale
+    factors."""
 
     def __init__(self, table: Patterns, layout: Layout) -> None:
         self.table = table
@@ -117,7 +118,7 @@ def _split(table: Patterns, counts: Sequence[int]) -> tuple[Patterns, ...]:
 
 
 def _trimmed(sides: tuple[Patterns, ...]) -> tuple[Patterns, ...]:
-    """Without the last operands, of which a model has none."""
+    """The operands without trailing empty ones, which the model does not have."""
     last = max([3, *(place for place, side in enumerate(sides, start=1) if side.ndim > 1 and side.shape[1])])
     return sides[:last]
 
@@ -129,8 +130,8 @@ def to_integers(value: Bits | Bit, count: int) -> Patterns:
 
 
 def tables(model: Model, rows: Sequence[Operands[int]]) -> tuple[Patterns, ...]:
-    """The inputs of `evaluate_batch` from operands of any lengths; missing trailing products, and their scale factors,
-    are zero."""
+    """The inputs of `evaluate_batch` from operands of any lengths, with zeros for missing trailing products and their
+    scale factors."""
     length = max(len(row.a) for row in rows)
 
     def table(sides: Iterable[tuple[int, ...]], count: int) -> Patterns:

@@ -2,8 +2,8 @@
 
 Needs a C compiler (the one named by CC; `clang`, else `cc`); without one, or for a unit of very many steps,
 `compile_model` gives None and the array carrier does the work. Libraries are kept in the user's cache folder, named by
-their source, the compiler and the processor. C and not Numba: the carrier's text has a width for every lane, which is
-what a compiler needs to vectorise, and no dependency is added.
+their source, the compiler and the processor. C and not Numba: the carrier's text gives every lane a width, which a
+compiler needs to vectorise, and needs no dependency.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from mmaprobe.smtmodel.carriers.code import COLUMN, INNER, PRELUDE, ROW, CodeCar
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.trace import Silent
 
-LONGEST = 8000  # statements: an optimising compiler takes minutes for many more
-CACHE = 48 << 10  # bytes for what the columns of a strip decode to: the nearest cache, and some of the next
+LONGEST = 8000  # statements: for many more an optimising compiler takes minutes
+CACHE = 48 << 10  # bytes of the decoded columns of a strip: the first-level cache, and some of the second
 LINES = 16  # rows decoded at a time, as lanes of one vector
 
 _PROGRAM = """{prelude}
@@ -96,8 +96,8 @@ class TooLongError(Exception):
 def c_source(model: Model) -> str:
     """The C of chained steps over a tile of outputs. Raises TooLongError.
 
-    The inner loop stands there twice: as it is, and for rows and columns without NaNs and infinities, as the same
-    definition over formats that have none makes it.
+    The inner loop is written twice: for all inputs, and for rows and columns without NaNs and infinities, from the same
+    definition over formats that have none.
     """
     carrier, k, unit = CodeCarrier(), model.length, model.unit
     a = [carrier.input(f"a{x}", model.a.width, ROW) for x in range(k)]
@@ -136,8 +136,8 @@ def _is_special(pattern: Bits, fmt: Format) -> Bit:
 
 
 class _Loops:
-    """The statements sorted into the loops. Values of the loops over rows and over columns that the inner loops read
-    are stored in arrays (`slots`)."""
+    """The statements sorted into the loops. Values of the row and column loops that inner loops read are stored in
+    arrays (`slots`)."""
 
     def __init__(self, model: Model, carrier: CodeCarrier, results: Sequence[Name], specials: Sequence[Name]) -> None:
         inner, finite = (needed(carrier, [result]) for result in results)
@@ -154,7 +154,7 @@ class _Loops:
         kept: dict[str, Name] = {}
         for place, part in ((ROW, "row"), (COLUMN, "column")):
             for name, text in [*_operands(model, place), *shared]:
-                if (name.place or ROW) == place:  # what depends on nothing is stored with the rows
+                if (name.place or ROW) == place:  # constants are stored with the rows
                     self.bodies[part].append(f"const {name.kind} {name.text} = {text};")
                     if name.text in used or name in specials[:2]:
                         self.slots[name.text] = self._slot(place, name.kind)
@@ -172,13 +172,13 @@ class _Loops:
             self.bodies[part] = [*start, *self._lines(statements, kept), last]
 
     def _slot(self, place: int, kind: str) -> str:
-        """A place in the one array of its place and type: one address then serves for all."""
+        """A new place in the one array of a loop and a type: one address then serves for all its values."""
         number = self.counts[place, kind] = self.counts.get((place, kind), 0) + 1
         return f"{_array(place, kind)}[{number - 1}][{'i' if place == ROW else 'j'}]"
 
     @property
     def strip(self) -> int:
-        """How many columns are decoded at a time."""
+        """The number of columns that are decoded at a time."""
         column = sum(
             count * (4 if kind == "uint32_t" else 8) for (place, kind), count in self.counts.items() if place == COLUMN
         )
@@ -186,7 +186,7 @@ class _Loops:
 
     @property
     def arrays(self) -> list[str]:
-        """Where the values of rows and columns are stored."""
+        """The declarations of the arrays of row and column values."""
         size = {ROW: "LINES", COLUMN: "STRIP"}
         return [
             f"{kind} {_array(place, kind)}[{count}][{size[place]}] __attribute__((aligned(64)));"
@@ -194,7 +194,7 @@ class _Loops:
         ]
 
     def _lines(self, statements: Sequence[tuple[Name, str]], kept: Mapping[str, Name]) -> list[str]:
-        """The statements of an inner loop, and what it loads of the slots just before it is read."""
+        """The statements of an inner loop; a value is loaded from its slot just before it is read."""
         lines, loaded = list[str](), set[str]()
         for name, text in statements:
             if name.place == INNER:
@@ -207,7 +207,7 @@ class _Loops:
 
 
 def _operands(model: Model, place: int) -> list[tuple[Name, str]]:
-    """The patterns and scale factors of a row, or of a column, and where they are."""
+    """The inputs of a row or a column, patterns and scale factors, with the C expressions that read them."""
     side, factor, at = ("a", "p", "rows + top + i") if place == ROW else ("b", "q", "columns + start + j")
     kinds = {side: (getattr(model, side).width, model.length), factor: (32, model.scales)}
     return [
@@ -222,13 +222,13 @@ def _array(place: int, kind: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The names in a statement."""
+    """The variables in a statement."""
     return [word for word in "".join(x if x.isalnum() else " " for x in text).split() if word[0] in "vabpqx"]
 
 
 def needed(carrier: CodeCarrier, results: Sequence[Name]) -> list[tuple[Name, str]]:
-    """The statements that the results depend on, each just before it is first read: operands are then near their use,
-    and few values occupy registers. The signals of the trace that nobody reads are dropped."""
+    """The statements on which the results depend, each just before its first reader, so that few values occupy
+    registers. Signals of the trace that nobody reads are dropped."""
     made = {name.text: (name, text) for name, text in carrier.words.statements}
     found: dict[str, tuple[Name, str]] = {}
     waiting = [(result.text, False) for result in reversed(results)]
@@ -245,7 +245,7 @@ def needed(carrier: CodeCarrier, results: Sequence[Name]) -> list[tuple[Name, st
 
 
 class CompiledModel:
-    """Chained steps of a model over tiles of outputs: the results of each are the addends of the next one."""
+    """Chained steps of a model over tiles of outputs: the results of each step are the addends of the next."""
 
     def __init__(self, model: Model, library: Any) -> None:
         self.model = model
@@ -256,7 +256,7 @@ class CompiledModel:
 
     @cached_property
     def address(self) -> int:
-        """Of its function in C: `tile` in its source."""
+        """The address of its C function `tile`."""
         return address_of(self._function)
 
     @staticmethod
@@ -264,9 +264,9 @@ class CompiledModel:
         return [model.a, model.b, model.c, model.d]
 
     def tile(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *scales: NDArray[Any]) -> NDArray[Any]:
-        """d for patterns a (rows x length), b (length x columns) and c (rows x columns), any integer type, and scale
-        factors (rows x scales, scales x columns) of models that take them. For several steps as many times the
-        length, and scales; results are then addends as they are."""
+        """d for patterns a (rows x length), b (length x columns) and c (rows x columns), of any integer type, and scale
+        factors (rows x scales, scales x columns) of models that take them. For n steps, n times the length and the
+        scales: each step's results are the addends of the next, without conversion."""
         left, right, addend = (
             np.ascontiguousarray(side, dtype=kind) for side, kind in zip((a.T, b, c), self._types, strict=False)
         )
@@ -285,7 +285,7 @@ class CompiledModel:
 
 @cache
 def compile_model(model: Model) -> CompiledModel | None:
-    """The compiled model, or None where the array carrier must do (no compiler, too long)."""
+    """The compiled model; None where the array carrier must do (no compiler, too long a source)."""
     if compiler() is None:
         return None
     try:
@@ -308,7 +308,7 @@ class CompiledLanes:
 
     @cached_property
     def address(self) -> int:
-        """Of its function in C: `lanes` in its source."""
+        """The address of its C function `lanes`."""
         return address_of(self._function)
 
     def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
@@ -321,8 +321,8 @@ class CompiledLanes:
 
 @lru_cache(maxsize=64)
 def compile_lanes(function: Callable[..., Sequence[Bits]], widths: tuple[int, ...]) -> CompiledLanes | None:
-    """A function of vectors of these widths, compiled; None where that cannot be done. Tracing it takes some
-    milliseconds, and a new function some tenths of a second."""
+    """A compiled function of vectors of these widths; None where it cannot be compiled. Tracing takes some
+    milliseconds, compiling a new function some tenths of a second."""
     if compiler() is None:
         return None
     carrier = CodeCarrier()

@@ -1,8 +1,8 @@
-"""A model as a CUDA kernel: the same definition as everywhere, one thread for each output, which stays in its register
-over all of K.
+"""A model as a CUDA kernel, from the same definition as everywhere: one thread computes an output, and keeps it in its
+register over all of K.
 
-The statements are those of the C (carriers/code.py); a GPU has other functions for a leading one and for a fused
-multiply-add, and keeps subnormals: a step that flushes is computed as the model says it, not by the GPU's additions.
+The statements are those of the C (carriers/code.py), with a GPU's functions for the leading one and for fused
+multiply-add. A GPU keeps subnormals, so that steps that flush are computed by the model's integers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.nodes.trace import Silent
 
 NAME = "product"
-THREADS = 256  # of a block
+THREADS = 256  # in a block
 
 _KERNEL = """typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
@@ -51,12 +51,12 @@ extern "C" __global__ void {name}({parameters}, uint32_t rows, uint32_t columns,
 
 
 def word_of(fmt: Format) -> str:
-    """The type in which patterns of a format are given: that of their arrays."""
+    """The C type of the patterns of a format, in arrays."""
     return f"{np.dtype(kind_of(fmt)).name}_t"
 
 
 def cuda_source(model: Model) -> str:
-    """The kernel of a product A * B + C by instructions that follow each other, each result the next one's addend.
+    """The kernel of a product A * B + C by successive instructions, the result of each being the next one's addend.
     Raises TooLongError."""
     carrier, unit, k, s = CodeCarrier(flushing=False), model.unit, model.length, model.scales
     given: list[str] = []

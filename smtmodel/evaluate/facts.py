@@ -18,13 +18,13 @@ from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, padded
 from mmaprobe.smtmodel.nodes.trace import Kind, Name, Part, Signal, Stage, Trace
 
-_CARRIER = ArrayCarrier()  # constants fold before it is asked
+_CARRIER = ArrayCarrier()  # never asked: constants fold in the algebra
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A signal as numbers. `scale`: of a number, the exponent of its unit; of an exponent, its static offset.
-    `is_signed`: the integer is in two's complement. `format`: of a pattern."""
+    """A signal as integers. `scale`: the exponent of a number's unit, or an exponent's static offset. `is_signed`: the
+    integer is in two's complement. `format`: that of a pattern."""
 
     name: Name
     kind: Kind
@@ -36,7 +36,7 @@ class Fact:
 
     @property
     def real(self) -> Fraction | None:
-        """The number that it stands for; None for a pattern."""
+        """The number that the signal stands for; None for a pattern."""
         if self.scale is None:
             return Fraction(self.value) if self.kind is Kind.FLAG else None
         if self.kind is Kind.EXPONENT:
@@ -64,7 +64,7 @@ class Item:
 
     @property
     def value(self) -> Fraction:
-        """The number, of one that is finite."""
+        """The number; only of a finite term."""
         return (-1 if self.negative else 1) * self.significand * Fraction(2) ** self.unit
 
 
@@ -99,7 +99,7 @@ class Facts:
 
 
 def facts_of(evaluation: Evaluation) -> Facts:
-    """Every signal, with the terms of a sum before its first signal."""
+    """The facts of every signal; the terms of a sum come before the sum's first signal."""
     entered = sorted((count, prefix) for prefix, (count, _) in evaluation.trace.entered.items())
     found: list[Fact] = []
     for position, signal in enumerate(evaluation.trace):
@@ -130,7 +130,7 @@ def _term_facts(evaluation: Evaluation, prefix: str) -> list[Fact]:
 
 
 def item_of(name: str, value: Unpacked) -> Item:
-    """A term of one lane, or of constants."""
+    """The term of a value that has one lane or is constant."""
     term = value.term
     exponent = integer(term.exponent.bits) + term.exponent.low
     flags = [bool(integer(flag)) for flag in (value.is_zero, value.is_infinite, value.is_nan)]
@@ -138,5 +138,5 @@ def item_of(name: str, value: Unpacked) -> Item:
 
 
 def item_of_pattern(name: str, pattern: int, fmt: Format) -> Item:
-    """A pattern as it stands."""
+    """The term that a pattern is, without what a unit does to it (flushing)."""
     return item_of(name, unpack(constant(_CARRIER, pattern, fmt.width), fmt))

@@ -21,8 +21,8 @@ from mmaprobe.smtmodel.units.unit import Memo, Unit
 @dataclass(frozen=True)
 class Model:
     """d = c + sum of a_k * b_k as one unit computes it. `reference`: its name on the command line; `a`, `b`, `c`, `d`:
-    formats; `length`: the number K of products; `unit`: its expression; `member`: of an instruction of the table, the
-    family and its parameters that the unit is made from (`of`)."""
+    formats; `length`: the number K of products; `unit`: its expression; `member`: the family and parameters from which
+    the unit of an instruction of the table is made (`of`)."""
 
     reference: str
     unit: Unit
@@ -39,7 +39,7 @@ class Model:
         return hash(self.reference)
 
     def __repr__(self) -> str:
-        unit = self.unit  # with what it computes, not its name alone: stored results are found by this text
+        unit = self.unit  # the expression, not the name alone: stored results are found by this text
         return f"Model({self.reference!r}, {unit.operands!r}, {structure(unit.result)!r})"
 
     @property
@@ -60,7 +60,7 @@ class Model:
 
     @property
     def addend(self) -> bool:
-        """Whether c enters the result; what gives a c that is not +0 to a model that does not read it is at fault."""
+        """Whether c enters the result; a c other than +0 is an error for a model that does not read c."""
         return self.unit.addend
 
     @property
@@ -74,7 +74,7 @@ class Model:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """How many there are of each operand, in their order."""
+        """The number of elements of each operand, in the order of OPERANDS."""
         return counts_of(self.formats, self.length, self.scales)
 
     @property
@@ -108,13 +108,13 @@ class Model:
         return self.unit.blocks
 
     def apart(self, other: Model) -> list[tuple[str, str, str]]:
-        """The parameters in which another model of the same family differs, with both values as text; empty for models
-        of two families, or of none."""
+        """(parameter, own value, other value) for each parameter in which another model of the same family differs;
+        empty for models of different families, or of none."""
         return [] if self.member is None or other.member is None else self.member.apart(other.member)
 
     @property
     def any_nan(self) -> Model:
-        """The model with NaNs of every pattern as one; a number that stands for NaN is none of them."""
+        """The model that writes every NaN as the same pattern; numbers that stand for NaN stay numbers."""
         if self.nan is None or not self.unit.rounding.keeps_nan:
             return self
         if self.member is not None:
@@ -149,11 +149,11 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate over the carrier of the inputs: patterns of `a.width`, `b.width`, `c.width` bits.
 
-    Fewer products than the model's length stand for zero products at the end. `rest`: its further operands, in their
-    order (`FURTHER`), each of the width of its format; of scale factors it needs all `model.scales` on each side.
+    Fewer products than the model's length stand for zero products at the end. `rest`: the further operands, in the
+    order of `FURTHER`, each of the width of its format; scale factors must all be given (`model.scales` on each side).
 
-    `memo`, for many models on the same inputs: products are formed once for all models that form them alike (those
-    taken from it are not in the trace again). `traced`: whether the signals are kept.
+    `memo`, for many models on the same inputs: products that several models form alike are formed once (a trace lacks
+    the signals of those taken from it). `traced`: whether signals are kept.
     """
     given = tuple(map(len, rest)) + (0,) * (len(FURTHER) - len(rest))
     if given != (wanted := model.counts[-len(FURTHER) :]):

@@ -1,4 +1,5 @@
-"""Arrays of floating-point numbers as bit patterns, and back: of NumPy's own types, and of ml_dtypes for the rest."""
+"""Arrays of floating-point numbers as bit patterns, and back: of NumPy's types, or of ml_dtypes' where NumPy has
+none."""
 
 from __future__ import annotations
 
@@ -20,32 +21,32 @@ from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 
 _CARRIER = ArrayCarrier()
-RAW_BYTE, RAW_PAIR = np.dtype("V1"), np.dtype("V2")  # in files, NumPy's names for ml_dtypes' 8-bit types, and for bf16
-#: formats whose numbers are those of a shorter or unsigned encoding, and whose arrays hold the longer one
+RAW_BYTE, RAW_PAIR = np.dtype("V1"), np.dtype("V2")  # NumPy's types for ml_dtypes' 8-bit types, and for bf16, in files
+#: formats whose numbers are those of a shorter or unsigned encoding -> the longer format, which their arrays hold
 _TRAVELS_AS = {"tf32": "f32", "e8m13": "f32", "ue4m3": "e4m3"}
 
 
 def type_of(fmt: Format) -> np.dtype[Any]:
-    """The type of arrays that hold numbers of a format: tf32 and e8m13 are f32 with zeros at the end. Where nobody has
-    such a type, that of its patterns."""
+    """The type of arrays of a format's numbers: for tf32 and e8m13 f32, with zeros at the end; where no library has
+    such a type, the integer type of its patterns."""
     held = format_named(_TRAVELS_AS[fmt.name]) if fmt.name in _TRAVELS_AS else fmt
     return next((kind for kind, known in _FORMATS.items() if _alike(known, held)), np.dtype(kind_of(fmt)))
 
 
 def _alike(fmt: Format, other: Format) -> bool:
-    """Whether every pattern is the same number in both, whatever they are called."""
+    """Whether every pattern is the same number in two formats, whatever their names."""
     return replace(fmt, name=other.name) == other
 
 
 def format_of(kind: np.dtype[Any]) -> Format | None:
-    """The format of the numbers that arrays of a type hold; None for what is not such a type."""
+    """The format of the numbers in arrays of a type; None for other types."""
     kind = np.dtype(ml_dtypes.bfloat16) if kind == RAW_PAIR else kind
     return _FORMATS.get(kind.newbyteorder("="))
 
 
 def array_from(given: Any) -> NDArray[Any]:
-    """The NumPy array of what has `__array__` or DLPack. PyTorch gives NumPy no tensor of a type that NumPy lacks: of
-    those that ml_dtypes has, under the same name, the bits pass. Whatever a library raises is passed on."""
+    """The NumPy array of an object with `__array__` or DLPack. PyTorch gives NumPy no tensor of a type that NumPy
+    lacks: its bits are taken, if ml_dtypes has a type of that name. Errors of the libraries are passed on."""
     held = getattr(ml_dtypes, str(getattr(given, "dtype", "")).removeprefix("torch."), None)
     torch = sys.modules.get("torch")
     if held is not None and torch is not None and isinstance(given, torch.Tensor) and not given.requires_grad:
@@ -56,14 +57,14 @@ def array_from(given: Any) -> NDArray[Any]:
 
 
 def loaded(matrix: Matrix) -> Matrix:
-    """The numbers of bf16, of which NumPy's files keep the two bytes alone; other arrays as they are."""
+    """An array read from a file: a pair of bytes is taken as bf16, whose type NumPy's files do not keep."""
     return matrix.view(ml_dtypes.bfloat16) if matrix.dtype == RAW_PAIR else matrix
 
 
 def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -> Matrix:
     """Bit patterns of a matrix. Unsigned integers are patterns already; floating-point numbers must be exact in the
-    format unless `convert` says how to round them. Of numbers whose type NumPy lacks, .npy files keep the bytes alone:
-    two are bf16, one is a pattern. Raises ParameterError."""
+    format unless `convert` says how to round them. Files of NumPy keep only the bytes of types that it lacks: two bytes
+    are read as bf16, one as a pattern. Raises ParameterError."""
     matrix = loaded(matrix)
     if matrix.dtype == RAW_BYTE:
         return _checked(matrix.view("u1"), fmt)
@@ -95,7 +96,7 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
 
 
 def check_convert(matrices: Iterable[Matrix], convert: str | None) -> None:
-    """Raises ParameterError for a rounding of patterns alone, which are taken as they are."""
+    """Raises ParameterError for a rounding where all matrices are patterns, to which it does not apply."""
     if convert is not None and all(side.dtype == RAW_BYTE or side.dtype.kind == "u" for side in matrices):
         raise ParameterError("convert", "bit patterns are taken as they are, and none is rounded: leave it out")
 
@@ -109,8 +110,8 @@ def nans(patterns: Matrix, fmt: Format) -> NDArray[np.bool_]:
 
 
 def _checked(patterns: Matrix, fmt: Format) -> Matrix:
-    """Patterns of a format. Raises ParameterError for a type that is too narrow for them, which holds something else,
-    and for a pattern with more bits."""
+    """The matrix, whose type must be wide enough for patterns of a format, and whose patterns must have no more bits.
+    Raises ParameterError."""
     wanted = kind_of(fmt)
     if patterns.dtype.itemsize < np.dtype(wanted).itemsize:
         raise ParameterError(
@@ -131,7 +132,8 @@ def _check_exact(matrix: Matrix, exact: NDArray[np.bool_], fmt: Format) -> None:
 
 
 def _powers(matrix: Matrix, fmt: Format) -> Matrix:
-    """Patterns of scale factors that are powers of two. Raises ParameterError for other numbers: none is rounded."""
+    """Patterns of scale factors that are powers of two. Raises ParameterError for other numbers, which are not
+    rounded."""
     with np.errstate(invalid="ignore"):
         scales = matrix.astype(type_of(fmt))
         if not np.all((scales.astype(np.float64) == matrix.astype(np.float64)) | np.isnan(matrix)):

@@ -1,4 +1,4 @@
-"""The inputs of one evaluation, and the order in which they are in a flat row."""
+"""The inputs of one evaluation, and their order in a flat row."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mmaprobe.smtmodel.nodes.operand import FURTHER, NAMED, OPERANDS, counts_of
 
 Value = TypeVar("Value")
 
-RAISED = "_raised"  # ends the name of an operand that takes another's place in a second evaluation
+RAISED = "_raised"  # ends the name of an operand that replaces another one in a second evaluation
 
 
 class Reader(Protocol):
-    """A model or a plan, which may not read c."""
+    """A model or a plan; `addend`: whether it reads c."""
 
     @property
     def reference(self) -> str: ...
@@ -28,24 +28,24 @@ class Reader(Protocol):
 
 
 def check_addend(how: Reader, given: bool, name: str = "c", instead: str = "leave it out") -> None:
-    """Raises ParameterError for an addend (called `name`) that would not be read. `given`: whether there is one: an
-    array is, whatever it holds; a pattern is where it is not that of +0."""
+    """Raises ParameterError for an addend (called `name`) that would not be read. `given`: whether there is one; an
+    array counts as one whatever its numbers, a pattern unless it is +0."""
     if given and not how.addend:
         raise ParameterError(name, f"{how.reference or 'this device'} does not read c: {instead}")
 
 
 def check_plain(model: Model) -> None:
-    """Raises ParameterError for a model that takes more than a, b, c and scale factors, where no more can be given."""
+    """Raises ParameterError for a model with operands besides a, b, c and scale factors, where no more can be given."""
     if more := [row.name for row in FURTHER if row.key != "scale" and row.name in model.formats]:
-        raise ParameterError(more[0], f"{model.reference} needs it, and it cannot be given here")
+        raise ParameterError(more[0], f"{model.reference or 'the unit'} needs it, and it cannot be given here")
 
 
 @dataclass(frozen=True)
 class Operands(Generic[Value]):
-    """Products' factors, addend, and what else a model reads: vectors of any carrier, or patterns.
+    """The inputs of an evaluation: factors, addend and further operands, as vectors of any carrier or as patterns.
 
-    `rest`: those of each further operand, in their order (`FURTHER`), without the last ones that a model has not.
-    `changed`: what takes the place of some operands in a second evaluation, for questions that need one.
+    `rest`: the elements of each further operand, in the order of `FURTHER`, without trailing operands that a model
+    lacks. `changed`: the elements that replace some operands in a second evaluation, for questions that need one.
     """
 
     a: tuple[Value, ...]
@@ -61,7 +61,7 @@ class Operands(Generic[Value]):
 
     @property
     def sides(self) -> dict[str, tuple[Value, ...]]:
-        """Those of each operand, by name."""
+        """The elements of each operand, by its name."""
         return dict(zip(NAMED, (self.a, self.b, (self.c,), *self.rest, *[()] * len(FURTHER)), strict=False))
 
     @property
@@ -74,7 +74,7 @@ class Operands(Generic[Value]):
 
     @property
     def every(self) -> tuple[Value, ...]:
-        """All of them in the order of a row: a, b, c, the further ones, changed."""
+        """All elements in the order of a row: a, b, c, the further operands, `changed`."""
         return (*self.a, *self.b, self.c, *chain.from_iterable(self.rest), *self.changed)
 
 
@@ -100,7 +100,7 @@ def padded(operands: Operands[int], shape: Model | Layout) -> Operands[int]:
 
 @dataclass(frozen=True)
 class Layout:
-    """The shape of an input: how many there are of each operand, in their order (`OPERANDS`), and the format of each
+    """The shape of an input: the number of elements of each operand, in the order of OPERANDS, and the format of each
     position of a row. `addend`: whether c is read; where it is not, it is +0 in every row."""
 
     counts: tuple[int, ...]
@@ -110,32 +110,32 @@ class Layout:
 
     @property
     def length(self) -> int:
-        """How many products."""
+        """The number of products."""
         return self.counts[0]
 
     @property
     def scales(self) -> int:
-        """How many scale factors on each side."""
+        """The number of scale factors on each side."""
         return self.counts[3]
 
     @cached_property
     def _further(self) -> list[tuple[int, int]]:
-        """Where each further operand begins and ends in a row, if there is any."""
+        """(begin, end) of each further operand in a row."""
         return list(pairwise(accumulate(self.counts, initial=0)))[3:] if any(self.counts[3:]) else []
 
     @cached_property
     def columns(self) -> int:
-        """How many positions of a row are of the input itself, before what takes the place of some."""
+        """The number of positions of a row that belong to the input itself, and not to `changed`."""
         return sum(self.counts)
 
     @cached_property
     def places(self) -> tuple[tuple[str, int], ...]:
-        """The operand of each position of the input itself, and which one of it."""
+        """For each position of the input itself its operand, and the element's index there."""
         return tuple((row.name, k) for row, count in zip(OPERANDS, self.counts, strict=True) for k in range(count))
 
     @property
     def unread(self) -> tuple[int, ...]:
-        """The positions of a row that are +0, since nothing reads them."""
+        """The positions of a row that are always +0, since no model reads them."""
         return () if self.addend else (2 * self.length,)
 
     def split(self, row: Sequence[Value]) -> Operands[Value]:
@@ -147,7 +147,7 @@ class Layout:
 
 def layout_of(model: Model, length: int | None = None, *, addend: bool = True) -> Layout:
     """The layout of a model's inputs, or of inputs with fewer products (a multiple of its scale block). `addend`:
-    whether others that take the same inputs read c."""
+    whether the other models that take the same inputs read c."""
     length = model.length if length is None else length
     counts = counts_of(model.formats, length, length // model.scale_block)
     formats, names = list[Format](), list[str]()

@@ -1,5 +1,5 @@
 """Functions of bit vectors on arrays, recorded once: on few lanes the algebra takes ten times as long as its calls of
-NumPy. What a function is of inputs of one shape (widths, ranges of exponents, constants) is always the same calls."""
+NumPy. For inputs of one shape (widths, ranges of exponents, constants) a function always makes the same calls."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from mmaprobe.smtmodel.carriers.carrier import Carrier, Made
 from mmaprobe.smtmodel.carriers.recording import RECORDING, Program, Recorder
 
 Maker = Callable[[Carrier, Sequence[Any]], Any]
-KEPT = 400_000  # calls of programs, some hundred bytes each
+KEPT = 400_000  # the most calls in all recorded programs; a call takes some hundred bytes
 SHAPES = 2048
 
 
 class _OtherKindError(Exception):
-    """An input that is none of the values known here, as those of a changed copy of the datapath."""
+    """An input of a class that is not known here, such as that of a changed copy of the datapath."""
 
 
 class RecordedArrays(ArrayCarrier):
-    """The array carrier, which records what a function does once for each key and shape of its inputs."""
+    """The array carrier that records the calls of a function once for each key and shape of its inputs."""
 
     def __init__(self) -> None:
         super().__init__()
         self.programs: dict[Hashable, tuple[Program, Maker]] = {}
-        self._calls = 0  # of all programs
+        self._calls = 0  # in all programs
 
     def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:
         lanes: list[Any] = []
@@ -37,7 +37,7 @@ class RecordedArrays(ArrayCarrier):
             shape = _shape(inputs, lanes)
         except _OtherKindError:
             return function(*inputs)
-        if not lanes:  # constants alone, which the algebra folds
+        if not lanes:  # all inputs are constants, which the algebra folds
             return function(*inputs)
         found = self.programs.get((key, shape))
         if found is None:
@@ -51,11 +51,11 @@ class RecordedArrays(ArrayCarrier):
         return made
 
 
-ARRAYS = RecordedArrays()  # for all: what one has recorded another need not
+ARRAYS = RecordedArrays()  # one for all users, so that each function is recorded once
 
 
 def _recorded(function: Callable[..., Any], shape: Hashable, lanes: list[Any]) -> tuple[Program, Maker]:
-    """A function's calls, and what makes its results of what they give."""
+    """The program of a function's calls, and the maker of its results from the program's arrays."""
     recorder = Recorder([lane.dtype for lane in lanes])
     results: list[Any] = []
     shape_of_results = _shape(function(*_maker(shape)(RECORDING, recorder.lanes)), results)
@@ -63,7 +63,7 @@ def _recorded(function: Callable[..., Any], shape: Hashable, lanes: list[Any]) -
 
 
 def _shape(value: Any, lanes: list[Any]) -> Any:
-    """Everything about a value but its lanes, which are put at the end of `lanes`."""
+    """The shape of a value: all of it but its lanes, which are appended to `lanes`."""
     kind = type(value)
     if kind is Bits:
         if value.value is not None:
@@ -94,15 +94,15 @@ def _shape(value: Any, lanes: list[Any]) -> Any:
 
 @lru_cache(maxsize=SHAPES)
 def _maker(shape: Hashable) -> Maker:
-    """What makes the value of a shape of a carrier and lanes: one expression, as most of the time would go into looking
-    at the shape."""
+    """A function from a carrier and lanes to the value of a shape: one compiled expression, since walking over the
+    shape would take most of the time."""
     text = _text(shape, count())
     made: Maker = eval(f"lambda carrier, lanes: {text}", dict(_NAMES))
     return made
 
 
 def _text(shape: Any, places: Iterator[int]) -> str:
-    """The expression of a value of this shape; lanes have the next places."""
+    """The expression of a value of a shape; its lanes take the next places."""
     if shape is None:
         return "None"
     if shape is Bit:

@@ -15,11 +15,12 @@ from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.nodes.node import Context, Node
+from mmaprobe.smtmodel.nodes.operand import FACTORS, OPERANDS
 from mmaprobe.smtmodel.nodes.trace import Silent
 
 Matrix = NDArray[Any]
 
-COLUMNS = 256  # of a NumPy tile; no result depends on it
+COLUMNS = 256  # the width of a NumPy tile; no result depends on it
 
 
 def kind_of(fmt: Format) -> Any:
@@ -33,7 +34,7 @@ def numpy_tile(model: Model, a: Matrix, b: Matrix, c: Matrix, *scales: Matrix) -
     """d for patterns a (rows x length), b (length x columns), c (rows x columns), and the scale factors of rows and of
     columns, if there are any: rows and columns broadcast, so that each element is decoded once."""
     out = np.empty(c.shape, dtype=np.uint64)
-    formats = (model.a, model.b, model.scale, model.scale)
+    sides = list(zip((*OPERANDS[:2], *FACTORS), (a, b, *scales), strict=False))
 
     def lanes(side: Matrix, fmt: Format) -> Any:
         return ARRAYS.lanes(side.astype(np.uint64), fmt.width)
@@ -41,9 +42,9 @@ def numpy_tile(model: Model, a: Matrix, b: Matrix, c: Matrix, *scales: Matrix) -
     for start in range(0, c.shape[1], COLUMNS):
         part = slice(start, start + COLUMNS)
         left, right, *factors = (
-            [lanes(side[k : k + 1, part] if place % 2 else side[:, k : k + 1], fmt)
-             for k in range(side.shape[1 - place % 2])]
-            for place, (side, fmt) in enumerate(zip((a, b, *scales), formats, strict=False)) if fmt is not None
+            [lanes(side[:, k : k + 1], model.formats[row.name]) for k in range(side.shape[1])] if row.of == "row" else
+            [lanes(side[k : k + 1, part], model.formats[row.name]) for k in range(side.shape[0])]
+            for row, side in sides
         )  # fmt: skip
         with np.errstate(over="ignore"):
             result = evaluate(model, left, right, lanes(c[:, part], model.c), *factors, traced=False).d
@@ -61,7 +62,7 @@ class Elementwise:
     def __call__(self, *patterns: Bits) -> Sequence[Bits]:
         """The result for vectors of any carrier."""
         f32 = FORMATS["f32"]
-        zero = Bits(patterns[0].carrier, f32.width, value=0)  # constants are of c's carrier and format
+        zero = Bits(patterns[0].carrier, f32.width, value=0)  # +0 and -0 have c's carrier and format
         context = Context({"given": patterns, "c": (zero,)}, {"c": f32}, {}, Silent())
         result = context.value(self.node).pattern
         assert result is not None

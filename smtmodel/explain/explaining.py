@@ -1,7 +1,7 @@
 """From the trace of one evaluation to its picture: a walk over the nodes in evaluation order.
 
-The trace has every signal of the arithmetic. Derived here, and checked by the tests against the signals: which bits of
-a sum a format keeps, and which inputs make a special value.
+The trace has every signal of the arithmetic. Two things are derived here, and tests compare them with the signals: the
+bits of a sum that a format keeps, and the inputs that make a special value.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.operand import OPERANDS
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Visit
 
-RUNNING = ("addend", "acc")  # what signals call a result that comes in
+RUNNING = ("addend", "acc")  # the names that signals have for a result of earlier steps
 
 
 def bits_line(name: str, negative: bool, magnitude: int, unit: int, keep_zeros: bool = False) -> BitLine:
@@ -70,7 +70,7 @@ def fraction_line(name: str, value: Fraction) -> BitLine:
 
 
 def term_line(item: Item, signals: tuple[Name, ...], kept: Fact | None = None, unit: int = 0) -> BitLine:
-    """A term of a sum. `kept`: its magnitude as aligned, of which the bits from the place `unit` on count."""
+    """The row of a term of a sum. `kept`: its aligned magnitude, whose bits from the place `unit` on count."""
     if item.special:
         mark = "nan" if item.is_nan else "infinite"
         return BitLine(item.name, item.negative, "", 0, signals=signals, marks=frozenset([mark]))
@@ -92,7 +92,8 @@ def term_line(item: Item, signals: tuple[Name, ...], kept: Fact | None = None, u
 
 
 def round_line(total: BitLine, fmt: Format, mode: str, pattern: int, signals: tuple[Name, ...]) -> Rounded:
-    """Which bits of a sum a format keeps; how the others were rounded is read off the resulting pattern."""
+    """A sum with the bits that a format keeps of it; how the others were rounded is derived from the result's
+    pattern."""
     magnitude, unit = int(total.bits or "0", 2), total.last
     lowest = max(total.first, fmt.emin) - fmt.fraction if magnitude else unit
     below = max(0, lowest - unit)
@@ -118,7 +119,7 @@ def _outcome(kept: Fraction, step: Fraction, inexact: bool, result: Fraction | s
 
 
 def check_same_inputs(first: Model, other: Model) -> None:
-    """Raises ParameterError where one input cannot be given to both."""
+    """Raises ParameterError for two models that cannot be given the same input."""
     for row in OPERANDS:
         if other.formats.get(row.name) != first.formats.get(row.name):
             raise ParameterError("against", f"{other.reference} has another format of {row.key} than {first.reference}")
@@ -131,7 +132,7 @@ def explain(model: Model, operands: Operands[int]) -> Explanation:
 
 @dataclass
 class _Open:
-    """The step under way. `incoming`: the terms from outside of it by name; `patterns`: of its last result."""
+    """The step under way. `incoming`: the terms from earlier steps, by name; `patterns`: that of its last result."""
 
     within: str
     pictures: list[Picture] = field(default_factory=list)
@@ -146,8 +147,8 @@ class _Open:
 
 
 class _Explainer:
-    """One evaluation: the step under way, and what later nodes ask of earlier ones. A value is known by its identity:
-    the trace has one object for it, wherever it is a term."""
+    """One evaluation: the step under way, and what later nodes need of earlier ones. Values are recognised by identity:
+    the trace has one object for a value, wherever it is a term."""
 
     def __init__(self, model: Model, operands: Operands[int]) -> None:
         self.model, self.operands = model, operands
@@ -156,9 +157,9 @@ class _Explainer:
         self.named = set(model.unit.names.values()) | set(model.unit.signals)
         self.last: dict[Node, Visit] = {}
         self.sums: dict[Node, Picture] = {}  # the last picture of each sum
-        self.causes: dict[int, list[Cause]] = {}  # of a value that is not finite
-        self.names: dict[int, str] = {}  # of a value that comes in
-        self.born: dict[int, int] = {}  # the step of a value
+        self.causes: dict[int, list[Cause]] = {}  # of values that are not finite
+        self.names: dict[int, str] = {}  # of values from earlier steps
+        self.born: dict[int, int] = {}  # the step in which a value was formed
         self.products: dict[str, BitLine] = {}
         self.steps: list[Step] = []
         self.step = _Open("")
@@ -221,7 +222,8 @@ class _Explainer:
                 self.step.last = visit
 
     def _called(self, visit: Visit, node: Round) -> str:
-        """What a rounded number is called as a number by itself: as its step, or what was rounded with the format."""
+        """The name of a rounded number that is pictured by itself: its step's, or the name of its operand with the
+        format."""
         if node in self.named:
             return visit.prefix.rstrip(".").rpartition(".")[2]
         before = self.names.get(id(self.last[node.term].value)) if isinstance(node.term, Round) else None
@@ -229,18 +231,18 @@ class _Explainer:
         return f"{what} in {node.rounding.format.name}"
 
     def _rectified(self, visit: Visit, node: Relu) -> str:
-        """What is rectified, in short: a number that stays as it is needs no other name than x."""
+        """The operand of a rectifier, in short: x for a number that is not rounded before."""
         item, found = item_of("", self.last[node.term].value), item_of("", visit.value)
         if item.special:
             return "nan" if item.is_nan or found.is_nan else "inf" if found.is_infinite else "-inf"
         return "x" if found.significand else powers(term_line(item, ()).value)
 
     def _show(self, node: Node, picture: Picture) -> None:
-        """Add a picture to the step; the picture of a sum that is rounded or cut takes the place of the sum's own."""
+        """Add a picture to the step; that of a sum's rounding or cut replaces the sum's own."""
         if isinstance(node, (Cut, Round)):
             own = self._unfinished(node)
             self.step.pictures = [part for part in self.step.pictures if part is not own]
-            if picture.special is not None:  # sums on the way to it mean nothing
+            if picture.special is not None:  # the sums that led to a special value mean nothing
                 self.step.pictures = [part for part in self.step.pictures if part.rounded or part.special]
         self.step.pictures.append(picture)
         self.sums[node] = picture
@@ -253,7 +255,7 @@ class _Explainer:
         self.products.setdefault(name, term_line(item, (signal,)))
 
     def _gated(self, visit: Visit) -> None:
-        """The product as the sum takes it: a zero where a factor is zero, also beside an infinity or a NaN."""
+        """The product with its gate: a zero where a factor is zero, even beside an infinity or a NaN."""
         name = visit.place or visit.prefix.rstrip(".")
         item = item_of(name, visit.value)
         self.step.products = [item if one.name == name else one for one in self.step.products]
@@ -261,7 +263,7 @@ class _Explainer:
             self.products[name] = term_line(item, self.products[name].signals)
 
     def _scale(self, visit: Visit, node: Scale) -> None:
-        """A product, or an exact sum of products, which has no picture of its own."""
+        """A scaled product, or exact sum of products; the sum has no picture of its own."""
         term, scales = self.last[node.term], (self.last[node.left].place, self.last[node.right].place)
         names = [name for name, _ in self.entered[term.prefix][1]] if term.prefix in self.entered else [term.place]
         members = tuple(int(name) for name in names if name.isdigit())
@@ -274,7 +276,7 @@ class _Explainer:
     # -- sums
 
     def _term(self, name: str, value: Unpacked) -> Item:
-        """A term with its name in this step; one that comes in has the name that it has outside."""
+        """A term with its name in this step; a value from an earlier step keeps the name that it has there."""
         key = id(value)
         shown = self.names.get(key, name) if name in RUNNING else name
         item = item_of(shown, value)
@@ -311,7 +313,7 @@ class _Explainer:
         total = replace(total, signals=(negative.name, number.name, whole))
         picture = Picture(prefix, tuple(rows), tuple(zeros), total, name=visit.place)
         exact = sum((row.value for row in rows), Fraction(0))
-        jammed = maximum is None or (isinstance(node, FusedSum) and node.sticky)  # the lowest bit stands for the rest
+        jammed = maximum is None or (isinstance(node, FusedSum) and node.sticky)  # the lowest bit is a sticky one
         if jammed and exact != total.value:
             picture = replace(picture, total=replace(total, marks=frozenset(["sticky"])))
         if maximum is None or not rows:
@@ -321,7 +323,8 @@ class _Explainer:
         return picture if jammed or not isinstance(node, FusedSum) else self._wrapping(picture, exact, node)
 
     def _wrapping(self, picture: Picture, exact: Fraction, node: FusedSum) -> Picture:
-        """The two's complement of a negative sum, in the unit's width where it has one, and the sum before a wrap."""
+        """The picture with the two's complement of a negative sum, of the unit's width if it has one, and the sum
+        before it wrapped."""
         unit, wraps = picture.unit, exact != picture.total.value
         assert unit is not None
         if exact >= 0 and not wraps:
@@ -340,14 +343,14 @@ class _Explainer:
     # -- how a sum is rounded
 
     def _unfinished(self, node: Cut | Round) -> Picture | None:
-        """The picture of the sum that is cut or rounded; None if it shows a rounding of its own already."""
+        """The picture of the sum that a node cuts or rounds; None if that picture has a rounding already."""
         found = self.sums.get(node.term)
         if found is None or found.rounded or found.special or (found.cut and isinstance(node, Cut)):
             return None
         return found
 
     def _picture(self, node: Cut | Round) -> Picture:
-        """The picture of what is cut or rounded: of a sum, or of a number by itself."""
+        """The picture of a node's operand: of a sum, or of a number by itself."""
         if (found := self._unfinished(node)) is not None:
             return found
         visit = self.last[node.term]
@@ -366,7 +369,7 @@ class _Explainer:
         return replace(picture, cut=replace(row, signals=(number.name,)))
 
     def _rounded(self, visit: Visit, node: Round) -> Picture:
-        """The picture of what is rounded with its result, or with the special rule in its place."""
+        """The picture of a rounding's operand with the result, or with the special rule that replaces it."""
         prefix, how, picture = visit.prefix, node.rounding, self._picture(node)
         flags = [Name(prefix, Stage.SPECIAL, part=part) for part in (Part.NAN, Part.INFINITE)]
         result = Name(prefix, Stage.RESULT)
@@ -385,7 +388,7 @@ class _Explainer:
     # -- special values
 
     def _causes(self, visit: Visit, node: Node) -> list[Cause]:
-        """Why a value is not finite. A rounded result has no inputs at fault: it is explained where it was rounded."""
+        """Why a value is not finite. None for a rounded result: its own step explains it."""
         item = item_of("", visit.value)
         if not item.special:
             return []
@@ -403,7 +406,7 @@ class _Explainer:
         return [Cause("", "nan" if item.is_nan else "infinite")]
 
     def _causes_below(self, node: Node) -> list[Cause]:
-        """The causes of its first operand."""
+        """The causes of the node's first operand."""
         return self.causes.get(id(self.last[node.operands[0]].value), [])
 
     def _cause_of_product(self, node: Product) -> Cause:
@@ -433,7 +436,7 @@ class _Explainer:
     # -- steps
 
     def _close(self) -> None:
-        """The step under way is complete."""
+        """End the step under way."""
         step = self.step
         if not step.pictures:
             return
@@ -451,7 +454,7 @@ class _Explainer:
 
     @staticmethod
     def _passes(step: _Open, result: int | None, fmt: Format) -> bool:
-        """Whether every product is zero and what comes in goes through unchanged, sign and all."""
+        """Whether every product is zero and the incoming result leaves unchanged, with its sign."""
         if result is None or not step.products or any(not item.is_zero or item.special for item in step.products):
             return False
         special = [item for item in step.incoming.values() if item.special]
@@ -463,12 +466,12 @@ class _Explainer:
 
 
 def _inputs(items: Iterable[Item]) -> tuple[str, ...]:
-    """Those among the factors of a product that are inputs."""
+    """The names of the factors that are inputs."""
     return tuple(item.name for item in items if item.name[:1].isalpha())
 
 
 def _special(is_nan: bool, causes: list[Cause], pattern: int, signals: tuple[Name, ...]) -> Special:
-    """The rule that decides where a sum is not finite."""
+    """The rule that decides the result of a sum that is not finite."""
     for kind in ("nan", "inf*0"):
         deciding = tuple(cause for cause in causes if cause.kind == kind)
         if is_nan and deciding:

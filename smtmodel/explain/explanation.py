@@ -23,7 +23,7 @@ Outcome = Literal["exact", "cut", "raised", "overflow", "flushed"]
 
 @dataclass(frozen=True)
 class Input:
-    """One pattern given. `flushed`: a subnormal that the unit reads as zero."""
+    """One input pattern. `flushed`: a subnormal that the unit reads as zero."""
 
     name: str
     pattern: int
@@ -36,9 +36,9 @@ class BitLine:
     """A signed number as bits. `bits` are at the places `first`, `first` - 1, ...; `cut` are the bits that an
     alignment took away, from the place `cut_first` down.
 
-    `exponent`: the one that takes part in the maximum. `signals`: what it shows of the trace. `marks`: "maximum",
-    "raised" (rounding added a unit), "flipped" (its bits were, which adds a unit), "dropped" (a term out of reach,
-    which vanishes), "sticky" (the lowest bit stands for all below it), "nan", "infinite".
+    `exponent`: the one that takes part in the maximum. `signals`: the names of the trace's signals that the row shows.
+    `marks`: "maximum", "raised" (rounding added a unit), "flipped" (its bits were, which adds a unit), "dropped" (a
+    term out of reach, which vanishes), "sticky" (the lowest bit stands for all below it), "nan", "infinite".
     """
 
     name: str
@@ -58,7 +58,7 @@ class BitLine:
 
     @property
     def value(self) -> Fraction:
-        """The number that the bits show, without those truncated."""
+        """The number that `bits` show, without the bits cut."""
         return self._signed(self.bits, self.first)
 
     @property
@@ -72,7 +72,7 @@ class BitLine:
 
 @dataclass(frozen=True)
 class Rounded:
-    """A sum in a format: the bits of it that are at or above the place `lowest`, and what is below them."""
+    """A sum in a format: its bits at or above the place `lowest`, and those below."""
 
     format: Format
     mode: str
@@ -92,8 +92,8 @@ class Rounded:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a term is not finite, and the inputs at fault: none where an earlier result is, or where a product of
-    finite factors is too large."""
+    """Why a term is not finite, and the inputs at fault: none where an earlier result is not finite, or where the
+    product of finite factors is too large."""
 
     term: str
     kind: CauseKind
@@ -102,7 +102,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Special:
-    """The rule that decides in place of the sum, and its causes."""
+    """The rule that decides the result in place of the sum, and its causes."""
 
     rule: Rule
     causes: tuple[Cause, ...]
@@ -114,11 +114,10 @@ class Special:
 class Picture:
     """One sum, or a number that is rounded by itself (`single`).
 
-    `name`: which of the sums of its step it is, where there are several: as its signals are called. `unit`: the lowest
-    place kept by the alignment (None: an exact sum). `floor`: the exponent floor where it decides the maximum.
-    `zeros`: zero terms, without rows.
-    `unwrapped`: the exact sum of one that wrapped. `complement`: two's complement of one that is negative or wrapped.
-    `cut`: the total as cut before it is rounded, where that changes it.
+    `name`: the sum's name in its signals, where its step has several. `unit`: the lowest place that the alignment keeps
+    (None: an exact sum). `floor`: the exponent floor, where it decides the maximum. `zeros`: the zero terms, which have
+    no rows. `unwrapped`: the exact sum, where it wrapped. `complement`: the two's complement of a sum that is negative
+    or wrapped. `cut`: the total after a cut that changes it, before it is rounded.
     """
 
     prefix: str
@@ -146,7 +145,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Group:
-    """A product, or products that are summed exactly, and the names of the scale factors, if there are any."""
+    """A product, or products that are summed exactly, with the names of their scale factors, if there are any."""
 
     name: str
     members: tuple[int, ...]
@@ -156,11 +155,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Step:
-    """One round of a repetition, or what is outside of all: its products, and what comes from before.
+    """One round of a repetition, or all nodes outside of repetitions: its products, and the results that enter it.
 
-    `name`: as its signals are called; empty outside of repetitions. `incoming`: the addend, and results of other
-    steps, as the pictures call them. `result`: the pattern of its last result, in `format`; None where it is not
-    rounded. `passes`: all products are zero and what comes in goes through unchanged.
+    `name`: that in its signals; empty outside of repetitions. `incoming`: the names of the addend and of results of
+    earlier steps in the pictures. `result`: the pattern of the last result, in `format`; None where it is not rounded.
+    `passes`: all products are zero, and the incoming result leaves unchanged.
     """
 
     name: str
@@ -176,7 +175,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One evaluation. `facts`: its signals."""
+    """One evaluation as pictures. `facts`: its signals."""
 
     model: Model
     operands: Operands[int]

@@ -1,4 +1,4 @@
-"""Where an evaluation loses bits: each rounded step's result against the exact sum of what it adds."""
+"""Where an evaluation loses bits: the result of each rounded step compared with the exact sum of its terms."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Entered = Mapping[str, tuple[int, tuple[tuple[str, Unpacked], ...]]]
 
 @dataclass(frozen=True)
 class Loss:
-    """A rounded step. `products`: the first and the last one that it adds and that is not zero, if there are any;
-    `count`: how many there are; `cut`: what alignment took away; `rounded`: what normalising and rounding added or took
-    away; both are 0 for a step that loses nothing; `value`: its result, in `format`."""
+    """A rounded step. `products`: the first and the last nonzero product of its sum, if there are any; `count`: their
+    number; `cut`: what the alignment took away; `rounded`: what normalising and rounding added or took away; both are 0
+    for a step that loses nothing; `value`: the result, in `format`."""
 
     step: str
     products: tuple[int, int] | None
@@ -38,13 +38,14 @@ class Loss:
 
 
 def losses(model: Model, operands: Operands[int]) -> tuple[list[Loss], int]:
-    """The rounded steps of an evaluation in order, up to the first number that is not finite; the result's pattern."""
+    """The rounded steps of an evaluation in order, up to the first number that is not finite; and the result's
+    pattern."""
     evaluation = evaluate_one(model, operands)
     return list(_steps(evaluation.trace.visits, evaluation.trace.entered)), integer(evaluation.d)
 
 
 def _steps(visits: Sequence[Visit], entered: Entered) -> Iterator[Loss]:
-    values: dict[object, Fraction] = {}  # of each node, as it was last
+    values: dict[object, Fraction] = {}  # the last value of each node
     cut = rounded = Fraction(0)
     places: list[int] = []
     for visit in visits:

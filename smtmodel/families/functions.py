@@ -1,7 +1,7 @@
 """The families of published units, each a function from its own parameters to an expression.
 
-What a function takes is in its signature: groups of parameters (smtmodel/families/parts.py), and single ones by
-their names. Algorithms are those of Xie et al. 2026.
+A function's signature says what it takes: groups of parameters (smtmodel/families/parts.py), and single parameters.
+Algorithms are those of Xie et al. 2026.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mmaprobe.smtmodel.families.parts import (
     Result,
     Scales,
     Steps,
+    StepSums,
     Sums,
 )
 from mmaprobe.smtmodel.families.sketch import Expression, Sketch, Step
@@ -118,6 +119,27 @@ def e_fdpa(
     return sketch.expression(sketch.chained(sketch.c, step))
 
 
+def rvbna(
+    steps: Steps,
+    inputs: Inputs,
+    products: Products,
+    alignment: Alignment,
+    result: Result,
+    step_sums: StepSums = "rounded",
+) -> Expression:
+    """The aligned sum of a step's products, rounded, then added to the result before and rounded again (RISC-V's bulk
+    normalisation); exact sums, or kept as they are until then, where the parameters say so (its matrix extension)."""
+    sketch = Sketch(steps, inputs, products, Scales())
+
+    def step(at: Step, start: Node) -> Node:
+        total = sketch.named(alignment.sum(sketch.terms(at)), f"{at.prefix}products", "products")
+        if step_sums == "rounded":
+            total = sketch.named(Round(total, result.rounding), f"{at.prefix}sum", "sum")
+        return Round(ExactSum((start, total)), result.rounding)
+
+    return sketch.expression(sketch.chained(sketch.c, step))
+
+
 def fma_chain(length: int, inputs: Inputs, result: IeeeResult) -> Expression:
     """IEEE fused multiply-adds, one after another (Algorithm 4)."""
     sketch = Sketch(Steps(length, 1), inputs, Products(), Scales())
@@ -144,7 +166,7 @@ def ftz_addmul(length: int, inputs: Inputs, result: IeeeResult, group: int = 1) 
 
 
 def _fused(sketch: Sketch, alignment: Alignment, sums: Sums, rounding: Rounding) -> Callable[[Step, Node], Node]:
-    """A step that adds the result before to its products: at once, or two terms at a time, each sum rounded."""
+    """A step that adds the running result to its products: all at once, or two terms at a time, each sum rounded."""
     sums.check(alignment)
     sketch.scales.check(sketch.steps, alignment)
 
@@ -165,7 +187,7 @@ def _fused(sketch: Sketch, alignment: Alignment, sums: Sums, rounding: Rounding)
 def _joined(
     sketch: Sketch, total: Callable[[Step], Node], alignment: Alignment, late: Late, rounding: Rounding
 ) -> Callable[[Step, Node], Node]:
-    """A step that adds the result before to its finished sum of products."""
+    """A step that adds the running result to its finished sum of products."""
     late.bits(alignment)
     sketch.scales.check(sketch.steps, alignment)
 
@@ -177,7 +199,7 @@ def _joined(
 
 
 class Family(NamedTuple):
-    """A function with its description. `fixed`: values of other families' parameters that all its units have."""
+    """A function with its description. `fixed`: parameters of other families that have one value in all its units."""
 
     name: str
     about: str
@@ -197,6 +219,8 @@ FAMILIES = (
     Family("tr-fdpa", "the addend joins the finished, aligned sum of products", "Algorithm 10", tr_fdpa),
     Family("gtr-fdpa", "TR-FDPA with even and odd products summed separately", "Algorithm 11", gtr_fdpa),
     Family("e-fdpa", "exact sums of products and addend, each rounded once", "Algorithm 6", e_fdpa),
+    Family("rvbna", "aligned sums of a step's products, each rounded before the addend joins",
+           "RISC-V bulk normalisation", rvbna),
     Family("fma-chain", "IEEE fused multiply-adds, one after another", "Algorithm 4", fma_chain,
            {"block": 1, **_IEEE}),
     Family("ftz-addmul", "products rounded one by one and added in pairs", "Algorithms 1 and 2", ftz_addmul, _IEEE),

@@ -1,7 +1,7 @@
 """The families by name, and their members: a family with a value for each of its parameters.
 
-The rows of the instruction table are members, `@name=value` after a reference changes one, and the grids of family
-files are sets of them.
+The rows of the instruction table are members, `@name=value` after a reference changes a parameter of one, and the grids
+of family files are sets of members.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class FamilyFunction:
-    """A function with its description. `fixed`: values of other families' parameters that all its units have."""
+    """A function with its description. `fixed`: parameters of other families that have one value in all its units."""
 
     name: str
     about: str
@@ -42,7 +42,7 @@ class FamilyFunction:
 
     @cached_property
     def _groups(self) -> dict[str, tuple[Callable[..., Part], tuple[str, ...]]]:
-        """Its groups of parameters by their names in its signature, with the parameters of each."""
+        """The groups of parameters in its signature, by name: each group's class and its parameters."""
         given = signature(self.function, eval_str=True).parameters.values()
         return {each.name: (each.annotation, tuple(signature(each.annotation).parameters))
                 for each in given if _is_group(each)}  # fmt: skip
@@ -54,8 +54,8 @@ class FamilyFunction:
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """The parameters that it takes with their defaults; `length` and `block`, which is the length unless it is
-        given, have none."""
+        """Its parameters with their defaults, without `length` and `block`, which have none (the block is the length
+        unless it is given)."""
         found: dict[str, Any] = {}
         for item in signature(self.function, eval_str=True).parameters.values():
             every = signature(item.annotation).parameters.values() if _is_group(item) else (item,)
@@ -88,19 +88,20 @@ class FamilyFunction:
         return self.function(**given, **{name: values[name] for name in self._single})
 
     def idle(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """The parameters that the values of others in their groups leave without effect."""
+        """The parameters that have no effect, given the values of others in their groups."""
         parts = [_part(group, *(values[each] for each in names)) for group, names in self._groups.values()]
         return tuple(name for part in parts for name in part.idle)
 
     def check_takes(self, name: str) -> None:
-        """Raises ParameterError for a parameter of others, UnknownNameError for one that there is not."""
+        """Raises ParameterError for a parameter of other families, UnknownNameError for an unknown one."""
         if name not in self.defaults:
             if name not in PARAMETERS and name not in FORMER:
                 raise UnknownNameError("parameter", name, self.takes, letter_hint(name))
             raise ParameterError(name, self.refusal(name))
 
     def refusal(self, name: str) -> str:
-        """Why a parameter is not taken: families that take it, or what this one takes where none does."""
+        """The message for a parameter that it does not take: the families that do, or if none does its own
+        parameters."""
         if name in FORMER:
             now = ", ".join(f"{FAMILY}={family} ({value})" for value, family in FORMER[name].items())
             return f"its values are families now: {now}"
@@ -114,7 +115,7 @@ def _is_group(item: Parameter) -> bool:
     return isinstance(item.annotation, type) and issubclass(item.annotation, Part)
 
 
-@lru_cache(maxsize=4096, typed=True)  # 1 is not True
+@lru_cache(maxsize=4096, typed=True)  # typed, as 1 == True
 def _part(group: Callable[..., Part], *values: Any) -> Part:
     return group(*values)
 
@@ -122,7 +123,7 @@ def _part(group: Callable[..., Part], *values: Any) -> Part:
 FUNCTIONS = {row.name: FamilyFunction(*row) for row in functions.FAMILIES}
 assert tuple(FUNCTIONS) == FAMILIES
 
-#: parameters of earlier versions, and the families that their values are now
+#: parameters of earlier versions, and for each value the family that has it now
 FORMER = {
     "operation": {"fused_dot": "t-fdpa", "exact_dot": "e-fdpa", "fma_chain": "fma-chain", "add_mul": "ftz-addmul"},
     "addend": {"fused": "t-fdpa", "late": "tr-fdpa", "after": "emulated-fp8"},
@@ -143,8 +144,7 @@ class Member:
 
     @property
     def known(self) -> dict[str, Any]:
-        """The values of its parameters, and of those that have one value in all units of its family; a step of pairs is
-        a block."""
+        """The values of its parameters and of those fixed in its family; where it has no block, its group is one."""
         found = {**FUNCTIONS[self.family].fixed, **self.values}
         return {"block": found.get("group"), **found}
 
@@ -153,12 +153,12 @@ class Member:
         return (self.family, *self.values.values())
 
     def kept(self, family: str) -> dict[str, Any]:
-        """The values of a family's parameters, as far as they are known here, with its defaults for the others."""
+        """A value for each parameter of a family: the member's own where it has one, else the default."""
         function, known = FUNCTIONS[family], self.known
         return function.completed({name: known[name] for name in function.defaults if name in known})
 
     def text(self, name: str) -> str:
-        """The value of a parameter, or the family, as a reference has it."""
+        """The value of a parameter, or the family's name, as a reference spells it."""
         if name == FAMILY:
             return self.family
         value = self.values[name]
@@ -168,28 +168,28 @@ class Member:
         return self.expression.unit(a, b, c, reference)
 
     def without_idle(self) -> Member:
-        """The same expression with every parameter that another one leaves without effect at its default."""
+        """The member with the same expression in which every parameter without effect has its default."""
         function = FUNCTIONS[self.family]
         idle = set(function.idle(self.values))
-        if self.expression.rounding.zero != "ieee":  # such sums do not see the signs of zeros
+        if self.expression.rounding.zero != "ieee":  # the sums of such a unit do not depend on the signs of zeros
             idle.add("input_zeros")
         changes = {name: function.defaults[name] for name in idle if self.values[name] != function.defaults[name]}
         return Member(self.family, {**self.values, **changes}) if changes else self
 
     def apart(self, other: Member) -> list[tuple[str, str, str]]:
-        """The parameters in which another member of the same family differs, with both values as text; those without
-        effect in both do not count. Empty for members of two families."""
+        """(parameter, own value, other value) for each parameter in which another member of the same family differs,
+        unless it has no effect in both. Empty for members of different families."""
         if self.family != other.family:
             return []
         one, two = self.without_idle(), other.without_idle()
         return [(name, one.text(name), two.text(name)) for name in one.values if one.values[name] != two.values[name]]
 
     def changed(self, changes: Mapping[str, Any]) -> Member:
-        """This member with some parameters given, as text or as YAML values. Another family keeps the values of those
-        that both have.
+        """The member with some parameters changed, given as text or as YAML values. Where the family changes, the
+        parameters that both families have keep their values.
 
-        A shorter length shortens the block with it, and a given list decides the block; a changed output keeps
-        NVIDIA's NaN in its width. Raises UnknownNameError and ParameterError.
+        A shorter length also shortens the block, unless a block is given, and a given list of steps decides the block;
+        for another output format a NaN result is NVIDIA's in its width. Raises UnknownNameError and ParameterError.
         """
         given = dict(changes)
         name = given.pop(FAMILY, self.family)

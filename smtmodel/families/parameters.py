@@ -1,6 +1,6 @@
-"""The parameters of the families by name, as files and the command line have them: what each means, and its values.
+"""The parameters of all families by name, as files and the command line write them: meanings and values.
 
-Which family takes which, and what it does with it, stands with the families (smtmodel/families).
+Each family takes some of them (smtmodel/families/functions.py).
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named, is_spelling
-from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, ROUNDINGS
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS
 from mmaprobe.smtmodel.base.digits import is_digits, is_whole
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
 
-FAMILY = "family"  # which function it is whose parameters the others are
-FAMILIES = ("t-fdpa", "st-fdpa", "gst-fdpa", "emulated-fp8", "tr-fdpa", "gtr-fdpa", "e-fdpa", "fma-chain", "ftz-addmul")
+FAMILY = "family"  # the parameter that names the function
+FAMILIES = (
+    "t-fdpa", "st-fdpa", "gst-fdpa", "emulated-fp8",
+    "tr-fdpa", "gtr-fdpa", "e-fdpa", "rvbna", "fma-chain", "ftz-addmul",
+)  # fmt: skip
 SCALES = ("ue8m0", "ue4m3")
 OUTPUTS = ("f32", "f16", "e8m13", "f64")
 ZERO_SIGNS = ("positive", "ieee", "always_positive")
@@ -38,9 +41,9 @@ def assignments(parts: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a parameter means, and its values: names, whole numbers of a range, true or false, none, a bit pattern in
-    hexadecimal, or a list of lists of product numbers. `formats`: what is before the name of any format, where
-    one may stand."""
+    """The meaning and the values of a parameter: names, whole numbers of a range, true or false, none, a bit pattern in
+    hexadecimal, or a list of lists of product numbers. `formats`: the word before a format's name, where a format may
+    be the value."""
 
     meaning: str
     names: tuple[str, ...] = ()
@@ -74,24 +77,25 @@ PARAMETERS: dict[str, Parameter] = {
     "fraction_bits": Parameter("F: bits kept below the unit of the maximum exponent", ("exact",), 1, 64),
     "carry_bits": Parameter("the sum is kept in F + 1 + n bits and a sign, and wraps", ("exact",), *CARRY_BITS),
     "product": Parameter("the product's significand", ("unnormalised", "normalised", *_ROUNDED), formats="rounded_"),
-    "product_rounding": Parameter("how a rounded product is rounded", ROUNDINGS),
+    "product_rounding": Parameter("how a rounded product is rounded", MODES),
     "product_overflow": Parameter("an exact product of magnitude 2^n or more is infinite", (), *EXPONENTS, none=True),
-    "align_rounding": Parameter("what happens to bits shifted out of one term", (*ROUNDINGS, "sticky")),
+    "align_rounding": Parameter("what happens to bits shifted out of one term", (*MODES, "sticky")),
     "late_fraction_bits": Parameter("F2: bits kept of the products' sum when a late addend joins", low=1, high=64),
     "late_sum_bits": Parameter(
         "bits kept below the leading one of the sum with a late addend", low=1, high=64, none=True
     ),
-    "late_rounding": Parameter("how sums are cut when a late addend joins", ROUNDINGS),
+    "late_rounding": Parameter("how sums are cut when a late addend joins", MODES),
     "late_small_addend": Parameter("an addend more than F + 1 places below the sum", ("keep", "cut")),
     "block_order": Parameter("which products each block takes", ("contiguous", "interleaved_pairs"), order=True),
     "group": Parameter("products that are scaled, or added in pairs, as one group", low=1, high=1024),
     "scale_format": Parameter("format of the scale factors", SCALES, none=True, formats=""),
     "scale_block": Parameter("products that share one pair of scale factors", low=1, high=1024),
     "partials": Parameter("whether partial sums are rounded after every addition", ("unnormalised", "normalised")),
+    "step_sums": Parameter("the sum of a step's products, before the addend joins", ("rounded", "kept")),
     "exponent_floor": Parameter("exponent that a zero term brings to the maximum", (), *EXPONENTS, none=True),
     "floor_applies_to": Parameter("the reading of the floor", ("zero_terms", "maximum")),
     "output": Parameter("format of the result", OUTPUTS, formats=""),
-    "output_rounding": Parameter("rounding of the result", ROUNDINGS),
+    "output_rounding": Parameter("rounding of the result", MODES),
     "flush_inputs": Parameter("subnormal inputs are read as +0", boolean=True),
     "input_zeros": Parameter("sign of zero inputs", ("signed", "positive")),
     "input_format": Parameter(
@@ -105,13 +109,13 @@ PARAMETERS: dict[str, Parameter] = {
 
 
 def letter_hint(name: str) -> str:
-    """The parameter that a letter of the papers (F, L) stands for, as the end of a message; nothing for other names."""
+    """The end of a message: the parameter for which the papers have a letter (F, L); empty for other names."""
     meant = next((known for known, row in PARAMETERS.items() if row.meaning.startswith(f"{name}: ")), None)
     return f" ({name} is {meant})" if meant else ""
 
 
 def check_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARAMETERS) -> None:
-    """Raises ParameterError for a value that the parameter, a row of `table`, never takes."""
+    """Raises ParameterError for a value that is impossible for the parameter, a row of `table`."""
     row = table[name]
     if isinstance(value, bool):
         fits = row.boolean
@@ -125,7 +129,7 @@ def check_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARA
 
 
 def _of_format(name: str, value: Any, row: Parameter) -> str | None:
-    """The one text of a value that names a format. Raises ParameterError for a format that cannot be, or not here."""
+    """The one spelling of a value that names a format. Raises ParameterError for an impossible or misplaced format."""
     if row.formats is None or not isinstance(value, str) or not value.startswith(row.formats):
         return None
     text = value.removeprefix(row.formats)

@@ -1,4 +1,4 @@
-"""What families have in common: groups of parameters, each with its defaults, its checks and what it forms."""
+"""Groups of parameters that families share, each with its defaults, its checks and the nodes that it forms."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from mmaprobe.smtmodel.nodes.round import Rounding, Zero
 
 Exact = Literal["exact"]
 Partials = Literal["unnormalised", "normalised"]
+StepSums = Literal["rounded", "kept"]
 Blocks = tuple[tuple[int, ...], ...]
 
 ZEROS: dict[str, Zero] = {"ieee": "ieee", "positive": "exact_positive", "always_positive": "positive"}
@@ -24,8 +25,7 @@ ZEROS: dict[str, Zero] = {"ieee": "ieee", "positive": "exact_positive", "always_
 
 @dataclass(frozen=True)
 class Part:
-    """Some parameters of a family, its fields. Raises ParameterError for values that are impossible alone or
-    together."""
+    """A group of parameters, its fields. Raises ParameterError for values that are impossible alone or together."""
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -33,7 +33,7 @@ class Part:
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """The parameters that another one of the part leaves without effect."""
+        """The parameters that have no effect, given the values of others in the group."""
         return ()
 
 
@@ -67,14 +67,15 @@ class Steps(Part):
 
     @cached_property
     def offsets(self) -> tuple[int, ...] | None:
-        """How far the products of each step lie from those of the first; None where they are not shifts of it."""
+        """The offset of each step's products from those of the first; None where a step's places are no shift of
+        these."""
         return shifts(self.blocks)
 
 
 @dataclass(frozen=True)
 class Inputs(Part):
-    """How the elements of a, b and c are read, and in which format the factors are multiplied: `own`, or another one,
-    to which they are converted before (subnormals become normal where it has smaller exponents)."""
+    """How the elements of a, b and c are read, and in which format the factors are multiplied: `own`, or a format to
+    which they are converted first (subnormals become normal where its exponents are smaller)."""
 
     flush_inputs: bool = False
     input_zeros: Literal["signed", "positive"] = "signed"
@@ -94,7 +95,7 @@ class Products(Part):
     """Two elements multiplied."""
 
     product: str = "unnormalised"
-    product_rounding: modes.Rounding = "nearest_even"
+    product_rounding: modes.Mode = "nearest_even"
     product_overflow: int | None = None
 
     @property
@@ -117,7 +118,7 @@ class Alignment(Part):
     """A sum whose terms are aligned at the largest exponent and cut, or exact."""
 
     fraction_bits: int | Exact = "exact"
-    align_rounding: modes.Rounding | Literal["sticky"] = "toward_zero"
+    align_rounding: modes.Mode | Literal["sticky"] = "toward_zero"
     exponent_floor: int | None = None
     floor_applies_to: Literal["zero_terms", "maximum"] = "zero_terms"
 
@@ -127,7 +128,7 @@ class Alignment(Part):
 
     @property
     def exact(self) -> bool:
-        """Whether no bit is lost that rounding could see: the sum is exact, or its terms have a sticky bit."""
+        """Whether rounding sees every bit: the sum is exact, or its terms have a sticky bit."""
         return self.fraction_bits == "exact" or self.align_rounding == "sticky"
 
     @property
@@ -137,7 +138,7 @@ class Alignment(Part):
 
     @property
     def least(self) -> int | None:
-        """The least maximum."""
+        """The least value of the maximum of exponents."""
         return self.exponent_floor if self.floor_applies_to == "maximum" else None
 
     def sum(self, terms: Sequence[Node], carry_bits: int | Exact = "exact") -> Node:
@@ -167,11 +168,11 @@ class Late(Part):
 
     late_fraction_bits: int = 31
     late_sum_bits: int | None = None
-    late_rounding: modes.Rounding = "down"
+    late_rounding: modes.Mode = "down"
     late_small_addend: Literal["keep", "cut"] = "keep"
 
     def bits(self, alignment: Alignment) -> int:
-        """The bits that the sum of products is cut to."""
+        """The number of bits to which the sum of products is cut."""
         if alignment.exact or alignment.fraction_bits == "exact":
             raise ParameterError("fraction_bits", "an addend that joins late needs a truncated sum of products")
         return alignment.fraction_bits
@@ -184,7 +185,7 @@ class Late(Part):
         return FusedSum((products, addend), keeps, self.late_rounding, zeros=zeros, least=least, reach=reach)
 
     def cut(self, total: Node, fmt: Format) -> Node:
-        """The sum with the addend, cut as it is before it is rounded to a format."""
+        """The sum with the addend, cut before it is rounded to a format."""
         return total if self.late_sum_bits is None else Cut(total, self.late_sum_bits + 1, self.late_rounding, fmt.emin)
 
 
@@ -204,7 +205,7 @@ class Scales(Part):
         return None if self.scale_format is None else format_named(self.scale_format)
 
     def needed(self) -> None:
-        """Raises ParameterError where there are none."""
+        """Raises ParameterError where there are no scale factors."""
         if self.scale_format is None:
             raise ParameterError("scale_format", "the family needs one")
 
@@ -217,23 +218,23 @@ class Scales(Part):
             raise ParameterError("scale_format", "only truncated sums take scale factors")
 
     def scaled(self, term: Node, place: int) -> Scale:
-        """A product, or the sum of several, by the factors of the product at a place."""
+        """A product, or a sum of products, times the scale factors of the product at a place."""
         index = Index(place // self.scale_block)
         return Scale(term, Element("scale_a", index), Element("scale_b", index))
 
 
 @dataclass(frozen=True)
 class IeeeResult(Part):
-    """The result's format and rounding, by the rules of IEEE 754 otherwise."""
+    """The result's format and rounding; overflow, zeros and NaNs by IEEE 754."""
 
     output: str = "f32"
-    output_rounding: modes.Rounding = "toward_zero"
+    output_rounding: modes.Mode = "toward_zero"
     flush_outputs: bool = False
     nan: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        assert self.rounding  # which checks the pattern of a NaN
+        assert self.rounding  # forming it checks the pattern of a NaN
 
     @cached_property
     def rounding(self) -> Rounding:

@@ -1,4 +1,4 @@
-"""An expression while it is built: the products of its steps, their order, and the names of its nodes."""
+"""An expression under construction: the products of its steps, their order, and the names of its nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class Expression:
-    """What a family's function gives: a unit (see there) for operands of any formats."""
+    """The result of a family's function: a `Unit` without formats of its operands."""
 
     length: int
     result: Node
@@ -30,13 +30,13 @@ class Expression:
 
     @property
     def rounding(self) -> Rounding:
-        """How the result is rounded at last."""
+        """The rounding of the result."""
         last = self.result.body if isinstance(self.result, Repeat) else self.result
         assert isinstance(last, Round)
         return last.rounding
 
     def unit(self, a: Format, b: Format, c: Format, reference: str = "") -> Unit:
-        """For factors of these formats. A conversion that changes nothing is left out."""
+        """The unit for factors of these formats, without conversions that change nothing."""
         formats, given = {"a": a, "b": b}, dict(vars(self))
         idle: dict[Node, Node] = {
             node: element
@@ -53,7 +53,7 @@ class Expression:
 
 @lru_cache(maxsize=4096)
 def _conversions(result: Node) -> tuple[tuple[Round, Element], ...]:
-    """The conversions of factors in an expression, with the elements that they convert."""
+    """The roundings in an expression that only convert a factor, each with the factor's element."""
     rounds = [node for node in walk(result) if isinstance(node, Round)]
     read = [(node, node.converts) for node in rounds]
     return tuple((node, item) for node, item in read if item is not None and item.operand in ("a", "b"))
@@ -61,8 +61,8 @@ def _conversions(result: Node) -> tuple[tuple[Round, Element], ...]:
 
 @dataclass(frozen=True)
 class Step:
-    """Which products a step takes: those at `places`, moved by the loop over steps where there is one (`looped`).
-    `name`: what its signals begin with where no loop says so."""
+    """The products of a step: those at `places`, which a loop over steps moves if `looped`. `name`: the prefix of the
+    step's signals, where no loop gives it."""
 
     places: tuple[int, ...]
     looped: bool = False
@@ -74,7 +74,7 @@ class Step:
 
 
 class Sketch:
-    """`group`: the number of products that are summed exactly before they are scaled."""
+    """An expression under construction. `group`: the number of products summed exactly before they are scaled."""
 
     def __init__(self, steps: Steps, inputs: Inputs, products: Products, scales: Scales, group: int = 1) -> None:
         self.steps, self.inputs, self.products, self.scales, self.group = steps, inputs, products, scales, group
@@ -83,7 +83,7 @@ class Sketch:
         self.titles: dict[Node, str] = {self.c: "addend", Running(OUTER): "addend"}
 
     def named(self, node: Node, signal: str, title: str = "") -> Node:
-        """A node whose signals' names begin with this, and what it is called as a term of a sum."""
+        """The node, with a prefix for its signals, and its name as a term of a sum."""
         self.signals.setdefault(node, signal)
         if title:
             self.titles[node] = title
@@ -93,7 +93,7 @@ class Sketch:
         return _product(self.inputs, self.products, index)
 
     def each(self, step: Step) -> tuple[Node, ...]:
-        """The products of a step one by one, or its groups, scaled where there are scale factors."""
+        """The products of a step one by one, or its groups of products, with their scale factors if there are any."""
         if self.scales.format is None:
             return tuple(self.product(Index(k, ((OUTER, 1),) if step.looped else ())) for k in step.places)
         return tuple(
@@ -101,7 +101,7 @@ class Sketch:
         )
 
     def terms(self, step: Step) -> tuple[Node, ...]:
-        """The same as terms of one sum: those without scale factors as one range."""
+        """The terms of a step in one sum: without scale factors, one range of products."""
         if self.scales.format is not None:
             return self.each(step)
         return (_spread(self.inputs, self.products, step.places, OUTER if step.looped else 0),)
@@ -113,8 +113,8 @@ class Sketch:
         return found
 
     def chained(self, start: Node, form: Callable[[Step, Node], Node]) -> Node:
-        """The steps one after another, each from the result before; a loop where each step is the first one,
-        shifted."""
+        """The steps one after another, each starting from the result before; a loop where every step is a shift of the
+        first."""
         blocks, offsets = self.steps.blocks, self.steps.offsets
         if len(blocks) == 1:
             return form(Step(blocks[0]), start)
@@ -128,8 +128,8 @@ class Sketch:
 
     @property
     def _unrolled(self) -> bool:
-        """Whether the steps are written out, with no loop: the place of a scale factor is not a multiple of a product's
-        place."""
+        """Whether the steps are written out instead of looped: the place of a scale factor is not a multiple of a
+        product's place."""
         return len(self.steps.blocks) > 1 and (self.steps.offsets is None or self.scales.format is not None)
 
     def expression(self, result: Node) -> Expression:
@@ -138,7 +138,7 @@ class Sketch:
         return Expression(self.steps.length, result, scale, size, unrolled, self.signals, self.titles)
 
 
-@lru_cache(maxsize=4096)  # candidates of one family have their products in common
+@lru_cache(maxsize=4096)  # candidates of one family share their products
 def _product(inputs: Inputs, products: Products, index: Index) -> Node:
     return products.of(inputs.factor("a", index), inputs.factor("b", index))
 

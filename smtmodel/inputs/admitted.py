@@ -1,4 +1,4 @@
-"""Which inputs of models count, and which models can be compared."""
+"""Restrictions of the inputs of a question, and checks that models can be compared."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class ExponentRange(Strict):
 
 
 class Inputs(Strict):
-    """Which inputs count. Applies to every element of a and b and to c; a zero has no exponent to restrict. What is
-    `normal`, or has an exponent, is finite.
+    """Which inputs count. Restricts every element of a and b, and c; a zero has no exponent to restrict. An element
+    that is `normal`, or whose exponent is restricted, is finite.
 
     `zero_terms`: products fixed to zero, by index; the index after the last product is the addend.
-    `products_below_two`: the significands of a product multiply to less than 2, so that it is normalised as it is.
+    `products_below_two`: the significands of each product multiply to less than 2, so that the product is normalised.
     `special`: at least one element, or the addend, is an infinity or a NaN.
     """
 
@@ -62,8 +62,8 @@ class Inputs(Strict):
 
 
 def admitted(inputs: Inputs, fmt: Format) -> Literal["nothing", "zeros", "numbers"]:
-    """What the restrictions leave of one operand in a format. Nothing but a window of exponents that misses the
-    format's can leave no number: every exponent has a power of two, which meets all others."""
+    """The elements of a format that the restrictions leave to one operand. Only a window of exponents outside the
+    format's leaves no number: for every exponent a power of two meets all other restrictions."""
     window = inputs.exponents
     if window is None or (window.min <= fmt.emax and window.max >= fmt.emin):
         return "numbers"
@@ -71,8 +71,8 @@ def admitted(inputs: Inputs, fmt: Format) -> Literal["nothing", "zeros", "number
 
 
 def zeros_only(inputs: Inputs, model: Model, length: int) -> dict[str, str]:
-    """The operands (a, b, c) of `length` products of which the exponents admit zeros alone, each with the range of its
-    format. Raises ParameterError for an operand of which nothing is admitted."""
+    """The operands (a, b, c) of inputs of `length` products that can only be zero by their exponents, each with its
+    format's range as text. Raises ParameterError for an operand for which nothing is admitted."""
     found = {}
     for name, fmt, indices in (
         ("a", model.a, range(length)),
@@ -93,13 +93,13 @@ def zeros_only(inputs: Inputs, model: Model, length: int) -> dict[str, str]:
 
 
 def unread_by_some(models: Sequence[Model]) -> dict[str, str]:
-    """Where some of several models read c, and others do not: that it is +0 for all of them, with why."""
+    """If only some of several models read c: the text that says why it is +0 for all; else empty."""
     deaf = [model.reference for model in models if not model.addend]
     return {"c": f"{', '.join(dict.fromkeys(deaf))} does not read it"} if 0 < len(deaf) < len(models) else {}
 
 
 def without_unread(inputs: Inputs, models: Sequence[Model], length: int) -> Inputs:
-    """The restrictions of inputs of several models, with c fixed to +0 where only some of them read it."""
+    """The restrictions of inputs for several models, with c fixed to +0 where only some models read it."""
     if not unread_by_some(models) or length in inputs.zero_terms:
         return inputs
     return inputs.model_copy(update={"zero_terms": (*inputs.zero_terms, length)})
@@ -124,7 +124,7 @@ def check_comparable(left: Model, right: Model, compare: Compare) -> None:
         one, other = (getattr(model, side) for model in (left, right))
         if one.name != other.name:
             raise ParameterError(side, f"the models take different formats: {one.name} and {other.name}")
-        if one != other:  # of files that each call one of their own so
+        if one != other:  # two files may each have a format of that name
             raise ParameterError(side, f"the models take different formats, both called {one.name}")
     scales = [(model.scale, model.scale and model.scale_block) for model in (left, right)]
     if scales[0] != scales[1]:

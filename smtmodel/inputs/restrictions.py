@@ -1,4 +1,4 @@
-"""Which inputs count, as a user writes it in one line: `finite,nonzero`, `exponents=-3..4`."""
+"""Restrictions of inputs as users write them in one line: `finite,nonzero`, `exponents=-3..4`."""
 
 from __future__ import annotations
 

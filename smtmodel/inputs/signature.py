@@ -1,4 +1,4 @@
-"""Formats and a length without an arithmetic: what is known of a device before anything is asked."""
+"""Formats and a length without an arithmetic: what is known of a device before it is asked anything."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mmaprobe.smtmodel.units.unit import LONGEST, Unit, operand_formats
 
 
 class Signature(Model):
-    """Stands where vectors need a model for their formats alone. It has no reference, so vectors name none.
+    """A model without arithmetic or reference, for vectors that need formats alone; they name no model.
 
-    `addend`: whether the device takes one; without, c is zero in every vector.
+    `addend`: whether the device takes c; without one, c is zero in every vector.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Signature(Model):
 
 
 def signature_of(model: Model) -> Signature:
-    """What is known of a model before anything is asked of it: formats, length, and whether c enters its result."""
+    """The signature of a model: formats, length, and whether c enters its result."""
     if isinstance(model, Signature):
         return model
     return Signature(
@@ -111,8 +111,8 @@ def signature_of(model: Model) -> Signature:
 
 
 def parse_signature(formats: str, length: int, scale: str | None = None) -> Signature:
-    """The signature of `a,b,c,d`, or of `a,b,d` for a device without an addend. `scale`: FORMAT/BLOCK of scale factors
-    that BLOCK products share. Raises UnknownNameError or ParameterError."""
+    """The signature of `a,b,c,d`, or of `a,b,d` for a device without an addend. `scale`: FORMAT/BLOCK, for scale
+    factors that BLOCK products share. Raises UnknownNameError or ParameterError."""
     names: Sequence[str] = [name.strip() for name in formats.split(",")]
     if len(names) not in (3, 4):
         raise ParameterError("formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")

@@ -25,14 +25,14 @@ from mmaprobe.smtmodel.tables.reference import normalised_name, parse_reference
 SCHEMA_VERSION = 1
 
 _OWN = {"schema", "id", "model", "arch", "unit", "instruction", *NAMED, "d"}
-_PARTS = ("arch", "unit", "instruction")  # of the name of a model
+_PARTS = ("arch", "unit", "instruction")  # the keys of a row for the parts of a model's name
 _KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance", "family", "outcomes",
           "reaches"}  # fmt: skip
 _HEX = re.compile(r"[0-9a-fA-F]+")
-_WORDS = {2: "B", 4: "H", 8: "I", 16: "Q"}  # by the hexadecimal digits of a pattern, what `struct` calls it
+_WORDS = {2: "B", 4: "H", 8: "I", 16: "Q"}  # the letter of `struct` for the hexadecimal digits of a pattern
 LONGEST = 1 << 28  # characters of a line: a vector of ten million products has fewer
 _BOM = "\ufeff"
-GZIP = b"\x1f\x8b"  # how compressed files begin
+GZIP = b"\x1f\x8b"  # the first bytes of compressed files
 
 
 ModelOf = Callable[[], Model]
@@ -41,7 +41,7 @@ ModelOf = Callable[[], Model]
 @dataclass(frozen=True)
 class Vector:
     """An input, and what is known about its result. Patterns are integers; missing trailing products are zero. `extra`:
-    the other keys of its row, as they are."""
+    the other keys of its row, unchanged."""
 
     model: Model
     operands: Operands[int]
@@ -52,7 +52,7 @@ class Vector:
 
     @property
     def own_keys(self) -> dict[str, Any]:
-        """The keys of its row that mean nothing here (`note`, `tags`)."""
+        """The keys of its row that have no meaning here, such as `note` and `tags`."""
         return {key: value for key, value in self.extra.items() if key not in _KNOWN}
 
     def to_json(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def parse_pattern(text: Any, fmt: Format, key: str) -> int:
     value = int(text, 16)
     if value >> fmt.width:
         raise ValueError(f"{key}: {text!r} is too wide: {fmt.name} has {fmt.width} bits")
-    if value and len(text) != fmt.digits:  # a digit left out at the end would be another number
+    if value and len(text) != fmt.digits:  # without a trailing digit it would be another number
         raise ValueError(f"{key}: {text!r}: a pattern of {fmt.name} has {counted(fmt.digits, 'digit')}, zeros included")
     return value
 
@@ -104,8 +104,8 @@ def parse_pattern(text: Any, fmt: Format, key: str) -> int:
 def parse_row(
     row: Any, line: int = 0, model_of: ModelOf | None = None, *, instead: Model | None = None
 ) -> Vector:  # fmt: skip
-    """The vector of one JSON object. `model_of` gives the model of a row that names none; `instead` is that of such a
-    row, and of one whose model is not known here. Raises ValueError or MmaprobeError, naming the field."""
+    """The vector of one JSON object. `model_of` gives the model of a row that names none; `instead` is the model of
+    such a row, and of one whose model is unknown here. Raises ValueError or MmaprobeError, naming the field."""
     if not isinstance(row, dict):
         raise ValueError("a JSON object is needed")
     _check_keys(row)
@@ -142,13 +142,12 @@ def parse_row(
 
 
 def vector_of(row: dict[str, Any]) -> Vector:
-    """The vector of a JSON object that holds other things beside it. Raises ValueError or MmaprobeError."""
+    """The vector of a JSON object that has other keys too. Raises ValueError or MmaprobeError."""
     return parse_row({key: value for key, value in row.items() if key in _KNOWN})
 
 
 def _check_keys(row: dict[str, Any]) -> None:
-    """A file may have more keys than are known here, but one that is nearly the name of a missing one is a slip. Raises
-    ValueError."""
+    """A row may have unknown keys, but one that nearly spells a missing key is an error. Raises ValueError."""
     if row.keys() <= _KNOWN:
         return
     missing = frozenset(_KNOWN - row.keys())
@@ -157,7 +156,7 @@ def _check_keys(row: dict[str, Any]) -> None:
             raise ValueError(f"{key}: unknown field; did you mean {near!r}?")
 
 
-@lru_cache(256)  # the rows of a file have the same keys
+@lru_cache(256)  # most rows of a file have the same keys
 def _slip(key: str, missing: frozenset[str]) -> str | None:
     return nearest(key.lower(), sorted(missing), cutoff=0.75)
 
@@ -179,7 +178,7 @@ def _further(row: dict[str, Any], operand: Operand, model: Model) -> tuple[int, 
 
 
 def _patterns(items: list[Any], fmt: Format, name: str) -> tuple[int, ...]:
-    try:  # the fast way; whatever is wrong is found again, with its place, by the slow one
+    try:  # the quick way; a mistake is found again, with its place, by the slow one
         if (word := _WORDS.get(fmt.digits)) and set(map(len, items)) == {fmt.digits}:
             values = struct.unpack(f">{len(items)}{word}", bytes.fromhex("".join(items)))
             if max(values) >> fmt.width == 0:
@@ -207,7 +206,7 @@ def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
 
 
 def _check_alike(row: dict[str, Any]) -> None:
-    """Raises ValueError for a part of another instruction than `model` names, which nothing would read."""
+    """Raises ValueError where arch, unit or instruction contradict `model`: nothing would read them."""
     if row.keys().isdisjoint(_PARTS):
         return
     base = row["model"].partition("@")[0].strip().lower()
@@ -231,7 +230,7 @@ def _model_or(row: dict[str, Any], instead: Model) -> Model:
 
 
 def _is_gzip(path: Path) -> bool:
-    """Whether a file is compressed, or says so by its name. What cannot be read twice is believed."""
+    """Whether a file begins as gzip files do; by its name alone where it cannot be read twice."""
     if path.suffix == ".gz" or not path.is_file():
         return path.suffix == ".gz"
     with path.open("rb") as stream:
@@ -251,7 +250,7 @@ def open_text(path: Path) -> IO[str]:
 
 
 def lines_of(stream: IO[str], name: str) -> Iterator[str]:
-    """The lines of a file. Raises InputError for one that is longer than any of vectors, before memory runs out."""
+    """The lines of a file. Raises InputError for a line longer than any vector's, before memory runs out."""
     number = 0
     while line := stream.readline(LONGEST + 1):
         number += 1
@@ -263,9 +262,9 @@ def lines_of(stream: IO[str], name: str) -> Iterator[str]:
 def read_vectors(
     lines: Iterable[str], name: str, model_of: ModelOf | None = None, gpu: str = "", *, instead: Model | None = None
 ) -> Iterator[Vector]:
-    """The vectors of a file, one at a time; those that name no model have that of `model_of`; `instead` as in
-    `parse_row`. With `gpu`, rows that do not name it are passed over. Raises InputError, with file, line and field at
-    the first bad row, also for an id that an earlier row has, and for a file without a vector."""
+    """The vectors of a file, one at a time; `model_of` and `instead` as in `parse_row`. With `gpu`, rows that do not
+    name it are passed over. Raises InputError with file, line and field at the first bad row, also for an id that an
+    earlier row has, and for a file without a vector."""
     number = found = 0
     places: dict[str | int, int] = {}
     try:

@@ -15,9 +15,9 @@ from mmaprobe.smtmodel.nodes.sums import Sum
 
 @dataclass(frozen=True, eq=False)
 class Cancelling(Unary):
-    """A sum, or one that was cut, which as a term of another sum is a zero wherever its value is zero: also where its
-    terms are not, but cancel or are cut off. Without it such a sum still counts with its exponent. Its value, the sign
-    of a zero, infinities and NaNs are the sum's."""
+    """A sum, perhaps cut, which as a term of another sum is a zero wherever its value is zero, also where its terms
+    cancel or are cut off. Without this node such a sum still counts in the alignment with its exponent. The value, the
+    sign of a zero, infinities and NaNs are the sum's."""
 
     kind: ClassVar[str] = "cancelling"
     source: ClassVar[str] = "adders of two alignments that detect a zero between them, as of a normalising stage"
@@ -31,7 +31,7 @@ class Cancelling(Unary):
         return Changed(value, value.term, [value.term.is_zero])
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """It is the sum, and has its exponent wherever it still counts."""
+        """The sum's value, with the sum's exponent wherever it counts in an alignment."""
         return replace(operands[0], never_minus=False, terms=())
 
     def variants(self) -> Iterator[Variant]:

@@ -1,4 +1,4 @@
-"""A sum of products in steps: which products each takes, and the same sum in other steps."""
+"""Chains of steps that add products to a running sum: which products each step takes, and the same with other steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Blocks = Sequence[Sequence[int]]
 
 
 def shifts(blocks: Blocks) -> tuple[int, ...] | None:
-    """How far the places of each step lie from those of the first; None where they are not shifts of it."""
+    """The offset of each step's places from those of the first step; None where a step's places are no shift of
+    these."""
     first = blocks[0]
     offsets = tuple(block[0] - first[0] for block in blocks)
     alike = all(tuple(k + offset for k in first) == tuple(block) for offset, block in zip(offsets, blocks, strict=True))
@@ -26,7 +27,7 @@ def shifts(blocks: Blocks) -> tuple[int, ...] | None:
 
 
 def spread(places: Sequence[int], form: Callable[[Index], Node], outer: int = 0) -> Node:
-    """The terms at these places, shifted by the loop at the level `outer`, if there is one."""
+    """A node for the terms at these places; `outer`: the level of a loop that shifts them, 0 for none."""
     loop, level = ((outer, 1),) if outer else (), outer + 1
     base = places[0]
     if len(places) == 1:
@@ -39,9 +40,9 @@ def spread(places: Sequence[int], form: Callable[[Index], Node], outer: int = 0)
 
 @dataclass(frozen=True)
 class Chain:
-    """Steps that each add products to the result before. `blocks`: the places of the products of each step; `term`: a
-    product, each input of which is at one place; `terms`: where those of a step are in `step`, which reads the result
-    before as `Running(OUTER)`."""
+    """Steps that each add products to the result of the step before. `blocks`: the places of each step's products;
+    `term`: a product, each of whose inputs is at one place; `terms`: the node of a step's products in `step`, which
+    reads the result before as `Running(OUTER)`."""
 
     blocks: tuple[tuple[int, ...], ...]
     start: Node
@@ -58,7 +59,7 @@ class Chain:
         return replaced(self.term, leaf)
 
     def in_blocks(self, blocks: Blocks, start: Node | None = None) -> Node | None:
-        """The same step for other blocks; None where they are not shifts of one."""
+        """A chain of the same step with other blocks; None where the blocks are not shifts of one."""
         offsets, begin = shifts(blocks), self.start if start is None else start
         if offsets is None:
             return None
@@ -81,7 +82,7 @@ def _without(step: Node, terms: Node) -> Node:
 
 
 def chain_of(result: Node) -> Chain | None:
-    """The chain that an expression is: a repetition, or one step from c, over one range of products."""
+    """The chain that an expression is, a repetition or a single step from c, over one range of products; else None."""
     start, step = result, result
     places: tuple[int, ...] = (0,)
     if isinstance(result, Repeat):
@@ -91,7 +92,7 @@ def chain_of(result: Node) -> Chain | None:
     else:
         start = next((node for node in walk(result) if isinstance(node, Element) and node.operand == "c"), result)
         if any(isinstance(node, Product) and start in node.operands for node in walk(result)):
-            return None  # it is multiplied, as no running sum is
+            return None  # the running sum is multiplied
         step = replaced(result, lambda part: Running(OUTER) if part == start else None)
     ranges = [node for node in walk(step) if isinstance(node, Each)]
     indices = {index for node in walk(step) if (index := _place(node)) is not None}
@@ -100,11 +101,11 @@ def chain_of(result: Node) -> Chain | None:
         return None
     [index] = indices
     terms: Node | None = next(iter(ranges), None)
-    if terms is None:  # one term, which may be rounded: what a sum adds
+    if terms is None:  # the step adds a single term, which may be rounded
         items = [item for node in walk(step) if isinstance(node, Sum) for item in node.items]
         terms = next((item for item in items if any(part.kind == "product" for part in walk(item))), None)
     if terms is None or any(_place(node) is not None for node in walk(_without(step, terms))):
-        return None  # no products, or others beside them
+        return None  # no products, or other terms besides
     term, inner = (terms.body, [{terms.level: k} for k in terms.places]) if isinstance(terms, Each) else (terms, [{}])
     blocks = tuple(tuple(index.at({OUTER: outer, **own}) for own in inner) for outer in places)
     return Chain(blocks, start, term, terms, step)

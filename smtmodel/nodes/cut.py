@@ -52,7 +52,7 @@ class Cut(Unary):
         return _CutSum(value, cut)
 
     def _cut(self, aligned: bool, term: Term) -> Term:
-        """`aligned`: it is a term of an alignment, or of what may be one."""
+        """`aligned`: the value is, or may be, a term of an alignment."""
         target = self.target(term)
         unit = term.exponent.offset(-term.fraction)
         cut = unpack(round_and_pack(term.sign, term.significand, unit, target), target.format).term
@@ -63,8 +63,7 @@ class Cut(Unary):
         return Term(term.sign, cut.significand, exponent, target.format.fraction)
 
     def target(self, term: Term) -> Target:
-        """Rounding to a format without a largest exponent, with `least` as its smallest, or one below that of any
-        sum."""
+        """Rounding to a format without a largest exponent; its smallest is `least`, or one below that of any sum."""
         unit = term.exponent.offset(-term.fraction)
         least = unit.low if self.least is None else self.least
         highest = unit.high + term.significand.width - least
@@ -79,7 +78,7 @@ class Cut(Unary):
     def varied(self, variant: Variant) -> Node:
         if variant.parameter == "cut":
             return self.term
-        if variant.parameter == "rounding":  # so called in fused sums
+        if variant.parameter == "rounding":  # the name of fused sums' parameter
             return super().varied(replace(variant, parameter="mode"))
         return super().varied(variant) if variant.parameter == "bits" else self
 
@@ -88,7 +87,7 @@ class Cut(Unary):
 
 
 class _CutSum(Changed):
-    """A sum that is cut to zero keeps its sign."""
+    """A sum after a cut: one that is cut to zero keeps its sign."""
 
     @kept_property
     def negatives(self) -> tuple[Bit, Bit]:

@@ -26,7 +26,7 @@ SUBNORMALS: tuple[Subnormals, ...] = get_args(Subnormals)
 
 @dataclass(frozen=True, eq=False)
 class Element(Terminal):
-    """One element of an operand; one for the whole sum, as c, has no index.
+    """One element of an operand. An operand of the whole sum, such as c, has no index.
 
     `subnormals`: kept; read as zero with their sign (x86's DAZ, Arm's FIZ); or read as +0. `positive_zeros`: zeros are
     read as +0 (AMD CDNA2).
@@ -69,12 +69,12 @@ class Element(Terminal):
 
     @kept_property
     def way(self) -> Hashable:
-        """Which elements there are, and how they are read."""
+        """The operand with its formats and how it is read: elements of one key are decoded together."""
         return self.operand, self.subnormals, self.positive_zeros
 
     def whole(self, context: Context) -> Unpacked | None:
-        """All elements of its operand, decoded at once; None where the carrier cannot, and where this one is missing.
-        `row` gives one of them."""
+        """All elements of the operand, decoded at once, of which `row` gives one; None where the carrier cannot, or
+        where this element is missing."""
         patterns = context.patterns[self.operand]
         if self._at(context) >= len(patterns):
             return None
@@ -90,7 +90,7 @@ class Element(Terminal):
         return context.pattern(self.operand, self._at(context))
 
     def read(self, pattern: Bits, fmt: Format) -> Unpacked:
-        """A pattern of `fmt.width` bits as the number that it is taken for."""
+        """The number that a pattern of `fmt.width` bits is read as."""
         item = unpack(pattern, fmt, self.subnormals != "keep" and fmt.subnormals, self.positive_zeros)
         if self.subnormals == "zero" and fmt.signed and not self.positive_zeros:
             item = replace(item, term=replace(item.term, sign=pattern.bit(fmt.field_width)))
@@ -109,7 +109,7 @@ class Element(Terminal):
         )  # fmt: skip
 
     def key(self, context: Context) -> Hashable:
-        given = self._pattern(context).value  # a constant is one number, wherever it stands
+        given = self._pattern(context).value  # a constant is the same number at every place
         at = None if self.index is None or given is not None else context.at(self.index)
         return self.operand, at, given, self.subnormals, self.positive_zeros
 
@@ -132,7 +132,7 @@ class Element(Terminal):
 
 @dataclass(frozen=True, eq=False)
 class Constant(Terminal):
-    """+0, or -0, as a number to start a sum from."""
+    """+0 or -0, from which a sum starts."""
 
     kind: ClassVar[str] = "zero"
     source: ClassVar[str] = "IEEE 754-2019, 6.3"

@@ -1,4 +1,4 @@
-"""The sum without loss: two terms with a sticky bit below what is kept, more in fixed point over the whole range."""
+"""The exact sum: of two terms with a sticky bit below the bits needed, of more in fixed point over the whole range."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 @dataclass(frozen=True, eq=False)
 class ExactSum(Sum):
-    """The exact sum of its terms. Where it is a term of a fused sum, it enters with the exponent 0 of its fixed point
-    (Xie et al. 2026, Algorithm 9, line 3)."""
+    """The exact sum of its terms. As a term of a fused sum it counts with the exponent 0 of its fixed point (Xie et al.
+    2026, Algorithm 9, line 3)."""
 
     kind: ClassVar[str] = "exact"
     source: ClassVar[str] = "IEEE 754-2019, 5.4.1 (two terms); Xie et al. 2026, Algorithm 6"
@@ -36,8 +36,8 @@ class ExactSum(Sum):
 
     @property
     def flat(self) -> ExactSum:
-        """The sum of all terms of the exact sums among its terms, and of those among theirs: the same on every input.
-        Nothing is lost in between, and infinities, NaNs and the sign of a zero depend on all that was added."""
+        """The sum with nested exact sums, at any depth, replaced by their terms: the same value on every input, as
+        nothing is lost in between, and infinities, NaNs and the sign of a zero depend on all terms."""
         return replace(self, items=tuple(_terms(self))) if any(map(_has_sum, self.items)) else self
 
     def place(self, context: Context) -> str:
@@ -58,7 +58,7 @@ class ExactSum(Sum):
                 trace.enter(names, [value.item for value in values])
             sum_of = partial(self._sum, trace, names, keep)
             term = context.formed((self.own, keep), sum_of, *(value.term for value in values))
-        if len(values) == 1:  # with its sign if it is zero, which a sum has not
+        if len(values) == 1:  # a single zero keeps its sign; that of a sum depends on the terms
             return Changed(values[0], replace(term, sign=values[0].sign))
         return Total(term, values)
 
@@ -82,7 +82,7 @@ class ExactSum(Sum):
         return term
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """In an alignment it counts with the exponent 0, whatever its size."""
+        """In an alignment the sum counts with the exponent 0, whatever its size."""
         terms = tuple(one for known in operands for one in (known.terms or (known,)))
         tops = all_known(known.top for known in operands)
         top = None if tops is None else max(tops) + (len(operands) - 1).bit_length()
@@ -100,7 +100,7 @@ class ExactSum(Sum):
 
 
 def _terms(node: Node) -> Iterator[Node]:
-    """The terms that a node stands for in an exact sum; a range of terms stays one."""
+    """The terms that a node adds to an exact sum; a range of terms stays one node."""
     if isinstance(node, ExactSum):
         for item in node.items:
             yield from _terms(item)
@@ -112,5 +112,5 @@ def _terms(node: Node) -> Iterator[Node]:
 
 
 def _has_sum(item: Node) -> bool:
-    """Whether a term, or what a range of terms repeats, is an exact sum."""
+    """Whether a term, or the body of a range of terms, is an exact sum."""
     return _has_sum(item.body) if isinstance(item, Each) else isinstance(item, ExactSum)

@@ -26,7 +26,8 @@ MOST_CARRIES = 6  # enough for 64 terms
 
 
 def aligned_head(head: Fraction, bits: int, mode: Mode) -> Fraction:
-    """The most that a term of at most head * 2^m is in units of 2^m, once `bits` bits below 2^m are kept of it."""
+    """The largest magnitude, in units of 2^m, of a term of at most head * 2^m of which `bits` bits below 2^m are
+    kept."""
     units = head * power(bits)
     return (math.floor(units) if mode == "toward_zero" else math.ceil(units)) * power(-bits)
 
@@ -35,12 +36,12 @@ def aligned_head(head: Fraction, bits: int, mode: Mode) -> Fraction:
 class FusedSum(Sum):
     """The sum of terms aligned at the largest exponent m among them, in units of 2^(m - F).
 
-    `fraction_bits`: F, one for all terms or one for each operand. `rounding`: what happens to the bits of a term below
-    its last place. `sticky`: those bits are dropped, and one bit below the sum's last place is set where any was.
-    `carry_bits`: the sum wraps in F + 1 + carry_bits bits and a sign; None: it always fits. What
-    exponents count in m: `zeros`, that of a term that is zero (None: it does not count); `least`, a least m; `floors`,
-    one for each operand, the least that its exponents count as (None: no floor). `reach`, one for each operand: a term
-    more than that many places below m vanishes (None: none does).
+    `fraction_bits`: F, one for all terms or one for each operand. `rounding`: of a term to its last place. `sticky`:
+    the bits below a term's last place are dropped, and one bit below the sum's last place is set where any was set.
+    `carry_bits`: the sum wraps in F + 1 + carry_bits bits and a sign; None: it always fits. Exponents that count in m:
+    `zeros`, that of a zero term (None: it does not count); `least`, the least m; `floors`, one for each operand, the
+    least exponent with which its terms count (None: no floor). `reach`, one for each operand: a term more than that
+    many places below m vanishes (None: none does).
     """
 
     kind: ClassVar[str] = "fused"
@@ -71,12 +72,12 @@ class FusedSum(Sum):
 
     @property
     def bounds(self) -> tuple[int, ...]:
-        """The exponents below which the largest exponent may not lie: that of zeros, the least one, the floors."""
+        """The lower bounds of the largest exponent: that of zeros, the least one, the floors."""
         return tuple(bound for bound in (self.zeros, self.least, *self.floors) if bound is not None)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """Its exponent m is at least that of a term. Aligned, |v| of a term is at most the multiple of 2^(m - F) next
-        above head * 2^m, or below it toward zero, as rounding is monotonic."""
+        """m is at least the exponent of each term. Aligned, |v| of a term is at most head * 2^m rounded up to a
+        multiple of 2^(m - F), or down where rounding is toward zero, since rounding is monotonic."""
         terms = [(known, bits) for known, bits in zip(operands, self.bits_of_terms, strict=True) if not known.zero]
         if not terms:
             return replace(ZERO, never_minus=all(known.never_minus for known in operands))
@@ -106,7 +107,7 @@ class FusedSum(Sum):
                 reach.append(self.each(self.reach, position))
         trace = context.trace
         with context.within(context.prefix(self)):
-            normalised = keep is not None  # what reads the sum: then its number counts, not its exponent
+            normalised = keep is not None  # the reader of the sum uses its number, and not its exponent
             if trace.keeps:
                 term = self._sum(trace, names, values, keeps, floors, reach, normalised)
             else:
@@ -165,8 +166,8 @@ class FusedSum(Sum):
     def _counting(
         self, bound: int | None, items: Sequence[Value | Unpacked], bits: int, normalised: bool
     ) -> int | None:
-        """A least exponent where it can make any bit of the sum vanish, or change the exponent with which the sum
-        counts in another alignment; None where it cannot."""
+        """`bound`, a least exponent, where it can make a bit of the sum vanish or change the exponent with which the
+        sum counts in another alignment; None where it cannot."""
         alike = self.carry_bits is None and not isinstance(self.fraction_bits, tuple) and not self.reach
         kept = bits if alike and normalised else None
         return bound if bound_matters(bound, [item.term for item in items], kept) else None
@@ -174,8 +175,8 @@ class FusedSum(Sum):
     def _counted(
         self, items: Sequence[Value | Unpacked], floors: Sequence[int | None], zeros: int | None, least: int | None
     ) -> list[Exponent]:
-        """The exponents with which the terms count, on one scale. One that must not count is the smallest that there
-        is, which no sum can notice: if every term is zero the sum is zero at any scale."""
+        """The exponents with which the terms count, on one scale. A term that must not count has the smallest exponent
+        of all, which changes no sum: if every term is zero the sum is zero at any scale."""
         bounds = [bound for bound in (zeros, least, *floors) if bound is not None]
         floats = any(item.term.exponent.floats for item in items)
         low = min([item.term.exponent.low for item in items] + bounds) - floats
@@ -225,7 +226,7 @@ class FusedSum(Sum):
             assert isinstance(variant.old, int)
             assert isinstance(variant.new, int)
             reach = tuple(variant.new + 1 if far == variant.old + 1 else far for far in self.reach)
-            return replace(changed, reach=reach)  # a term within reach can still raise the last bit kept
+            return replace(changed, reach=reach)  # a term within reach can still change the last bit kept
         return changed
 
     def sentence(self) -> str:

@@ -16,9 +16,9 @@ from mmaprobe.smtmodel.nodes.product import Product
 
 @dataclass(frozen=True, eq=False)
 class Gate(Unary):
-    """A product whose value is one zero wherever a factor is zero, whatever the other factor is: zero times infinity
-    is no NaN, nor is zero times NaN. `minus_zero`: that zero is -0, which no sum sees, save one that rounds down; as if
-    the product were left out. Else it is +0, as of a multiplier that is held at zero."""
+    """A product, but one and the same zero wherever a factor is zero: zero times infinity or NaN is no NaN.
+    `minus_zero`: that zero is -0, as if the product were left out: only a sum that rounds down sees it. Else it is +0,
+    as from a multiplier that is held at zero."""
 
     kind: ClassVar[str] = "gate"
     source: ClassVar[str] = "zero gating of accelerators, as Eyeriss (Chen et al. 2017)"
@@ -34,12 +34,12 @@ class Gate(Unary):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         item = context.value(self.term).item
-        zero = item.is_zero  # of a product: whether a factor is zero
+        zero = item.is_zero  # a product is zero where a factor is
         sign = choose(zero, truth(zero.carrier, self.minus_zero), item.sign)
         return Number(Unpacked(replace(item.term, sign=sign), zero, item.is_infinite & ~zero, item.is_nan & ~zero))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """It is the product, with its exponent, but for the sign of a zero."""
+        """The product, with its exponent, but for the sign of a zero."""
         return replace(operands[0], never_minus=False, terms=())
 
     @classmethod

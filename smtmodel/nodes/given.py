@@ -1,4 +1,4 @@
-"""A number that is given from outside, in the place of an expression."""
+"""A number given from outside in the place of an expression."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Number, Terminal, V
 
 @dataclass(frozen=True, eq=False)
 class Given(Terminal):
-    """A pattern of a format that is given to an elementwise expression."""
+    """The number to which an elementwise expression is applied, a pattern of a format."""
 
     kind: ClassVar[str] = "given"
     source: ClassVar[str] = ""

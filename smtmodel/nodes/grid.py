@@ -23,12 +23,12 @@ class GridSum(Sum):
     """The sum of terms as multiples of 2^g, where g is the largest of e - F over the terms that are not zero, each with
     its own exponent e and its operand's F.
 
-    `fraction_bits`: F of each operand. `rounding`: what happens to the bits of a term below the grid. `frame`: the
-    position of the operand whose sign is that of the adder: a term m (zeros too) that opposes it adds ~m = -m - 1, its
-    bits flipped and nothing added, unless all terms are zero; None: it adds -m. (A sum that is zero opposes as if it
-    were negative where all that was added is.) `floors`, one for each operand: the least that its exponent counts as in
-    g, zeros included (None: no floor, and zeros do not count). `reach`, one for each operand: a term whose exponent
-    lies more than that many places below g vanishes (None: none does).
+    `fraction_bits`: F of each operand. `rounding`: of a term to the grid. `frame`: the position of the operand whose
+    sign is the adder's: a term m (zeros too) of the opposite sign adds ~m = -m - 1, its bits flipped and nothing added,
+    unless all terms are zero; None: it adds -m. (A frame operand that is a sum and zero is negative here if all its
+    terms are.) `floors`, one for each operand: the least exponent with which its terms count in g, zeros included
+    (None: no floor, and zeros do not count). `reach`, one for each operand: a term whose exponent lies more than that
+    many places below g vanishes (None: none does).
     """
 
     kind: ClassVar[str] = "grid"
@@ -53,7 +53,7 @@ class GridSum(Sum):
         return self.by_term(self.fraction_bits)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """In units of the grid, a term of at most head * 2^e counts at most one more, and one more where its bits are
+        """In units of the grid, a term is at most head * 2^e plus one for rounding, and one more where its bits are
         flipped."""
         terms = [(known, bits) for known, bits in zip(operands, self.bits_of_terms, strict=True) if not known.zero]
         if not terms:
@@ -82,7 +82,7 @@ class GridSum(Sum):
 
     @property
     def frame_term(self) -> int | None:
-        """The place among its terms of the one whose sign is the frame."""
+        """The place among the terms of the one whose sign is the frame."""
         return None if self.frame is None else sum(item.count for item in self.items[: self.frame])
 
     @property
@@ -138,13 +138,13 @@ class GridSum(Sum):
         total = total_of(signs, aligned, None)
         trace.number(Stage.SUM, total, unit, is_signed=True)
         opposes, magnitude = magnitude_of(total)
-        negative = (opposes ^ frame) & magnitude.any()  # as of every sum, zero comes with a plus
+        negative = (opposes ^ frame) & magnitude.any()  # the zero of a sum has a plus, as in every sum
         trace.flag(Stage.SUM, negative, part=Part.NEGATIVE)
         trace.number(Stage.SUM, magnitude, unit, part=Part.MAGNITUDE)
         return Term(negative, magnitude, unit.offset(finest), finest)
 
     def _counted(self, items: Sequence[Value | Unpacked], positions: Sequence[int], finest: int) -> list[Exponent]:
-        """The exponents that count in g, each raised by what its F lacks to the largest, on one scale."""
+        """The exponents that count in g, on one scale; each is raised by the difference of its F to the largest F."""
         raised = [finest - self.fraction_bits[position] for position in positions]
         least = [self.each(self.floors, position) for position in positions]
         floors = [None if floor is None else floor + more for floor, more in zip(least, raised, strict=True)]

@@ -17,7 +17,7 @@ class Index:
         object.__setattr__(self, "factors", tuple(sorted((k, x) for k, x in self.factors if x)))
 
     def at(self, places: Mapping[int, int]) -> int:
-        """The place for values of the loop variables by level."""
+        """The place, for values of the loop variables by level."""
         place = self.offset
         for level, factor in self.factors:
             place += factor * places[level]

@@ -1,4 +1,4 @@
-"""What is known of the values of nodes: each node says it of its own from what is known of its operands."""
+"""Facts about the values of nodes: each kind of node derives its own from those of its operands."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ class Known:
 
     @staticmethod
     def number(formats: frozenset[Format], grid: int | None = None, bits: int | None = None) -> Known:
-        """A number of one of these formats (of none: zero), and, if given, a multiple of 2^grid of at most `bits`
-        significant bits. Its exponent is that of its magnitude, but at least emin; with f fraction bits it is
-        a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
+        """Facts of a number of one of these formats (of none: zero) and, where given, a multiple of 2^grid of at most
+        `bits` significant bits. Its exponent is that of its magnitude, but at least emin; with f fraction bits the
+        number is a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
         if not formats:
             return ZERO
         emin, own = min(fmt.emin for fmt in formats), min(fmt.emin - fmt.fraction for fmt in formats)
         emax, digits = max(fmt.emax for fmt in formats), max(fmt.fraction for fmt in formats)
         grid, bits = own if grid is None else max(grid, own), digits + 1 if bits is None else min(bits, digits + 1)
-        if len(formats) == 1:  # below 2^emin multiples of 2^grid, above it numbers of `bits` bits
+        if len(formats) == 1:  # below 2^emin the multiples of 2^grid are such numbers, above it those of `bits` bits
             digits = max(0, bits - 1, emin - grid)
         return Known(max(emin, grid), emax, 2 - power(-digits), digits, grid, bits, emax + 1, formats)
 
     def or_else(self, other: Known) -> Known:
-        """What is true of both."""
+        """The facts that both have in common."""
         if self.zero or other.zero:
             found = replace(self if other.zero else other, zero=self.zero and other.zero)
         else:
@@ -68,7 +68,7 @@ class Known:
                        terms=())  # fmt: skip
 
     def times(self, other: Known) -> Known:
-        """Of exact products, unnormalised: exponents add up, and so do the places of last bits."""
+        """Facts of exact products, unnormalised: exponents add up, and so do the places of last bits."""
         return Known(
             total(self.least, other.least), total(self.most, other.most),
             None if self.head is None or other.head is None else self.head * other.head,

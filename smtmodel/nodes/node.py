@@ -1,4 +1,4 @@
-"""What every node is: a frozen value with operands, evaluated over any carrier; and what travels between nodes."""
+"""What every node is: a frozen value with operands, evaluated over any carrier; and the values passed between nodes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from mmaprobe.smtmodel.nodes.trace import Trace
 
 
 class Value(ABC):
-    """A number on its way, rounded or not: `term`, and `is_nan`; what else a node may ask of it is formed when it does.
+    """The value of a node, rounded or not: `term` and `is_nan`; the other properties are formed when they are asked
+    for.
 
-    `pattern`: of a rounded result.
+    `pattern`: that of a rounded result.
     """
 
     def __init__(self, term: Term, is_nan: Bit, pattern: Bits | None = None) -> None:
@@ -36,40 +37,40 @@ class Value(ABC):
     @property
     @abstractmethod
     def is_zero(self) -> Bit:
-        """Whether it counts as zero in an alignment: a zero input, or a sum of such."""
+        """Whether the value counts as zero in an alignment: a zero input, or a sum of zero inputs alone."""
 
     @property
     @abstractmethod
     def infinities(self) -> tuple[Bit, Bit]:
-        """Whether +infinity and -infinity are among what was added; of a single number only one can be."""
+        """(+infinity, -infinity): whether each is among the numbers added; for a single number at most one is."""
 
     @property
     @abstractmethod
     def negatives(self) -> tuple[Bit, Bit]:
-        """Whether all, and whether any, of the numbers added are negative: the sign of an exact zero hangs on it."""
+        """Whether all, and whether any, of the numbers added are negative: they decide the sign of an exact zero."""
 
     @property
     def is_sum(self) -> bool:
-        """Whether an exact zero has its sign from the numbers added."""
+        """Whether an exact zero has its sign from the numbers added, not from the term."""
         return True
 
     @kept_property
     def item(self) -> Unpacked:
-        """The number as a term of a sum: one object, by which a trace finds the sum."""
+        """The value as a term of a sum; always one object, by which a trace recognises the sum."""
         return Unpacked(self.term, self.is_zero, self.infinities[0] | self.infinities[1], self.is_nan)
 
 
 class Number(Value):
-    """A single number, not a sum. `native`: its pattern as a format has it, as an input or as the processor's own
-    instruction computed it; a NaN's is arbitrary."""
+    """A single number, not a sum. `native`: its format and pattern, where it is an input or a result of the processor's
+    own instruction; a NaN's pattern is arbitrary."""
 
     def __init__(self, item: Unpacked, pattern: Bits | None = None, native: tuple[Format, Bits] | None = None) -> None:
         super().__init__(item.term, item.is_nan, pattern)
         self._item, self._native = item, native
 
     def packed(self, fmt: Format) -> Bits | None:
-        """A pattern of the number in a format that holds it, any NaN for a NaN; None where one may not fit. Only where
-        the carrier `fuses`."""
+        """The number's pattern in a format, any NaN for a NaN; None where the format may not hold it. Only where the
+        carrier `fuses`."""
         if self._native is not None and (same := _widened(*self._native, fmt)) is not None:
             return same
         term = self.term
@@ -102,7 +103,7 @@ class Number(Value):
 
 def _widened(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
     """A number's pattern in a wider format, by zeros behind its fraction or by the processor; None for other formats.
-    What is finite (`Format.finite`) has none of the patterns that a format with infinities and NaNs has besides."""
+    A finite format (`Format.finite`) lacks the patterns of infinities and NaNs, and no other."""
     f32 = FORMATS["f32"]
     if own == fmt:
         return pattern
@@ -114,7 +115,7 @@ def _widened(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
 
 
 class Total(Value):
-    """A sum: its finite part, and what was added. A NaN, infinities and signs among these decide the result, and it
+    """A sum: its finite part, and the values added. NaNs, infinities and signs among these decide the result; the sum
     counts as zero where all of them do."""
 
     def __init__(self, term: Term, values: Sequence[Value]) -> None:
@@ -137,8 +138,8 @@ class Total(Value):
 
 
 class Changed(Value):
-    """Another value with its finite part replaced; the numbers that were added stay the same. `zeros`: where it counts
-    as zero besides; `nans`: where it is a NaN besides; `infinite`: where it is infinite besides, with its sign."""
+    """Another value with its finite part replaced, and the same numbers added. Besides where that value does, it counts
+    as zero where `zeros`, is a NaN where `nans`, and is infinite with its sign where `infinite`."""
 
     def __init__(
         self, value: Value, term: Term, zeros: Sequence[Bit] = (), nans: Sequence[Bit] = (), infinite: Bit | None = None
@@ -169,16 +170,17 @@ class Changed(Value):
 
 _NO_LEVELS: frozenset[int] = frozenset()
 Shared = dict[Hashable, Value]
-_OWN: dict[tuple[Any, ...], object] = {}  # of `Node.own`
+_OWN: dict[tuple[Any, ...], object] = {}  # the one object for each value of `Node.own`
 
 
 @dataclass
 class Context:
     """One evaluation: the inputs, the values of loop variables and running sums, and the signals so far.
 
-    `patterns` and `formats` by operand (a, b, c, scale_a, scale_b); missing trailing elements are zero. `names`: what a
-    node's signals begin with; `titles`: what a node is called as a term of a sum, where not by its place or name.
-    `shared`, by units on the same inputs: the values of what depends on inputs alone, by `Node.key`.
+    `patterns` and `formats` by operand (a, b, c, scale_a, scale_b); missing trailing elements are zero. `names`:
+    prefixes of the nodes' signals; `titles`: names of nodes as terms of a sum, where these are neither place nor
+    prefix. `shared`, by several units on the same inputs: by `Node.key`, the values of nodes that depend on inputs
+    alone.
     """
 
     patterns: Mapping[str, Sequence[Bits]]
@@ -187,15 +189,15 @@ class Context:
     trace: Trace = field(default_factory=Trace)
     titles: Mapping[Node, str] = field(default_factory=dict)
     shared: Shared | None = None
-    wholes: dict[Hashable, Unpacked | None] = field(default_factory=dict)  # of all elements or products, by their kind
-    places: dict[int, int] = field(default_factory=dict)  # value of the variable of each level
+    wholes: dict[Hashable, Unpacked | None] = field(default_factory=dict)  # all elements or products, by `Element.way`
+    places: dict[int, int] = field(default_factory=dict)  # the loop variable's value, by level
     running: dict[int, Value] = field(default_factory=dict)
     scopes: list[dict[tuple[Node, int | None], Value]] = field(default_factory=lambda: [{}])
-    opened: dict[int, int] = field(default_factory=dict)  # the scope of each level
-    ranges: list[int] = field(default_factory=list)  # the levels of ranges of terms around what is formed
+    opened: dict[int, int] = field(default_factory=dict)  # the scope of each level's loop
+    ranges: list[int] = field(default_factory=list)  # the levels of the ranges of terms being formed, outermost first
 
     def value(self, node: Node, keep: int | None = None) -> Value:
-        """The value of a node, formed once where it is shared. `keep`: how many bits of a sum are needed, with
+        """The value of a node, formed once if several nodes read it. `keep`: the number of bits needed of a sum, with
         one sticky bit below; None asks for every bit."""
         free = node.free
         scope = self.scopes[max([self.opened[level] for level in free]) if free else 0]
@@ -212,7 +214,7 @@ class Context:
             return node.evaluate(self, keep)
         key = node.key(self)
         if key is None and not node.free and not self.trace.keeps:
-            key = node, keep  # of the inputs alone as well; the signals within are not asked for
+            key = node, keep  # also where it depends on inputs alone: nobody asks for the signals within
         if key is None:
             return node.evaluate(self, keep)
         value = self.shared.get(key)
@@ -221,45 +223,45 @@ class Context:
         return value
 
     def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:
-        """function(*inputs), as `Carrier.formed` has it, unless signals are kept, which it leaves."""
+        """function(*inputs) by `Carrier.formed`; called directly where signals are kept, which the function records."""
         if self.trace.keeps:
             return function(*inputs)
         return self.patterns["c"][0].carrier.formed(key, function, *inputs)
 
     def iteration(self, level: int, place: int) -> _Iteration:
-        """Within it, the loop variable of a level has this value, and what hangs on it is formed anew."""
+        """A block in which the loop variable of a level is `place`; values that depend on it are formed anew."""
         return _Iteration(self, level, place)
 
     def pattern(self, operand: str, at: int) -> Bits:
-        """An element of an operand; zero where it is missing."""
+        """The pattern of an element of an operand; zero where the element is missing."""
         patterns = self.patterns[operand]
         if at < len(patterns):
             return patterns[at]
         return constant(self.patterns["c"][0].carrier, 0, self.formats[operand].width)
 
     def at(self, index: Index) -> int:
-        """The number that an index stands for here."""
+        """The place that an index stands for in the current iteration."""
         return index.at(self.places)
 
     def name(self, node: Node) -> str:
-        """What a node's signals are called; those of a term in a range have its place with them."""
+        """The name of a node's signals; in a range of terms, with the term's place."""
         name = self.names.get(node, node.kind)
         return name and name + "".join(f"[{self.places[level]}]" for level in self.ranges if level in node.free)
 
     def prefix(self, node: Node) -> str:
-        """What the names of a node's signals begin with, where they are kept."""
+        """The prefix of a node's signals, where signals are kept."""
         if not self.trace.keeps:
             return ""
         name = self.name(node)
         return self.trace.prefix + (f"{name}." if name else "")
 
     def within(self, prefix: str) -> _Within:
-        """Within it, names of signals begin with this."""
+        """A block in which the names of signals begin with `prefix`."""
         return _Within(self.trace, prefix)
 
 
 class _Iteration:
-    """Of `Context.iteration`; no generator, which takes three times as long."""
+    """The block of `Context.iteration`; a generator would take three times as long."""
 
     __slots__ = ("_context", "_level", "_place")
 
@@ -268,7 +270,7 @@ class _Iteration:
 
     def __enter__(self) -> None:
         context, level = self._context, self._level
-        assert level not in context.opened  # loops within loops have levels of their own
+        assert level not in context.opened  # nested loops have different levels
         context.places[level], context.opened[level] = self._place, len(context.scopes)
         context.scopes.append({})
 
@@ -278,7 +280,7 @@ class _Iteration:
 
 
 class _Within:
-    """Of `Context.within`."""
+    """The block of `Context.within`."""
 
     __slots__ = ("_before", "_prefix", "_trace")
 
@@ -294,8 +296,8 @@ class _Within:
 
 @dataclass(frozen=True)
 class Variant:
-    """Another value of a parameter, which a unit that is a little different might have. `parameter` is a field's name,
-    or says what becomes of the node."""
+    """Another value of a parameter that a slightly different unit might have. `parameter`: the name of a field, or of
+    the change of the node."""
 
     parameter: str
     old: object
@@ -305,8 +307,8 @@ class Variant:
 class Node:
     """One step of a unit: a frozen dataclass (eq=False), equal to another by structure.
 
-    `kind` is its word in unit files; `source` says where its arithmetic is published. No ABC: asking what kind a node
-    is takes a fifth of the time.
+    `kind` is its word in unit files; `source` says where its arithmetic is published. Not an ABC, whose isinstance
+    takes a fifth more time.
     """
 
     kind: ClassVar[str]
@@ -315,24 +317,24 @@ class Node:
     @property
     @abstractmethod
     def operands(self) -> tuple[Node, ...]:
-        """The nodes that it reads."""
+        """The nodes whose values it reads."""
 
     @abstractmethod
     def evaluate(self, context: Context, keep: int | None) -> Value:
-        """Its value; asked through `Context.value`, which keeps it."""
+        """Its value. Callers use `Context.value`, which evaluates each node once."""
 
     @abstractmethod
     def sentence(self) -> str:
-        """What it does, in words, after its name."""
+        """What the node does, in words that follow its name."""
 
     @property
     def known_from(self) -> tuple[Node, ...]:
-        """The nodes from which follows what is known of its value."""
+        """The nodes whose facts `known` is given."""
         return self.operands
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """What is known of its value, from what is known of each term of each node of `known_from`: nothing, unless a
-        kind of node says it."""
+        """The facts of its value, derived from those of each term of each node of `known_from`; none, unless the kind
+        of node says some."""
         return UNKNOWN
 
     def variants(self) -> Iterator[Variant]:
@@ -341,13 +343,13 @@ class Node:
 
     @classmethod
     def around(cls, node: Node) -> Iterator[Node]:
-        """The nodes of this kind that a unit may have around one that another unit has alone: what `identify` tries,
-        with their variants, where nothing else explains an answer."""
+        """Nodes of this kind around a node that other units have without it: tried by `identify`, with their variants,
+        where nothing else explains an answer."""
         return iter(())
 
     def varied(self, variant: Variant) -> Node:
-        """The node with another value where a parameter, or one for an operand, has the old one; else itself. Raises
-        ParameterError."""
+        """The node with a variant's new value wherever a parameter, or one operand's, has the old one; else itself.
+        Raises ParameterError."""
         if variant.parameter not in self.field_names():
             return self
         given = getattr(self, variant.parameter)
@@ -358,31 +360,31 @@ class Node:
         return replace(self, **{variant.parameter: changed})  # type: ignore[type-var]
 
     def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
-        """What it adds to a sum, with names where signals are kept: itself, unless it stands for a range of terms."""
+        """Its terms in a sum, with names where signals are kept: itself, unless it is a range of terms."""
         named = context.trace.keeps
         name = named and (context.titles.get(self) or self.place(context) or context.name(self))
         yield name or "", context.value(self)
 
     def place(self, context: Context) -> str:
-        """Its place among the inputs, where that names it best."""
+        """Its place among the inputs, such as a[3], where that is its best name; else empty."""
         return ""
 
     def key(self, context: Context) -> Hashable:
-        """A key that nodes with the same value have in common where this value depends on inputs alone; else None."""
+        """A key of the value where it depends on inputs alone, equal for nodes with the same value; else None."""
         return None
 
     def places_of_terms(self, context: Context) -> list[str]:
-        """The place of each of its terms, as `terms` has them."""
+        """The place of each of its terms, in the order of `terms`."""
         return [self.place(context)]
 
     @property
     def count(self) -> int:
-        """The number of terms that it stands for in a sum."""
+        """The number of terms that it is in a sum."""
         return 1
 
     @property
     def is_number(self) -> bool:
-        """Whether its value is one number, which can be a factor of a product, and no sum."""
+        """Whether its value is a single number, which can be a factor of a product, and not a sum."""
         return False
 
     @property
@@ -392,17 +394,17 @@ class Node:
 
     @property
     def summands(self) -> tuple[Node, ...]:
-        """What it is the exact sum of: itself, unless it is a sum."""
+        """The nodes whose exact sum it is: itself, unless it is an exact sum."""
         return (self,)
 
     @property
     def binds(self) -> int | None:
-        """The level of the loop variable that it gives to its operands, if it does."""
+        """The level of the loop whose variable its operands see; None where it is no loop."""
         return None
 
     @kept_property
     def free(self) -> frozenset[int]:
-        """The levels of loops that it depends on."""
+        """The levels of the loops around it on which it depends."""
         found = _NO_LEVELS
         for operand in self.operands:
             free = operand.free
@@ -418,8 +420,8 @@ class Node:
 
     @kept_property
     def own(self) -> object:
-        """What nodes have in common which are of one kind, with the same parameters, and take as many terms from each
-        operand: their values are one function of what these terms are."""
+        """One object for all nodes of the same kind, with the same parameters, and with as many terms in each operand:
+        the function from their terms to their values is the same."""
         parts: list[Any] = [type(self)]
         for name in self.field_names():
             value = getattr(self, name)
@@ -436,7 +438,7 @@ class Node:
         return hash((self.kind, self._fields))
 
     def __getstate__(self) -> dict[str, object]:
-        """Its fields: in another process, which this may go to, hashes are others."""
+        """Its fields alone: hashes differ between processes."""
         return {name: getattr(self, name) for name in self.field_names()}
 
     def __hash__(self) -> int:
@@ -447,13 +449,13 @@ class Node:
             return True
         if type(self) is not type(other) or self._hash != hash(other) or self._fields != other._fields:
             return False
-        other.__dict__["_fields"] = self._fields  # so that what is shared below is not compared on every path
+        other.__dict__["_fields"] = self._fields  # shared from now on: compared once, and not on every path to it
         return True
 
 
 @dataclass(frozen=True, eq=False)
 class Unary(Node):
-    """A node that reads one other, whose place it has."""
+    """A node with one operand, whose place it has."""
 
     term: Node
 
@@ -473,21 +475,21 @@ def kinds(base: type[Node] = Node) -> Iterator[type[Node]]:
 
 
 def others(parameter: str, old: object, values: Iterable[object]) -> Iterator[Variant]:
-    """A parameter's other values."""
+    """Variants of a parameter: all of the values but the old one."""
     return (Variant(parameter, old, new) for new in values if new != old)
 
 
 def near(value: int) -> tuple[int, ...]:
-    """The numbers beside a number, the nearest first."""
+    """Integers near a value, the nearest first."""
     return value - 1, value + 1, value - 2, value + 2
 
 
 @dataclass
 class Knowledge:
-    """What is known of the nodes of one unit. `formats`: those of its operands, by name. `unsigned`: operands of which
-    no element is -0. `running`: of the results so far of the loops around, by level. `fits`: on inputs that are
-    finite, where nothing overflows; else on all inputs. `given`: what is known of the elements of an operand besides
-    its format."""
+    """The facts of the nodes of one unit. `formats`: of its operands, by name; `unsigned`: operands none of whose
+    elements is -0; `running`: facts of the running results of the loops around, by level. `fits`: the facts hold on
+    finite inputs without overflow; else on all inputs. `given`: facts of the elements of an operand beside its
+    format."""
 
     formats: Mapping[str, Format]
     unsigned: frozenset[str] = frozenset()
@@ -497,7 +499,7 @@ class Knowledge:
     _found: dict[Node, Known] = field(default_factory=dict)
 
     def of(self, node: Node) -> Known:
-        """What is known of a node."""
+        """The facts of a node's value."""
         if node not in self._found and not node.free:  # from below: steps may be deep within one another
             for below in walk(node):
                 if not below.free:
@@ -513,12 +515,12 @@ class Knowledge:
         return [self._of(item)] * item.count
 
     def within(self, level: int, so_far: Known) -> Knowledge:
-        """The same within a loop, of whose results so far this is known."""
+        """The same knowledge inside a loop at `level`, of whose running result `so_far` is known."""
         return Knowledge(self.formats, self.unsigned, {**self.running, level: so_far}, self.fits, self.given)
 
 
 class Terminal(Node):
-    """A node that reads no other: an input, or a number that is given."""
+    """A node without operands: an input or a constant."""
 
     @property
     def operands(self) -> tuple[Node, ...]:
@@ -530,7 +532,7 @@ class Terminal(Node):
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Every node below, each once, operands first."""
+    """The node and all nodes below it, each once, operands first."""
     found: dict[Node, None] = {}
     waiting = [(node, iter(node.operands))]
     while waiting:
@@ -546,13 +548,13 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def structure(node: Node) -> str:
-    """A text that two nodes have in common if and only if they are equal; what is shared is in it once."""
+    """A text that is the same for two nodes exactly if they are equal; shared nodes are written once."""
     numbers: dict[Node, int] = {}
 
     def text(value: object) -> str:
         if isinstance(value, Node):
             return f"#{numbers[value]}"
-        if isinstance(value, range):  # equal ones may have other ends
+        if isinstance(value, range):  # equal ranges may be spelled with different ends
             return repr(range(value[0], value[-1] + 1, value.step)) if value else "range(0)"
         return f"({', '.join(map(text, value))})" if isinstance(value, tuple) else repr(value)
 

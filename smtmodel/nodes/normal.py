@@ -1,13 +1,13 @@
-"""The normal form of an expression: two expressions that have one compute alike on every input.
+"""The normal form of an expression: expressions with the same normal form have the same value on every input.
 
 Each rule keeps the value of a node, its signs of zeros, infinities and NaNs:
 
 - one place: a repetition with one place is its body there;
 - nested: a repetition whose body is another one from the result so far is one repetition over both places;
-- variable: a loop variable is shifted so that the least offset of what reads it is less than its factor, and scaled so
-  that the factors have no common divisor;
-- range: of the terms of a range the places are in order, and its variable is shifted and scaled alike;
-- joined: a repetition from another one with the same body is one over the places of both;
+- variable: a loop variable is shifted so that the least offset of an index that reads it is less than its factor, and
+  scaled so that the factors have no common divisor;
+- range: the places of a range of terms are in order, and its variable is shifted and scaled likewise;
+- joined: a repetition that starts from another one with the same body is one over the places of both;
 - fixed point: a result rounded again to its own format, where no subnormal, zero or NaN is changed, is itself;
 - commuted: the terms of a sum are in one order.
 
@@ -36,7 +36,7 @@ Loop = TypeVar("Loop", Repeat, Each)
 
 @dataclass
 class Forms:
-    """What became of the parts of expressions, for others that share them."""
+    """The normal forms made so far, for expressions that share parts."""
 
     formed: dict[Node, Node] = field(default_factory=dict)
     numbered: Numbered = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Forms:
 
 
 def normal(node: Node, forms: Forms | None = None) -> Node:
-    """The normal form. `forms`: of other expressions, whose parts are not formed again."""
+    """The normal form. `forms`: those of other expressions, whose parts are not formed again."""
     forms = forms or Forms()
     return _commuted(numbered(_formed(node, forms.formed), found=forms.numbered), forms.commuted)
 
@@ -59,7 +59,7 @@ def _formed(node: Node, found: dict[Node, Node]) -> Node:
 def _by_rules(node: Node) -> Node:
     if isinstance(node, Repeat):
         return _repeated(node)
-    if isinstance(node, Each):  # which is among the terms of a sum
+    if isinstance(node, Each):  # whose body stands among the terms of a sum
         plain = _with_plain_variable(node)
         return replace(plain, places=places_of(sorted(plain.places)))
     if isinstance(node, Round) and _is_fixed_point(node):
@@ -88,12 +88,12 @@ def _is_fixed_point(node: Round) -> bool:
         and (term.rounding.format, term.rounding.nan) == (how.format, how.nan)
         and ((how.subnormals, how.zero) == (term.rounding.subnormals, term.rounding.zero) or _keeps(how, term.rounding))
         and how.zero != "exact_positive"
-        and how.nan_or_zero  # of another number the outer rounding may make something else
+        and how.nan_or_zero  # the outer rounding may change other numbers that stand for a NaN
     )
 
 
 def _keeps(how: Rounding, before: Rounding) -> bool:
-    """Whether a rounding changes no subnormal number that another one gives, and no zero."""
+    """Whether a rounding changes no zero and no subnormal number that the rounding before it gives."""
     return how.zero == "ieee" and (how.subnormals == "keep" or before.subnormals != "keep")
 
 

@@ -62,7 +62,7 @@ class Product(Node):
         return Number(item)
 
     def _with_all(self, context: Context) -> Unpacked | None:
-        """The product as one of those of all elements of a and b, formed at once where the carrier can."""
+        """The product as one row of the products of all elements of a and b, formed at once where the carrier can."""
         left, right = self.left, self.right
         if not isinstance(left, Element) or not isinstance(right, Element):
             return None
@@ -86,8 +86,9 @@ class Product(Node):
         return Unpacked(formed, is_zero, is_infinite, is_nan)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """Unnormalised, its exponent is the sum of its factors'. Normalised, 2^e <= |v| < 2 * 2^e, and v has one digit
-        more below its exponent if |v| < 4 * 2^(sum of the exponents), as of two numbers or segments of numbers."""
+        """Unnormalised, its exponent is the sum of the factors'. Normalised, 2^e <= |v| < 2 * 2^e; where |v| < 4 *
+        2^(sum of the exponents), as for two numbers or segments of numbers, v has at most one digit more below its
+        exponent."""
         left, right = operands
         plus = all(known.zero and known.never_minus for known in operands)
         found = replace(left.times(right), never_minus=plus)

@@ -18,14 +18,14 @@ from mmaprobe.smtmodel.nodes.repeat import Repeat, Running
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced
 from mmaprobe.smtmodel.nodes.round import Round, Rounding
 
-F2 = 31  # bits kept of the products when a late addend joins them (CDNA3: Xie et al. 2026, Algorithm 10)
-MOST_ROUNDED = 32  # products of a step, where every sum of two is rounded
-PRODUCTS, BEFORE = 0, 1  # the places of the products and of what was before in the sum of a step
+F2 = 31  # bits kept of the sum of products when a late addend joins it (CDNA3: Xie et al. 2026, Algorithm 10)
+MOST_ROUNDED = 32  # products of a step for which sums of two, each rounded, are tried
+PRODUCTS, BEFORE = 0, 1  # the positions of the products and of the result before in the sum of a step
 
 
 def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
-    """The expression with other steps, and what is different: the products of a step, their order, where c enters,
-    sums of two rounded one by one, products rounded."""
+    """Variants with their expressions, which differ in the steps: their products, the order, where c enters, sums of
+    two rounded one by one, products rounded."""
     if after := _added_after(result):
         last, chain, c = after
         yield Variant("addend", "after", "fused"), replace(chain, start=c)
@@ -43,7 +43,7 @@ def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
 
 
 def _added_after(result: Node) -> tuple[Round, Repeat, Element] | None:
-    """The last rounding, the steps and c, where c is added to the finished sum of products."""
+    """(last rounding, steps, c) where c is added to the finished sum of products; else None."""
     if not (isinstance(result, Round) and isinstance(result.term, ExactSum) and len(result.term.items) == 2):
         return None
     chain, c = result.term.items
@@ -79,7 +79,7 @@ def _if(name: str, old: object, new: object, result: Node | None) -> Iterator[tu
 
 
 def _joined(result: Node) -> Iterator[tuple[Variant, Node]]:
-    """A late addend among the products."""
+    """The late addend put among the products."""
     for node in walk(result):
         inner = node.items[0] if isinstance(node, FusedSum) and len(node.items) == 2 else None
         if isinstance(node, FusedSum) and isinstance(inner, FusedSum):
@@ -89,8 +89,8 @@ def _joined(result: Node) -> Iterator[tuple[Variant, Node]]:
 
 
 def _with_operand(inner: FusedSum, outer: FusedSum, position: int) -> FusedSum:
-    """A sum with an operand of another sum beside its own, and the parameters that it has there; F, where the sum has
-    one for all, is that one."""
+    """`inner` with the operand at a position of `outer`, which keeps the parameters that it has there; an F that one
+    sum has for all its operands is written for each."""
     every = {"fraction_bits": inner.fraction_bits, "floors": inner.floors, "reach": inner.reach}
     changed: dict[str, object] = {"items": (*inner.items, outer.items[position])}
     for name, given in every.items():
@@ -108,7 +108,7 @@ def _after(chain: Chain) -> Node | None:
 
 
 def _sum(chain: Chain) -> ExactSum | FusedSum | None:
-    """The sum of a step that adds its products and what was before at once, and is rounded."""
+    """The sum of a step that adds its products and the result before at once and is rounded; else None."""
     step = chain.step
     found = step.term if isinstance(step, Round) else None
     plain = isinstance(found, (ExactSum, FusedSum)) and found.items == (chain.terms, Running(OUTER))

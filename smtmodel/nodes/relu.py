@@ -20,12 +20,11 @@ RELU_ZEROS: tuple[ReluZero, ...] = get_args(ReluZero)
 
 @dataclass(frozen=True, eq=False)
 class Relu(Unary):
-    """max(x, 0), as the activation of a layer. As it stands it is IEEE 754-2019's maximum(x, +0); libraries differ in
-    two things. `nan`: a NaN is kept, or becomes +0 (maximumNumber). `zero`: every zero result is +0; or -0 is kept, and
-    what is below zero becomes +0 (x < 0 ? 0 : x); or every zero has the sign of x.
-
-    A sum that is not rounded yet has no sign of its zero, and infinities of both signs may be in it: of such a sum
-    neither can be said."""
+    """max(x, 0), as the activation of a layer. The defaults are IEEE 754-2019's maximum(x, +0); libraries differ in two
+    ways. `nan`: a NaN is kept, or becomes +0 (maximumNumber). `zero`: every zero result is +0; or -0 is kept and
+    numbers below zero become +0 (x < 0 ? 0 : x); or every zero has the sign of x. x may be a sum that is not rounded
+    yet: then infinities of both signs may be in it, and a zero has no sign of its own, so that `zero` and `nan` keep
+    their defaults."""
 
     kind: ClassVar[str] = "relu"
     source: ClassVar[str] = "IEEE 754-2019, 9.6, maximum and maximumNumber; CUTLASS, activation.h at 0dc3ba60"
@@ -48,14 +47,14 @@ class Relu(Unary):
         no = truth(is_nan.carrier, False)
         is_nan = is_nan | (positive & negative)
         dropped = is_nan if self.nan == "zero" else no
-        lost = dropped | negative | (term.sign & term.significand.any() & ~positive)  # also what is below zero
+        lost = dropped | negative | (term.sign & term.significand.any() & ~positive)  # or below zero
         kept = term.significand & (~lost).bits(1).sext(term.significand.width)
         sign = {"positive": no, "keep": term.sign & ~lost, "signed": term.sign & ~dropped}[self.zero]
         rectified = replace(term, sign=sign, significand=kept)
         return Unpacked(rectified, is_zero | lost, positive, is_nan & ~dropped)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """What is above zero stays as it is, and all else is zero, or a NaN."""
+        """Numbers above zero are unchanged; all others become zero, or a NaN."""
         return replace(operands[0], never_minus=False, terms=())
 
     def variants(self) -> Iterator[Variant]:
@@ -66,7 +65,7 @@ class Relu(Unary):
     def varied(self, variant: Variant) -> Node:
         if variant.parameter == "relu":
             return self.term
-        own = {"relu_nan": "nan", "relu_zero": "zero"}.get(variant.parameter)  # not those of roundings
+        own = {"relu_nan": "nan", "relu_zero": "zero"}.get(variant.parameter)  # roundings have parameters nan and zero
         return self if own is None else super().varied(replace(variant, parameter=own))
 
     def sentence(self) -> str:

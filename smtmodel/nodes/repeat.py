@@ -15,11 +15,11 @@ from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
 
 Places = range | tuple[int, ...]
-ROUNDS = 4  # in which what is known of the results so far of a loop must settle
+ROUNDS = 4  # after which the facts of a loop's running result must be stable
 
 
 def places_of(numbers: Sequence[int]) -> Places:
-    """The same numbers as a range where they are one."""
+    """The same numbers, as a range where they form one."""
     if isinstance(numbers, range):
         return numbers if len(numbers) > 1 else range(numbers.start, numbers.start + len(numbers))
     if not numbers:
@@ -34,7 +34,7 @@ def places_of(numbers: Sequence[int]) -> Places:
 
 @dataclass(frozen=True, eq=False)
 class Running(Node):
-    """The result of the repetition so far, of the loop at a level."""
+    """The running result of the repetition at a level."""
 
     kind: ClassVar[str] = "acc"
     source: ClassVar[str] = ""
@@ -63,7 +63,7 @@ class Running(Node):
 
 @dataclass(frozen=True, eq=False)
 class Repeat(Node):
-    """The body for each place in turn, from `start`; `Running` and indices of its level are what changes."""
+    """A body evaluated for each place in turn, from `start`; `Running` and the indices of its level change."""
 
     kind: ClassVar[str] = "repeat"
     source: ClassVar[str] = "Xie et al. 2026, Algorithm 3 (chains of instructions' steps)"
@@ -90,8 +90,7 @@ class Repeat(Node):
         return ()
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """By induction: what is known of the start, and of a result whenever it is known of the result before, is known
-        of all results."""
+        """By induction: a fact of the start that passes from each result to the next holds for all results."""
         so_far = knowledge.of(self.start)
         for _ in range(ROUNDS):
             found = knowledge.within(self.level, so_far).of(self.body)
@@ -113,11 +112,11 @@ class Repeat(Node):
         value = context.value(self.start)
         outer, several = context.trace.prefix, len(self.places) > 1
         name = context.name(self)
-        read, last = list[Bits](), None  # what the last round read, and the result that it began with
+        read, last = list[Bits](), None  # the inputs of the last round, and the result with which it began
         for step, place in enumerate(self.places):
             before, read = read, self._read(context, place)
             if step > 1 and not context.trace.keeps and all(map(_alike, before, read)) and _same(last, value.pattern):
-                continue  # the last round changed nothing, nor does one that reads the same
+                continue  # the last round changed nothing, and this one reads the same
             own = f"{name}[{step}]." if name else f"block{step}." if several else ""
             prefix = outer + own
             if context.trace.keeps and several and not name:
@@ -129,7 +128,7 @@ class Repeat(Node):
 
     @kept_property
     def _inputs(self) -> tuple[tuple[str, Index], ...]:
-        """The elements that a round reads, by the loop variables of this loop and of those around it."""
+        """The elements that a round reads, with indices in the variables of this loop and the loops around it."""
         return tuple(dict.fromkeys(_elements(self.body, {}, set())))
 
     def _read(self, context: Context, place: int) -> list[Bits]:
@@ -142,7 +141,7 @@ class Repeat(Node):
 
 @dataclass(frozen=True, eq=False)
 class Each(Node):
-    """One term for each place; it stands among the terms of a sum."""
+    """One term for each place, among the terms of a sum."""
 
     kind: ClassVar[str] = "each"
     source: ClassVar[str] = ""
@@ -168,7 +167,7 @@ class Each(Node):
         return len(self.places) * self.body.count
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """Of each of its terms."""
+        """Facts of each of its terms."""
         return operands[0]
 
     def places_of_terms(self, context: Context) -> list[str]:
@@ -194,8 +193,8 @@ class Each(Node):
 
 
 def _elements(node: Node, places: dict[int, int], seen: set[Hashable]) -> Iterator[tuple[str, Index]]:
-    """The elements below a node, for all values of the loop variables within it. `places`: values of those above it
-    that are within the whole; `seen`: parts of it that need not be looked at again."""
+    """The elements below a node, for all values of the loop variables below it. `places`: values of the variables of
+    the loops passed on the way; `seen`: parts that need not be visited again."""
     part = node, tuple(places.get(level) for level in sorted(node.free))
     if part in seen:
         return
@@ -213,7 +212,7 @@ def _elements(node: Node, places: dict[int, int], seen: set[Hashable]) -> Iterat
 
 
 def _alike(one: Bits, other: Bits) -> bool:
-    """Whether two inputs are one, or the same constant."""
+    """Whether two inputs are the same object, or the same constant."""
     return one is other or (one.value is not None and one.value == other.value)
 
 

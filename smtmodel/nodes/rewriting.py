@@ -1,4 +1,4 @@
-"""Expressions made of expressions: parts replaced, loops shifted to other levels, loops written out."""
+"""Rewriting of expressions: parts replaced, loops shifted to other levels, loops written out."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running
 from mmaprobe.smtmodel.nodes.round import Round
 
 Leaf = Callable[[Node], Node | None]
-#: a node renumbered: by the depth of loops around it, and the levels that those on which it depends have become
+#: renumbered nodes: by the node, the depth of loops around it, and the new levels of the loops on which it depends
 Numbered = dict[tuple[Node, int, tuple[tuple[int, int], ...]], Node]
 
 
 def with_operands(node: Node, operands: Iterable[Node]) -> Node:
-    """The node with other operands in the places of its own, in their order: itself, if they are its own."""
+    """The node with other operands, in the order of its own; itself, if they are its own."""
     others = tuple(operands)
     if all(new is old for new, old in zip(others, node.operands, strict=True)):
         return node
@@ -31,26 +31,26 @@ def with_operands(node: Node, operands: Iterable[Node]) -> Node:
         elif isinstance(value, tuple) and value and isinstance(value[0], Node):
             changes[name] = tuple(next(given) for _ in value)
     made: Node = replace(node, **changes)  # type: ignore[type-var]
-    hash(made)  # while those of its operands are known: from the top it would go through all that is within
+    hash(made)  # now, as the operands' hashes are known: asked later from the top, it would recurse through all of them
     return made
 
 
 def replaced(node: Node, leaf: Leaf, found: dict[Node, Node] | None = None) -> Node:
-    """The expression with every node for which `leaf` gives another replaced by that one, from the top down. `found`
-    keeps what became of each node."""
+    """The expression in which each node that `leaf` maps to another is replaced, from the top down. `found` keeps the
+    result for each node."""
     found = {} if found is None else found
     return _from_below(node, found, leaf, with_operands)
 
 
 def rebuilt(node: Node, change: Callable[[Node, Node], Node], found: dict[Node, Node]) -> Node:
-    """The expression rebuilt from below: `change` is given each node and the same over its rebuilt operands. `found`
-    keeps what became of each node."""
+    """The expression rebuilt from below: `change` is given each node and that node over its rebuilt operands. `found`
+    keeps the result for each node."""
     return _from_below(node, found, lambda _: None, lambda old, new: change(old, with_operands(old, new)))
 
 
 def _from_below(node: Node, found: dict[Node, Node], leaf: Leaf, form: Callable[[Node, Iterable[Node]], Node]) -> Node:
-    """What becomes of a node: what `leaf` gives, or made by `form` of what becomes of its operands. Without recursion:
-    hundreds of steps may be within one another."""
+    """The result for a node: that of `leaf`, or `form` of the results for its operands. Without recursion, as hundreds
+    of steps may be nested."""
     waiting = [(node, False)]
     while waiting:
         part, below = waiting.pop()
@@ -66,7 +66,7 @@ def _from_below(node: Node, found: dict[Node, Node], leaf: Leaf, form: Callable[
 
 
 def at_place(node: Node, level: int, place: int) -> Node:
-    """The expression where the loop variable of a level has a value."""
+    """The expression with the loop variable of a level replaced by a value."""
 
     def leaf(part: Node) -> Node | None:
         if level not in part.free:
@@ -81,12 +81,12 @@ def at_place(node: Node, level: int, place: int) -> Node:
 
 
 def with_running(node: Node, level: int, value: Node) -> Node:
-    """The expression with the result so far of the loop at a level replaced."""
+    """The expression with the running result of the loop at a level replaced."""
     return replaced(node, lambda part: value if part == Running(level) else part if level not in part.free else None)
 
 
 def each_of(term: Node) -> Iterator[Node]:
-    """The terms of a range of terms, one by one; of another term, itself."""
+    """The terms of a range of terms, one by one; for any other node, itself."""
     if isinstance(term, Each):
         for place in term.places:
             yield from each_of(at_place(term.body, term.level, place))
@@ -95,7 +95,7 @@ def each_of(term: Node) -> Iterator[Node]:
 
 
 def written_out(node: Node) -> Node:
-    """The expression without repetitions: each body once for each place."""
+    """The expression without repetitions: each body is written once for each place."""
 
     def leaf(part: Node) -> Node | None:
         if not isinstance(part, Repeat):
@@ -110,8 +110,8 @@ def written_out(node: Node) -> Node:
 
 
 def shifted(node: Node, levels: int, element: Callable[[Element], Node]) -> Node:
-    """The expression with its loops `levels` deeper; `element` gives what replaces each of its inputs, in whose index
-    the levels are shifted already."""
+    """The expression with its loops `levels` deeper; `element` replaces each of its inputs, in whose index the levels
+    are already shifted."""
 
     def leaf(part: Node) -> Node | None:
         if isinstance(part, Element):
@@ -132,8 +132,8 @@ def shifted(node: Node, levels: int, element: Callable[[Element], Node]) -> Node
 
 
 def numbered(node: Node, depth: int = 0, found: Numbered | None = None) -> Node:
-    """The expression with every loop's level one more than that of the loop around it, from `depth` on. `found` keeps
-    what became of each node."""
+    """The expression with levels counted from `depth`: each loop's is one more than that of the loop around it. `found`
+    keeps the result for each node."""
     found = {} if found is None else found
 
     def visit(part: Node, names: dict[int, int], depth: int) -> Node:

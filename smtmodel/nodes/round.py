@@ -31,7 +31,7 @@ TINY: tuple[Tiny, ...] = get_args(Tiny)
 
 @dataclass(frozen=True)
 class Rounding:
-    """How a number becomes one of a format, as a value of its own.
+    """How a number becomes one of a format, as a value without a node.
 
     `overflow`: beyond the largest finite number, infinity in every mode, the largest number, or what IEEE 754-2019, 7.4
     prescribes. `subnormals`: kept, or zero of the same sign if the rounded result is subnormal (`flush_after`), or if
@@ -63,7 +63,7 @@ class Rounding:
 
     @property
     def keeps_nan(self) -> bool:
-        """Whether a NaN stays one, and is not written as a number."""
+        """Whether a NaN stays a NaN, and is not written as a number."""
         return self._nan_value == "nan"
 
     @property
@@ -73,19 +73,20 @@ class Rounding:
 
     @property
     def nan_or_zero(self) -> bool:
-        """Whether a NaN stays one, or becomes +0."""
+        """Whether a NaN stays a NaN, or becomes +0."""
         return self._nan_value in ("nan", 0)
 
     def known(self, y: Known, fits: bool) -> Known:
-        """What is known of a number y once it is rounded. `fits`: y is finite, and does not overflow.
+        """The facts of a number y once it is rounded. `fits`: y is finite, and does not overflow.
 
-        A multiple of 2^g stays one, unless the largest number stands for it, or the pattern of a NaN, which may be any
-        number. A number of no more bits than are kept, which lies below the largest ones, does not get more. Unless
-        rounding is down, an exact zero sum is -0 only if all its terms are negative or -0; so it is not if one of them
-        is never -0. What is not zero is rounded to -0, or is subnormal, only if it may lie near zero (`_is_far`)."""
+        A multiple of 2^g stays one, unless the largest number, or the pattern for NaNs, which may be any number, takes
+        its place. A number below the largest ones with no more bits than the format keeps gets no more of them. Unless
+        rounding is down, an exact zero sum is -0 only if all its terms are negative or -0, hence never if one of them
+        is never -0. A nonzero y is rounded to -0, or to a subnormal number, only if it may lie near zero
+        (`_is_far`)."""
         fmt, plain = self.format, self.nan_or_zero or fits
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
-        same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # no number stands for an infinity
+        same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # an infinity is not written as a number
         below = fits or (same and y.top is not None and y.top <= fmt.emax)
         found = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None)
         found = replace(found, finite=fits or not (fmt.has_infinity or fmt.has_nan))
@@ -102,13 +103,13 @@ class Rounding:
         )  # fmt: skip
 
     def _is_far(self, terms: Sequence[Known], normal: bool) -> bool:
-        """Whether the exact sum of some terms is zero or at least 2^e, the smallest positive number of the format, the
-        smallest normal one if `normal`.
+        """Whether the exact sum of some terms is zero or at least 2^e, the smallest positive number of the format (the
+        smallest normal one if `normal`).
 
         It is if all terms are multiples of 2^e; or if all terms but one, y, are multiples of 2^(e + p), where y is a
-        number of the format, of p bits of precision, and of at least 2^e itself if it is not zero. If the other terms
-        together are zero, the sum is y. Else let 2^g be what they are multiples of: if y is below 2^(g - 1), the sum is
-        at least 2^(g - 1); and if it is not, y is a multiple of 2^(g - p), and so is the sum."""
+        number of the format, of p bits of precision, and zero or at least 2^e. Proof: if the sum of the other terms is
+        zero, the sum is y. Else let it be a multiple of 2^g: if y is below 2^(g - 1), the sum is at least 2^(g - 1); if
+        not, y is a multiple of 2^(g - p), and so is the sum."""
         fmt = self.format
         least = fmt.emin if normal else fmt.emin - fmt.fraction
         if all(known.grid is not None and known.grid >= least for known in terms):
@@ -118,7 +119,7 @@ class Rounding:
 
 
 def _is_number(known: Known, fmt: Format) -> bool:
-    """Whether a value is zero or a number of a format."""
+    """Whether a value is known to be zero or a number of a format."""
     return known.formats is not None and known.formats <= {fmt}
 
 
@@ -136,7 +137,7 @@ class Round(Unary):
 
     @property
     def converts(self) -> Element | None:
-        """The input that it converts to another format, if it reads one."""
+        """The input that the node converts to another format, if it does nothing else."""
         return self.term if isinstance(self.term, Element) else None
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
@@ -165,8 +166,8 @@ class Round(Unary):
     def _rounded(
         self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None
     ) -> tuple[Bit, Bits, Bits, Unpacked]:
-        """The sign, the pattern of a finite result, that of the result, and the number that it is. `of_zero`: the sign
-        of an exact zero, where that is not the term's."""
+        """The sign, the pattern of the finite result, the pattern of the result, and its number. `of_zero`: the sign of
+        an exact zero, where the term has another."""
         how = self.rounding
         fmt = how.format
         sign = term.sign if of_zero is None else choose(term.significand.any(), term.sign, of_zero)
@@ -180,19 +181,19 @@ class Round(Unary):
         result = with_specials(finite, is_nan, positive, negative, fmt, how.nan_pattern)
         if (
             fmt.has_nan and not fmt.has_infinity and how.nan is not None
-        ):  # where an infinite result is a NaN, of this pattern too
+        ):  # an infinite result is written with the pattern of a NaN
             result = select(unpack(result, fmt).is_nan, constant(result.carrier, how.nan, fmt.width), result)
         return sign, finite, result, unpack(result, fmt)
 
     def _by_processor(self, context: Context) -> Number | None:
-        """The same by the carrier's own fused multiply-add: for one addition, product or both in binary32 or binary64,
-        to nearest, of numbers that the format holds. None for all else."""
+        """The result of the carrier's own fused multiply-add: for one addition, one product or both in binary32 or
+        binary64, to nearest, of numbers that the format holds; None for everything else."""
         how, fmt = self.rounding, self.rounding.format
         plain = how.mode == "nearest_even" and how.overflow != "saturate" and how.zero == "ieee"
         if not plain or fmt not in (FORMATS["f32"], FORMATS["f64"]):
             return None
         flush, term = how.subnormals == "flush_before", self.term
-        if flush:  # of what is rounded to as many bits as a normal number has: tiny after rounding
+        if flush:  # tiny after rounding: what is rounded to as many bits as a normal number has
             if not isinstance(term, Cut) or (term.bits, term.mode, term.least) != (fmt.precision, how.mode, None):
                 return None
             term = term.term
@@ -231,7 +232,7 @@ class Round(Unary):
         return None if key is None else (self.kind, key, self.rounding)
 
     def _of_zero(self, value: Value) -> Bit | None:
-        """The sign of an exact zero sum, which comes with a plus; None where a zero has the sign of the term."""
+        """The sign of an exact zero sum; None where a zero has the sign of the term."""
         if self.rounding.zero != "ieee" or not value.is_sum:
             return None
         return value.negatives[1] if self.rounding.mode == "down" else value.negatives[0]
@@ -257,7 +258,7 @@ class Round(Unary):
 
 
 def _one_step(term: Node) -> tuple[Node | float, Node | float, Node | float] | None:
-    """The factors and the addend of the one operation that a term is."""
+    """The (factor, factor, addend) of a term that is one operation; None for other terms."""
     products = [part for part in term.summands if part.factors is not None]
     rest = [part for part in term.summands if part.factors is None]
     if not all(map(_is_one, rest)):
@@ -270,7 +271,7 @@ def _one_step(term: Node) -> tuple[Node | float, Node | float, Node | float] | N
 
 
 def _is_one(node: Node) -> bool:
-    """Whether a node stands for one value, which may be a number."""
+    """Whether a node has one value, which may be a number, and not several terms."""
     return node.is_number or isinstance(node, Running)
 
 

@@ -18,9 +18,9 @@ from mmaprobe.smtmodel.nodes.sums import BITS
 @dataclass(frozen=True, eq=False)
 class Segment(Unary):
     """An input of whose significand only the bits from `first` up to, but without, `end` are read (0: the bit before
-    the binary point, clear in a subnormal number); it counts with the exponent of the whole number in an alignment. One
-    of which all these bits are clear is a zero, with the number's sign, or +0 if `positive`. The segment that starts at
-    0 keeps infinities and NaNs, which are +0 in the others. `leading`: the bits are counted from the leading one, of
+    the binary point, clear in a subnormal number); in an alignment it counts with the exponent of the whole number. If
+    all its bits are clear it is a zero with the number's sign, or +0 if `positive`. The segment that starts at 0 has
+    the number's infinities and NaNs; in the others these are +0. `leading`: bits are counted from the leading one, in
     subnormal numbers too."""
 
     kind: ClassVar[str] = "segment"
@@ -73,8 +73,8 @@ class Segment(Unary):
         return Unpacked(replace(term, sign=sign, significand=kept), is_zero, is_infinite, is_nan)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """It counts with the input's exponent, and has no digit that the input has not; but it is no number of the
-        format, as it is not normalised."""
+        """It counts with the input's exponent, and has no digit that the input lacks; but it need not be a number of
+        the format, as it is not normalised."""
         return replace(operands[0], formats=None, never_minus=False, never_tiny=False)
 
     def variants(self) -> Iterator[Variant]:

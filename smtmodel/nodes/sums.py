@@ -1,4 +1,4 @@
-"""What every sum of terms has, however it is formed."""
+"""What all sums of terms have in common."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bits, truth
 from mmaprobe.smtmodel.nodes.node import Node, Value
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
-BITS = (0, 256)  # kept of a term
+BITS = (0, 256)  # the limits of the number of bits kept of a term
 
 
 class Sum(Node):
@@ -28,8 +28,8 @@ class Sum(Node):
     def check_alignment(
         self, fraction_bits: int | tuple[int, ...], floors: tuple[int | None, ...], reach: tuple[int | None, ...]
     ) -> None:
-        """Raises ParameterError for a number of bits that is impossible, and for a parameter of each operand that has
-        not a value for each; `floors` and `reach` may have none."""
+        """Raises ParameterError for an impossible number of bits, and for a parameter of each operand without one value
+        for each; `floors` and `reach` may have none at all."""
         self.check_items()
         every = fraction_bits if isinstance(fraction_bits, tuple) else (fraction_bits,) * len(self.items)
         for name, given in (("fraction_bits", every), ("floors", floors), ("reach", reach)):
@@ -47,16 +47,17 @@ class Sum(Node):
 
     @property
     def bits_of_terms(self) -> tuple[int, ...]:
-        """The bits kept of each of its terms below the largest exponent, in their order; none where all are."""
+        """The number of bits kept of each term below the largest exponent, in the order of the terms; () where all
+        are."""
         return ()
 
     @property
     def raises_of_terms(self) -> tuple[int, ...]:
-        """How much higher than its own exponent each of its terms counts in the alignment, in their order."""
+        """How much higher than its own exponent each term counts in the alignment, in the order of the terms."""
         return (0,) * len(self.bits_of_terms)
 
     def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:
-        """The same sum of other terms, each with the position of the operand here whose parameters it has."""
+        """The same sum of other terms, each given with the position of the operand whose parameters it gets."""
         names = [name for name in self.field_names() if isinstance(getattr(self, name), tuple)]
         changed = {name: tuple(given[at] for at, _ in terms) for name in names if (given := getattr(self, name))}
         return replace(self, **{**changed, "items": tuple(term for _, term in terms)})  # type: ignore[type-var]
@@ -77,13 +78,13 @@ class Sum(Node):
 
 
 def bare(value: Value) -> Unpacked:
-    """What an alignment looks at: the term, and whether it is zero."""
+    """The term of a value, and whether it counts as zero: what an alignment reads."""
     no = truth(value.sign.carrier, False)
     return Unpacked(value.term, value.is_zero, no, no)
 
 
 def enter(trace: Trace, names: Sequence[str], items: Sequence[Value | Unpacked], exponents: Sequence[Exponent]) -> None:
-    """What is aligned, with the exponents that count."""
+    """Record the terms to be aligned, with the exponents that count."""
     if trace.keeps:
         trace.enter(names, [item.item if isinstance(item, Value) else item for item in items])
         for name, exponent in zip(names, exponents, strict=True):
@@ -93,7 +94,7 @@ def enter(trace: Trace, names: Sequence[str], items: Sequence[Value | Unpacked],
 def record(
     trace: Trace, names: Sequence[str], items: Sequence[Value | Unpacked], aligned: Sequence[Bits], unit: Exponent
 ) -> None:
-    """Each term as it is, and its magnitude in units of the alignment."""
+    """Record each term, and its magnitude in units of the alignment."""
     if trace.keeps:
         for name, item, magnitude in zip(names, items, aligned, strict=True):
             trace.flag(Stage.TERM, item.sign, name, Part.SIGN)

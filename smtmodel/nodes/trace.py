@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 
 
 class Stage(Enum):
-    """What a signal is in its step; the value is the word for it. STEP: what the step is called."""
+    """What a signal is in its step; the value is its word in names. STEP: the step's own name."""
 
     PRODUCT = "product"
     ADDEND = "addend"
@@ -32,7 +32,7 @@ class Stage(Enum):
 
 
 class Part(Enum):
-    """A part of what a stage has; WHOLE: the number itself."""
+    """A part of the number of a stage; WHOLE: the number itself."""
 
     WHOLE = ""
     SIGN = "sign"
@@ -57,8 +57,8 @@ class Kind(Enum):
 
 
 class Name(NamedTuple):
-    """The name of a signal. `step`: what the names of its step begin with; `of`: the term, where a stage has several.
-    Its text is used in messages and documents."""
+    """The name of a signal. `step`: the prefix of its step; `of`: the term, where a stage has several. Messages and
+    documents show its text."""
 
     step: str
     stage: Stage
@@ -71,11 +71,11 @@ class Name(NamedTuple):
 
     @property
     def whole(self) -> Name:
-        """The name of what it is a part of."""
+        """The name of the number of which it is a part."""
         return self._replace(part=Part.WHOLE)
 
     def its(self, part: Part) -> Name:
-        """The name of another part of the same signal."""
+        """The name of another part of the same number."""
         return self._replace(part=part)
 
 
@@ -83,8 +83,8 @@ class Name(NamedTuple):
 class Signal:
     """A named value of a stage.
 
-    `scale`: the value is the integer times 2^scale (None: a flag, a pattern, or an exponent, which is its own integer
-    with a static offset). `format`: of a pattern.
+    `scale`: the value is the integer times 2^scale; None for flags, patterns, and exponents, whose value is the integer
+    plus a static offset. `format`: that of a pattern.
     """
 
     name: Name
@@ -110,8 +110,8 @@ class Signal:
 
 @plain_value(frozen=True)
 class Visit:
-    """A step of an expression in an evaluation: its node, what its signals' names begin with, what those of the round
-    of a repetition around it begin with, its place among the inputs (where that names it best) and its value."""
+    """A node in an evaluation: the prefix of its signals, that of the round of the repetition around it, its place
+    among the inputs (where that names it best) and its value."""
 
     node: object
     prefix: str
@@ -124,9 +124,9 @@ class Visit:
 class Trace:
     """The signals of one evaluation by name, in the order of the stages.
 
-    `entered`: for each sum, by its prefix, how many signals came before it and the terms that it adds, by name.
-    `visits`: the values of the nodes, operands first. `rounds`: what the signals of each round of a repetition without
-    a name begin with.
+    `entered`: for each sum, by its prefix, the number of signals before it and the terms that it adds, by name.
+    `visits`: the values of the nodes, operands first. `rounds`: the prefix of each round of a repetition without a
+    name.
     """
 
     signals: dict[Name, Signal] = field(default_factory=dict)
@@ -165,14 +165,14 @@ class Trace:
         self.exponent(stage, value.exponent, of, Part.EXPONENT)
 
     def enter(self, names: Sequence[str], items: Sequence[Unpacked]) -> None:
-        """The terms of a sum, as they are before any alignment."""
+        """Record the terms of a sum, before any alignment."""
         self.entered[self.prefix] = (len(self.signals), tuple(zip(names, items, strict=True)))
 
     def _add(self, signal: Signal) -> None:
         self.signals[signal.name] = signal
 
     def visit(self, node: object, prefix: str, place: str, value: Unpacked) -> None:
-        """The value of a node, whose signals' names begin with `prefix`."""
+        """Record the value of a node, whose signals have the prefix `prefix`."""
         self.visits.append(Visit(node, prefix, self.prefix, place, value))
 
     def __getitem__(self, name: Name) -> Signal:
@@ -183,7 +183,7 @@ class Trace:
 
 
 class Silent(Trace):
-    """Keeps nothing: for results alone, of chains whose signals would fill the memory."""
+    """Keeps no signals: for results alone, as the signals of long chains would fill the memory."""
 
     @property
     def keeps(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Literal
@@ -15,6 +15,7 @@ from mmaprobe.smtmodel.base.libraries import compiler, failure
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import check_addend
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of, product_shape
+from mmaprobe.smtmodel.nodes.operand import FACTORS, NAMED
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
 from mmaprobe.smtmodel.plans.stages import check_holds
@@ -26,9 +27,7 @@ SMALL = 1 << 20  # products below which compiling does not pay,
 LONG = 512  # unless this many instructions follow one another: NumPy takes some milliseconds for each, however few rows
 
 #: a model's whole product by other means than tiles: D of patterns A, B and C, K a multiple of its length, and scales
-Product = Callable[
-    [Model, Matrix, Matrix, Matrix, tuple[Matrix, Matrix] | None, Callable[[int, int], None] | None], Matrix
-]
+Product = Callable[[Model, Matrix, Matrix, Matrix, Mapping[str, Matrix], Callable[[int, int], None] | None], Matrix]
 
 ROWS = 128  # that NumPy computes together; no result depends on it
 
@@ -39,19 +38,18 @@ def simulate(
     c: Matrix | None,
     model: Model | Plan,
     *,
-    scale_a: Matrix | None = None,
-    scale_b: Matrix | None = None,
     engine: Engine | Product = "auto",
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    scales: Mapping[str, Matrix] | None = None,
 ) -> Matrix:
     """D as bit patterns (rows x columns, unsigned integers) of patterns A (rows x K), B (K x columns) and C, of which
     one row or one column is that of all (`addend`).
 
     A model takes K in tiles of its length, the last one filled up with zero products; each tile's result is the next
-    tile's addend. `scale_a` (rows x K / scale block) and `scale_b` (K / scale block x columns) for models with scale
-    factors. `progress(done, total)` counts rows. Raises ParameterError for shapes that do not fit, and for a C that is
-    not +0 where c is not read.
+    tile's addend. `scales`: of models with scale factors, `scale_a` (rows x K / scale block) and `scale_b` (K / scale
+    block x columns). `progress(done, total)` counts rows. Raises ParameterError for shapes that do not fit, and for a C
+    that is not +0 where c is not read.
     """
     plan = Plan.chained(model) if isinstance(model, Model) else model
     if not isinstance(plan, Plan):
@@ -60,7 +58,7 @@ def simulate(
     check_addend(plan, c is not None and bool(c.any()), "C")
     c = addend(np.zeros((1, 1), dtype=kind_of(plan.c)) if c is None else c, product_shape(a, b))
     _check(a, b, c, plan)
-    scales = _scales(plan, scale_a, scale_b, a, b)
+    scales = _scales(plan, scales or {}, a, b)
     if callable(engine):
         return _whole(engine, model, a, b, c, scales, progress)
     out, threads = np.empty(c.shape, dtype=kind_of(plan.d)), threads or os.cpu_count() or 1
@@ -73,8 +71,8 @@ def simulate(
             if isinstance(work, Job):
                 found = Strip(work, rows, Patterns(c[rows], plan.c)).result()
             else:
-                factors = () if scales is None else (scales[0][None, rows], scales[1][None, :, columns])
-                found = work.play(a[None, rows], b[None, :, columns], c[None, rows, columns], *factors)[0]
+                own = (NAMED[name].part(side, rows, columns)[None] for name, side in scales.items())
+                found = work.play(a[None, rows], b[None, :, columns], c[None, rows, columns], *own)[0]
             out[rows, columns] = found
             return found.size
 
@@ -108,7 +106,7 @@ def _tape(plan: Plan, length: int, products: int, engine: Engine) -> Tape | None
 
 
 def _whole(
-    product: Product, model: Model | Plan, a: Matrix, b: Matrix, c: Matrix, scales: tuple[Matrix, Matrix] | None,
+    product: Product, model: Model | Plan, a: Matrix, b: Matrix, c: Matrix, scales: Mapping[str, Matrix],
     progress: Callable[[int, int], None] | None,
 ) -> Matrix:  # fmt: skip
     if not isinstance(model, Model):
@@ -117,7 +115,7 @@ def _whole(
     if a.shape[1] + short > model.length:
         check_holds(model.reference, model.c, model.d)
     if not a.size or model.c.width != model.d.width:
-        return simulate(a, b, c, model, scale_a=scales and scales[0], scale_b=scales and scales[1])
+        return simulate(a, b, c, model, scales=scales)
     a, b = np.pad(a, ((0, 0), (0, short))), np.pad(b, ((0, short), (0, 0)))
     return product(model, a, b, np.ascontiguousarray(c), scales, progress)
 
@@ -138,28 +136,29 @@ def _check(a: Matrix, b: Matrix, c: Matrix, plan: Plan) -> None:
             raise ParameterError(name, f"a pattern is wider than the {fmt.width} bits of {fmt.name}")
 
 
-def _scales(
-    plan: Plan, scale_a: Matrix | None, scale_b: Matrix | None, a: Matrix, b: Matrix
-) -> tuple[Matrix, Matrix] | None:
-    """The scale factors, filled up with zeros beside zero products; None for what takes none."""
-    unit = plan.models[0]  # all take the same
-    if unit.scale is None:
-        if scale_a is not None or scale_b is not None:
-            raise ParameterError("scale factors", f"{plan.reference} takes none")
-        return None
-    if scale_a is None or scale_b is None:
-        raise ParameterError("scale factors", f"{plan.reference} needs them on both sides")
-    needed = -(-a.shape[1] // unit.scale_block)
-    steps = -(-a.shape[1] // unit.length) * unit.scales
-    filled = []
-    for name, side, axis, other in (("scale_a", scale_a, 1, a.shape[0]), ("scale_b", scale_b, 0, b.shape[1])):
-        expected = (other, needed) if axis else (needed, other)
-        if side.ndim != 2 or side.shape[1 - axis] != other or not needed <= side.shape[axis] <= steps:
+def _scales(plan: Plan, given: Mapping[str, Matrix], a: Matrix, b: Matrix) -> dict[str, Matrix]:
+    """The scale factors, filled up with zeros beside zero products; none for what takes none."""
+    unit = plan.models[0]
+    wanted = [row for row in FACTORS if row.name in plan.formats]
+    if unknown := given.keys() - {row.name for row in wanted}:
+        name = min(unknown)
+        called = NAMED[name].called if name in NAMED else name
+        raise ParameterError(called, f"{plan.reference} takes none")
+    if wanted and len(given) < len(wanted):
+        raise ParameterError(wanted[0].called, f"{plan.reference} needs them on both sides")
+    filled = {}
+    for row in wanted:
+        side, fmt, axis = given[row.name], plan.formats[row.name], int(row.of == "row")
+        needed = -(-a.shape[1] // unit.scale_block)
+        steps = -(-a.shape[1] // unit.length) * unit.scales
+        expected = row.shape(a.shape[0], b.shape[1], needed)
+        whole = side.ndim == 2 and side.shape[1 - axis] == expected[1 - axis]
+        if not whole or not needed <= side.shape[axis] <= steps:
             raise ParameterError(
-                name, f"shape {side.shape} is not {expected}, one factor for each {unit.scale_block} products"
+                row.name, f"shape {side.shape} is not {expected}, one factor for each {unit.scale_block} products"
             )
-        if side.dtype.kind != "u" or (side.size and int(side.max()) >> unit.scale.width):
-            raise ParameterError(name, f"bit patterns of {unit.scale.name} are needed, {unit.scale.width} bits each")
+        if side.dtype.kind != "u" or (side.size and int(side.max()) >> fmt.width):
+            raise ParameterError(row.name, f"bit patterns of {fmt.name} are needed, {fmt.width} bits each")
         short = steps - side.shape[axis]
-        filled.append(np.pad(side, ((0, 0), (0, short)) if axis else ((0, short), (0, 0))))
-    return filled[0], filled[1]
+        filled[row.name] = np.pad(side, ((0, 0), (0, short)) if axis else ((0, short), (0, 0)))
+    return filled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +17,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of, numpy_tile
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
 from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.operand import NAMED
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.engine import Engine
@@ -49,12 +50,12 @@ class EndedError(Exception):
 class Job:
     """A plan with its whole inputs: A and B as the units take them.
 
-    `scales`: scale factors of A (rows x K / block) and B (K / block x columns), for a unit that has them. `ended`: set
-    where the result is not wanted any more; the next tile of a strip raises EndedError.
+    `scales`: by name the scale factors of A (rows x K / block) and B (K / block x columns), of a unit that has them.
+    `ended`: set where the result is not wanted any more; the next tile of a strip raises EndedError.
     """
 
-    def __init__(self, plan: Plan, a: Matrix, b: Matrix, scales: tuple[Matrix, Matrix] | None = None) -> None:
-        self.plan, self.scales, self.ended = plan, scales, threading.Event()
+    def __init__(self, plan: Plan, a: Matrix, b: Matrix, scales: Mapping[str, Matrix] | None = None) -> None:
+        self.plan, self.scales, self.ended = plan, scales or {}, threading.Event()
         self.a, self.b = (
             side if how is None else of_matrices(Round(Given(0, fmt), how), [Patterns(side, fmt)]).matrix
             for side, fmt, how in ((a, plan.a, plan.convert_a), (b, plan.b, plan.convert_b))
@@ -149,12 +150,12 @@ class Strip(Results[Patterns]):
         if missing:
             a, b = np.pad(a, ((0, 0), (0, missing))), np.pad(b, ((0, missing), (0, 0)))
         c = self.in_format(start, model.c)
-        scales: tuple[Matrix, ...] = ()
-        if self.job.scales is not None:
-            left, right = self.job.scales
-            at = span.scales(model.scale_block).offset
-            factors = slice(at, at + model.scales)
-            scales = left[self.rows, factors], right[factors]
+        at = span.scales(model.scale_block).offset if self.job.scales else 0
+        factors = slice(at, at + model.scales)
+        scales = (
+            side[self.rows, factors] if NAMED[name].of == "row" else side[factors]
+            for name, side in self.job.scales.items()
+        )
         return Patterns(numpy_tile(model, a, b, c.matrix, *scales), model.d)
 
 

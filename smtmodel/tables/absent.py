@@ -1,4 +1,4 @@
-"""Instructions that are not in the table though they exist, and why."""
+"""Existing instructions that are not in the table, and why."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ _ABSENT = (
 
 
 def not_modelled(reference: str) -> str | None:
-    """Why a plausible instruction is not in the table; None for a name that is merely unknown."""
+    """Why a plausible instruction is not in the table; None for a name that is simply unknown."""
     return next((reason for pattern, reason in _ABSENT if pattern.fullmatch(reference)), None)

@@ -18,7 +18,7 @@ def _xie(places: str, *parts: Part) -> Source:
     return Source(f"Xie et al. 2026, {places}", parts)
 
 
-#: of each family
+#: the sources of each family's parameters
 SOURCES = {
     "fma-chain": _xie("Table 6, Algorithm 4"),
     "e-fdpa": _xie("Table 6, Algorithm 6", ZEROS),

@@ -1,6 +1,6 @@
 """What the tables hold, a row for each model, kept in models.json so that a list need not build the models.
 
-`python -m mmaprobe.smtmodel.tables.catalogue` writes the file. Where the tables have changed since, the rows are made
+`python -m mmaprobe.smtmodel.tables.catalogue` writes the file. If the tables have changed since, the rows are made
 anew.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parents[1]
 FILE = FOLDER / "tables" / "models.json"
-#: what the rows are made of: the tables, the families that they call, the unit files, the counts of recorded results
+#: the sources of the rows: the tables, the families, the unit files, the counts of recorded results
 SOURCES = (
     *(
         f"tables/{name}"
@@ -30,7 +30,7 @@ Entry = dict[str, Any]
 
 
 def catalogue() -> list[Entry]:
-    """The rows of all models: those of FILE if they were made from the tables as they are."""
+    """The rows of all models: those of FILE if the tables have not changed since it was made."""
     try:
         kept = json.loads(FILE.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -75,12 +75,12 @@ def kept_bits(unit: Unit) -> int | str:
     from mmaprobe.smtmodel.nodes import Sum
     from mmaprobe.smtmodel.nodes.node import walk
 
-    sums = (node.bits_of_terms for node in walk(unit.result) if isinstance(node, Sum))  # that of products first
+    sums = (node.bits_of_terms for node in walk(unit.result) if isinstance(node, Sum))  # the sum of products is first
     return next((min(bits) for bits in sums if bits), "exact")
 
 
 def _row_of_file(reference: str, unit: Unit) -> Entry:
-    """A unit that ships as a file. Its line has the first thing that its evidence says."""
+    """The row of a unit that ships as a file, with the first line of its evidence."""
     return {
         "id": reference,
         "summary": f"K={unit.length}  {unit.d.name} {unit.rounding.mode}  [{unit.evidence.partition('; ')[0]}]",
@@ -93,7 +93,7 @@ def _row_of_file(reference: str, unit: Unit) -> Entry:
 
 
 def _digest() -> str:
-    """Of the contents of all sources, in the order of their paths."""
+    """The digest of all sources, in the order of their paths."""
     found = sha256()
     for path in sorted(path for pattern in SOURCES for path in FOLDER.glob(pattern)):
         found.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
@@ -101,7 +101,7 @@ def _digest() -> str:
 
 
 def text() -> str:
-    """The text of FILE for the tables as they are."""
+    """The text of FILE for the present tables."""
     rows = ",\n".join(json.dumps(row) for row in made())
     return f'{{"sources": "{_digest()}", "models": [\n{rows}\n]}}\n'
 

@@ -41,16 +41,17 @@ def _names() -> dict[tuple[str, ...], tuple[str, str]]:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    """`NVIDIA A100-SXM4-80GB` is a100 sxm4 80gb, `RTX4090` rtx 4090."""
+    """The words by which GPUs are compared: (a100, sxm4, 80gb) for `NVIDIA A100-SXM4-80GB`, (rtx, 4090) for
+    `RTX4090`."""
     parts = re.sub(r"\b(rtx|rx|ti)(?=\d)|(?<=\d)(?=ti\b)", r"\1 ", name.lower()).replace("-", " ").split()
     return tuple(part for part in parts if part not in _MAKERS)
 
 
 def gpu_named(name: str) -> tuple[str, str] | None:
-    """The name in the table and the architecture of a GPU, however it is spelt, also as a driver gives it, with memory
-    and form factor after it; None for an unknown GPU."""
+    """The table's name and the architecture of a GPU, however it is spelt, with or without the memory and form factor
+    that drivers append; None for an unknown GPU."""
     words = _words(name)
-    longest = min(len(words), max(map(len, _names())))  # the time must not grow with the square of what was typed
+    longest = min(len(words), max(map(len, _names())))  # so that the time does not grow with the square of the input
     return next((_names()[words[:end]] for end in range(longest, 0, -1) if words[:end] in _names()), None)
 
 

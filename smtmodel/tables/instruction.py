@@ -16,15 +16,15 @@ from mmaprobe.smtmodel.tables.sources import Source
 if TYPE_CHECKING:
     from mmaprobe.smtmodel.evaluate.model import Model
 
-Origin = Literal["published model", "inferred"]
-Call = tuple[str, dict[str, Any]]  # a family's name, and what it is called with
+Origin = Literal["published model", "simulator's routine", "inferred"]
+Call = tuple[str, dict[str, Any]]  # a family's name, and the arguments of its function
 
 
 @dataclass(frozen=True)
 class Instruction:
     """One matrix instruction. `shape` is (M, N, K); formats by name; `family`, `values`: the function that makes its
-    unit, and the arguments; `source`, `origin`: who published these, and how they are known; `emulated`: it runs on
-    another unit."""
+    unit, and its arguments; `source`, `origin`: who published these, and how they are known; `emulated`: the
+    instruction runs on another unit."""
 
     arch: str
     unit: str
@@ -58,7 +58,7 @@ class Instruction:
         return {name for name in own | theirs if own.get(name, ...) != theirs.get(name, ...)}
 
     def source_of(self, parameters: Collection[str]) -> str:
-        """Who published some parameters, of those that its family takes."""
+        """The publications of some parameters of its family."""
         return self.source.of([name for name in parameters if name == FAMILY or name in self._parameters])
 
     @property
@@ -89,6 +89,6 @@ class Instruction:
 
     @property
     def evidence(self) -> str:
-        """How firmly it is known: "recorded: H100 500 rows, ...", or the origin of its parameters."""
+        """How firmly the instruction is known: "recorded: H100 500 rows, ...", or the origin of its parameters."""
         rows = [f"{gpu} {count} rows" for gpu, count in self.recorded.items()]
         return f"recorded: {', '.join(rows)}" if rows else self.origin

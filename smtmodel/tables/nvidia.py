@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.tables.sources import MMA_SIM, Part, Source
 
 FLOORS = Part("exponent floor and zero signs", ("exponent_floor", "floor_applies_to", "zero_sign"), MMA_SIM)
 XIE = Source("Xie et al. 2026, Tables 3 to 5", (FLOORS,))
-NEWER = Source(MMA_SIM)  # instructions that the paper does not have
+NEWER = Source(MMA_SIM)  # the source of instructions that are not in the paper
 VALPEY = Source(f"Valpey et al. 2025 (HMMA.884 on Turing) and {MMA_SIM}", (FLOORS,))
 EMULATED = Source(
     "recorded results of H100, H200 and B200; factors converted to f16: an H200's answers, 2026-11-26",
@@ -29,7 +29,8 @@ FMA = Source("Xie et al. 2026, Table 3, Algorithm 4")
 
 @dataclass(frozen=True)
 class Unit:
-    """The path of some input formats: instructions of every K of `lengths`, with results of each of `outputs`."""
+    """The path of some input formats: its instructions have every K of `lengths` and every result format of
+    `outputs`."""
 
     arch: str
     unit: str
@@ -37,17 +38,17 @@ class Unit:
     lengths: tuple[int, ...]
     block: int
     fraction_bits: int
-    floors: tuple[int, int]  # with f32 and with f16 results
+    floors: tuple[int, int]  # with f32 results, and with f16 results
     outputs: tuple[str, ...] = ("f32",)
     origin: Origin = "published model"
     mn: str = "m16n8"
     f32_as: str = "f32"
-    addend: str = ""  # format of the addend, where it is not that of the result
+    addend: str = ""  # format of the addend, where it differs from the result's
     mixed: bool = False  # the input formats combine freely
     emulated: bool = False  # chained steps of the f16 unit from zero, c added at the end
     scale_format: str | None = None
     scale_block: int = 32
-    group: int = 0  # products of a group that is summed exactly before it is scaled
+    group: int = 0  # number of products that are summed exactly before they are scaled
     source: Source = XIE
 
 
@@ -145,7 +146,7 @@ def _rows(unit: Unit) -> Iterator[Instruction]:
                 shape = f"{unit.mn}k{length}" + (f".block{unit.scale_block}" if unit.scale_format else "")
                 parts = [shape, output, a, b]
                 addend = unit.addend or output
-                parts += [addend] if unit.unit.startswith("mma") else []  # the others accumulate in place
+                parts += [addend] if unit.unit.startswith("mma") else []  # other instructions accumulate in place
                 parts += [unit.scale_format] if unit.scale_format else []
                 yield Instruction(
                     unit.arch,

@@ -13,8 +13,8 @@ from typing import TypedDict
 
 
 class Decided(TypedDict):
-    """What the results of one GPU say of an instruction's parameters: the decided ones, of which every near value
-    disagrees with some result, and of the others the near values that agree with all results."""
+    """What the results of one GPU decide about an instruction: the parameters whose every near value disagrees with
+    some result; and for the other parameters, the near values that agree with all results."""
 
     decided: list[str]
     open: dict[str, list[str]]

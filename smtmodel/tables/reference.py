@@ -25,14 +25,14 @@ from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.units.turns import TURN, unit_of_turn
 from mmaprobe.smtmodel.units.unit_files import read_unit, shipped_unit, units
 
-PLAN, LENGTH = "plan:", "@length="  # of the reference of a plan, and of one at a K
+PLAN, LENGTH = "plan:", "@length="  # before a plan's name, and between it and a K
 
-_NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # of the arithmetic, to another unit's
+_NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # parameters whose changes are no neighbours
 _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
 _SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n([0-9]{1,9})(k.*)")
 
 
-@lru_cache(maxsize=4096)  # asked for each vector of a file
+@lru_cache(maxsize=4096)  # every vector of a file asks for it
 def normalised_name(arch: str, unit: str, instruction: str) -> str:
     """The reference of an instruction whose parts are written as in vector files (upper case, spaces)."""
     return "/".join(part.strip().lower().replace(" ", "-") for part in (arch, unit, instruction))
@@ -83,22 +83,22 @@ def names_plan(text: str) -> bool:
 
 
 def parse_plan_reference(text: str) -> Plan:
-    """The plan that a text names; a model is the plan that has it take K in tiles, from c. Raises as
-    `parse_reference` does."""
+    """The plan that a text names; for a model, the plan in which it takes K in tiles, starting from c. Raises the
+    errors of `parse_reference`."""
     text = text.strip()
     return parse_plan_path(text) if names_plan(text) else Plan.chained(parse_reference(text))
 
 
 def parse_plan_path(text: str) -> Plan:
-    """The plan of plan:NAME, or of a plan file by its path with or without `plan:` before it. plan:MODEL is the plan
-    that has a model take K in tiles. Raises as `parse_reference` does."""
+    """The plan of plan:NAME, or of the path of a plan file, with or without `plan:` before it; plan:MODEL is the plan
+    in which a model takes K in tiles. Raises the errors of `parse_reference`."""
     name = text.strip().removeprefix(PLAN)
     if name in plans() or (is_unit_file(name) and ("plan" in (keys := keys_of(name)) or "unit" not in keys)):
         return plan_named(name, parse_reference)
     try:
         return Plan.chained(parse_reference(name))
     except UnknownNameError:
-        return plan_named(name, parse_reference)  # which names the nearest plan
+        return plan_named(name, parse_reference)  # whose error names the nearest plan
 
 
 def _planned(text: str) -> Model:
@@ -124,7 +124,7 @@ def _base_model(base: str) -> Model:
         return Model(base, unit_of_turn(base))
     shape = _SHAPE.fullmatch(base)
     if shape and int(shape.group(3)) in range(8, 257, 8) and (shape.group(2) == "64" or "tcgen05" in base):
-        base = f"{shape.group(1)}64n8{shape.group(4)}"  # the size of the tile does not enter the arithmetic
+        base = f"{shape.group(1)}64n8{shape.group(4)}"  # M and N do not enter the arithmetic
     if base in units():
         return Model(base, shipped_unit(base))
     row = INSTRUCTIONS.get(base)
@@ -148,13 +148,13 @@ def _base_model(base: str) -> Model:
 
 
 def _unknown(base: str) -> MmaprobeError:
-    """What to raise for a name of no model: it is the beginning of several names, or near to one with as many parts."""
+    """The error for an unknown name, with the names that it begins, or near names of as many parts."""
     known = [*INSTRUCTIONS, *units(), *(f"{PLAN}{name}" for name in plans())]
     if any(name.startswith(f"{base}/") for name in known):
         return ParameterError(base, f"the beginning of several names: `mmaprobe list models {base}` shows them")
     parts = base.count("/") + 1
     near = {"/".join(name.split("/")[:parts]) for name in known} | {gpu for gpus in GPUS.values() for gpu in gpus}
-    near = {name for name in near if name.startswith(f"{base.partition('/')[0]}-")} or near  # ada/... of ada-lovelace
+    near = {name for name in near if name.startswith(f"{base.partition('/')[0]}-")} or near  # ada/... is ada-lovelace's
     return UnknownNameError("model", base, near, hint=" (`mmaprobe list models` shows all)")
 
 
@@ -176,7 +176,7 @@ def member_of(model: Model) -> Member:
 
 
 def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
-    """The model with other parameters; its reference says which. Raises UnknownNameError or ParameterError."""
+    """The model with other parameters, which its reference names. Raises UnknownNameError or ParameterError."""
     if not changes:
         return model
     if model.member is None:
@@ -196,8 +196,8 @@ def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
 
 @lru_cache(maxsize=64)
 def one_change_away(model: Model, numbers: frozenset[int]) -> Mapping[Node, tuple[str, str, Model]]:
-    """Models with one parameter of an instruction's family changed, by their expressions: the parameter, its value and
-    the model. `numbers`: what parameters that take numbers are set to. A unit file has none."""
+    """Models with one parameter of an instruction's family changed, by their expressions: (parameter, value, model).
+    `numbers`: the values tried for parameters that take numbers. Empty for a unit file."""
     found: dict[Node, tuple[str, str, Model]] = {}
     if model.member is None:
         return found

@@ -1,4 +1,4 @@
-"""Where the parameters of the instruction table come from."""
+"""The publications from which the parameters of the instruction table come."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Part:
-    """Some parameters that come from another publication; `what` names them in words."""
+    """Some parameters that are from another publication; `what` names them in words."""
 
     what: str
     parameters: tuple[str, ...]
@@ -17,7 +17,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Source:
-    """A publication, and others for some parameters; `note` is what it says. Its text names all of them."""
+    """A publication, and others for some parameters; `note` says what it is about. As text it names all of them."""
 
     publication: str
     parts: tuple[Part, ...] = ()
@@ -28,7 +28,7 @@ class Source:
         return "; ".join([first, *(f"{part.what} from {part.publication}" for part in self.parts)])
 
     def of(self, parameters: Collection[str]) -> str:
-        """The publications of some parameters; the first one where none of its own is named."""
+        """The publications of some parameters; the main one where none of these has another."""
         others = {name: part.publication for part in self.parts for name in part.parameters}
         return " and ".join(dict.fromkeys(others.get(name, self.publication) for name in parameters or ("",)))
 

@@ -3,7 +3,8 @@ first one.
 
 The order is a sum of products, by their numbers, and of sums in brackets, from c on the left. A product that is added
 to a sum is fused with the addition; one that begins a sum in brackets is rounded; a sum in brackets is added, and the
-result rounded: of c+6+(7+5), d = r(r(c + a6*b6) + r(r(a7*b7) + a5*b5)), r being to nearest even (IEEE 754-2019, 5.4.1).
+result rounded: c+6+(7+5) means d = r(r(c + a6*b6) + r(r(a7*b7) + a5*b5)), where r rounds to nearest even (IEEE
+754-2019,
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
-TURN = "ieee/turn/"  # what the references begin with
+TURN = "ieee/turn/"  # how the references begin
 MOST = 64  # products
 _TOKENS = re.compile("[0-9]{1,9}|[c()+]")
 
@@ -39,9 +40,9 @@ def unit_of_turn(reference: str) -> Unit:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=512)  # asked for every order of a turn
+@lru_cache(maxsize=512)  # every order of a turn asks for it
 def is_turn_of_one(unit: Unit) -> bool:
-    """Whether a unit is d = r(c + a[0] * b[0]) in one format of the table, as each product of a turn is added."""
+    """Whether a unit is d = r(c + a[0] * b[0]) in one format of the table, as a turn adds each product."""
     fmt = unit.d
     if FORMATS.get(fmt.name) != fmt or {unit.a, unit.b, unit.c} != {fmt}:
         return False
@@ -68,7 +69,8 @@ class _Reader:
         return result
 
     def _sum(self, total: Node, end: str) -> Node:
-        """What follows a first term, up to the bracket `end`, or to the end of the text if that is empty."""
+        """The sum of a first term and the terms that follow, up to the bracket `end`, or to the end of the text if
+        empty."""
         while (token := self._next()) != end:
             if token != "+":
                 raise self._error(f"+ is missing before {token!r}" if token else "a bracket is not closed")

@@ -19,29 +19,29 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.trace import Trace
 
 LONGEST = 4096  # products of a unit about which questions are asked
-TRACED = 65536  # of one that is only evaluated: an element of a matrix product, step by step
-#: for several units on the same inputs: what they share, by formats
+TRACED = 65536  # products of a unit that is only evaluated: an element of a matrix product, step by step
+#: by their operands' formats, the values that several units share on the same inputs
 Memo = dict[tuple[tuple[str, Format], ...], Shared]
 
 
 def operand_formats(
     a: Format, b: Format, c: Format, scale: Format | None, more: Sequence[tuple[str, Format]] = ()
 ) -> dict[str, Format]:
-    """The formats of operands by name; `scale`: that of both scale factors, if there are any; `more`: those of others,
-    by their keys."""
+    """The formats of operands by name; `scale`: that of both scale factors, if there are any; `more`: the keys and
+    formats of further operands."""
     given = {"a": a, "b": b, "c": c, "scale": scale, **dict(more)}
     return {row.name: fmt for row in OPERANDS if (fmt := given.get(row.key)) is not None}
 
 
 @dataclass(frozen=True)
 class Unit:
-    """d as a node over a, b (`length` elements each), c, scale factors (one pair for `scale_block` products), and other
-    operands of which it has a format in `more` (by the keys of `OPERANDS`).
+    """d as a node over a, b (`length` elements each), c, scale factors (one pair for `scale_block` products), and the
+    further operands that `more` has formats of (by the keys of `OPERANDS`).
 
     Two units are equal if they compute alike by structure: names, `about`, `source` and `evidence` do not count.
-    `names` are the closed steps that have one, in the order in which they are written; `signals` what a node's signals
-    begin with, and `titles` what it is called as a term of a sum, where its place among the steps does not tell.
-    `unrolled`: the products of each step, where steps that follow each other do not form a repetition.
+    `names` are those of closed steps, in the order in which they are written; `signals` the prefixes of nodes' signals,
+    and `titles` the names of nodes as terms of a sum, where their place among the steps does not give them. `unrolled`:
+    the products of each step, where successive steps do not form a repetition.
     """
 
     a: Format
@@ -75,7 +75,7 @@ class Unit:
 
     @cached_property
     def rounding(self) -> Rounding:
-        """How the result is rounded at last. Raises ParameterError where it is not."""
+        """The rounding of the result. Raises ParameterError where the result is not rounded."""
         node = self.result
         while isinstance(node, Repeat):
             node = node.body
@@ -85,8 +85,8 @@ class Unit:
 
     @property
     def operands(self) -> tuple[Any, ...]:
-        """What it is given: the formats of a, b and c, the length, the format and block of scale factors, and the
-        formats of other operands."""
+        """Its signature: the formats of a, b and c, the length, the format and block of scale factors, and the formats
+        of further operands."""
         return self.a, self.b, self.c, self.length, self.scale, self.scale_block, *self.more
 
     @cached_property
@@ -120,8 +120,8 @@ class Unit:
 
     @cached_property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
-        """The products that each step takes, in order: those of the rounds of a repetition, and what is read outside
-        of these; all where there is none."""
+        """The places of the products that each step takes, in order: of each round of a repetition, and of the products
+        outside repetitions; all of them in one block where there is no repetition."""
         if self.unrolled is not None:
             return self.unrolled
         loops = [node for node in walk(self.result) if isinstance(node, Repeat) and not node.free]
@@ -131,13 +131,13 @@ class Unit:
         return tuple(block for block in found if block) or (tuple(range(self.length)),)
 
     def _check_place(self, node: Element, ranges: Mapping[int, Places]) -> None:
-        """It is one of its operand, for the least and the greatest value of each loop variable."""
+        """Raises ParameterError for a place outside the operand, for the least or greatest value of a loop variable."""
         count = self.count(node.operand)
         if node.index is None:
             if not count:
                 raise ParameterError(node.operand, "it is read, and has no format")
             return
-        if not node.index.factors and 0 <= node.index.offset < count:  # as most: sooner seen than reckoned out
+        if not node.index.factors and 0 <= node.index.offset < count:  # most elements: this test is the quicker one
             return
         ends = [sorted(factor * end for end in (min(ranges[level]), max(ranges[level])))
                 for level, factor in node.index.factors]  # fmt: skip
@@ -147,7 +147,7 @@ class Unit:
             raise ParameterError(node.operand, f"index {where} is outside 0 to {count - 1}")
 
     def unread(self) -> dict[str, tuple[int, ...]]:
-        """The places of each operand that no step reads; of one for the whole sum, 0."""
+        """The places of each operand that no step reads; (0,) for an unread operand of the whole sum."""
         found: dict[str, set[int]] = {row.name: set() for row in OPERANDS}
         for node, ranges in elements_read(self.result):
             places = {0 if node.index is None else node.index.offset}
@@ -157,15 +157,15 @@ class Unit:
         return {name: tuple(k for k in range(self.count(name)) if k not in read) for name, read in found.items()}
 
     def ignored(self) -> tuple[int, ...]:
-        """The products of which no step reads both factors."""
+        """The places of products of which no step reads both factors."""
         unread = self.unread()
         return tuple(sorted({*unread["a"], *unread["b"]}))
 
     @cached_property
     def labels(self) -> dict[Node, str]:
-        """What the names of every node's signals begin with: nothing for the result and for what is repeated (that
-        begins with block0 and so on, or with the repetition's name and step), a step's name, for a sum that is rounded
-        that of the rounding, or its kind, with a number where there are several."""
+        """The prefix of every node's signals: empty for the result and for the body of a repetition (whose signals
+        begin with block0 and so on, or with the repetition's name and step); a step's name; for a sum that is rounded,
+        that of the rounding; else the kind, with a number where there are several."""
         found: dict[Node, str] = {node.body: "" for node in walk(self.result) if isinstance(node, Repeat)}
         found |= {node: name for name, node in self.names.items()} | {self.result: ""} | dict(self.signals)
         for node in reversed(list(walk(self.result))):
@@ -179,7 +179,7 @@ class Unit:
         return found
 
     def rewritten(self, change: Callable[[Node, Node], Node]) -> Unit:
-        """The unit with its expression rebuilt from below: `change` is given each node and the same over its rebuilt
+        """The unit with its expression rebuilt from below: `change` is given each node and that node over its rebuilt
         operands. Nodes keep their names. Raises ParameterError."""
         found: dict[Node, Node] = {}
         result = rebuilt(self.result, change, found)
@@ -197,13 +197,13 @@ class Unit:
         trace: Trace | None = None,
         memo: Memo | None = None,
     ) -> tuple[Bits, Trace]:
-        """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero. `rest`:
-        the further operands, in their order. `memo`: for several units on the same inputs, what they share (by
-        formats)."""
+        """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero. `rest`: the
+        further operands, in the order of OPERANDS. `memo`: for several units on the same inputs, the values they
+        share."""
         patterns = dict(zip(NAMED, (a, b, (c,), *rest), strict=False))
         shared = None if memo is None else memo.setdefault(tuple(self.formats.items()), {})
         signals = Trace() if trace is None else trace
-        names = self.labels if signals.keeps else {}  # which nothing else reads
+        names = self.labels if signals.keeps else {}  # nothing else reads names
         context = Context(patterns, self.formats, names, signals, self.titles, shared)
         result = context.value(self.result).pattern
         assert result is not None
@@ -213,7 +213,7 @@ class Unit:
 def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]]:
     """Every element, with the values of the loop variables around it: once for each combination of these, however often
     the steps around it are used."""
-    seen: set[int | tuple[int, tuple[tuple[int, Places], ...]]] = set()  # by identity: a hash costs more
+    seen: set[int | tuple[int, tuple[tuple[int, Places], ...]]] = set()  # nodes by identity: hashing takes longer
     waiting: list[tuple[Node, dict[int, Places]]] = [(result, {})]
     while waiting:
         node, ranges = waiting.pop()
@@ -232,7 +232,7 @@ def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]
 
 
 def products_of(node: Node, places: dict[int, int]) -> set[int]:
-    """The places of a that a node reads, for values of loop variables."""
+    """The places of a that a node reads, for given values of the loop variables."""
     if isinstance(node, Element):
         index = node.index
         return set() if node.operand != "a" or index is None else {index.at(places)}
@@ -243,7 +243,7 @@ def products_of(node: Node, places: dict[int, int]) -> set[int]:
 
 
 def added_together(unit: Unit) -> set[frozenset[int]]:
-    """The places of the products that are in one sum, of every sum that adds several."""
+    """For every sum that adds several products, the set of their places."""
     found: set[frozenset[int]] = set()
 
     def visit(node: Node, places: dict[int, int]) -> None:
@@ -264,7 +264,7 @@ def added_together(unit: Unit) -> set[frozenset[int]]:
 
 
 def closed_steps(result: Node) -> list[Node]:
-    """The nodes without free loop variables that are in more than one place: what a text has to name."""
+    """The nodes without free loop variables that occur more than once: those that a text has to name."""
     counts: dict[Node, int] = {}
     for node in walk(result):
         for operand in node.operands:

@@ -1,4 +1,4 @@
-"""The units that ship as unit files: arch/unit/instruction is the path of its file below smtmodel/units/library."""
+"""The units shipped as unit files: the file of arch/unit/instruction has that path below smtmodel/units/library."""
 
 from __future__ import annotations
 

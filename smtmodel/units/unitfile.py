@@ -26,10 +26,10 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, is_spelling, own_format
-from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, Mode
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 from mmaprobe.smtmodel.base.wording import counted, ranges
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.base.yamlfile import YamlFile
     from mmaprobe.smtmodel.units.unitkeys import ExpressionFile, OwnFormat, UnitFile
 
-MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
 #: how each node is written that is a call
 WRITTEN = {

@@ -19,11 +19,11 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.compiled import compile_model
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.reference import parse_reference
-from tests import algorithm_oracle as oracle
 from tests import inputs
-from tests.family_oracle import parameters_of
-from tests.oracle import evaluate
-from tests.termeval import evaluate_term
+from tests.oracles import algorithm_oracle as oracle
+from tests.oracles.family_oracle import parameters_of
+from tests.oracles.oracle import evaluate
+from tests.oracles.termeval import evaluate_term
 
 pytestmark = pytest.mark.compilers
 

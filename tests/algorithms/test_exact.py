@@ -16,9 +16,9 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from tests.algorithm_oracle import exact as oracle_sum
-from tests.oracle import decode, floor_log2
-from tests.termeval import evaluate_terms
+from tests.oracles.algorithm_oracle import exact as oracle_sum
+from tests.oracles.oracle import decode, floor_log2
+from tests.oracles.termeval import evaluate_terms
 
 F32 = FORMATS["f32"]
 WINDOWS = [Window((0, 0), (0, 0), (-30, -20)), Window((-3, 5), (-4, 4), (-8, 9)), Window((-10, 3), (0, 2), (-40, 8))]

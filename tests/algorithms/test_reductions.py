@@ -13,10 +13,10 @@ from mmaprobe.smtmodel.algorithms.reductions import Chained, Reduction, Split
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from tests import algorithm_oracle as oracle
-from tests.family_oracle import parameters_of
-from tests.oracle import decode, evaluate
-from tests.termeval import evaluate_term
+from tests.oracles import algorithm_oracle as oracle
+from tests.oracles.family_oracle import parameters_of
+from tests.oracles.oracle import decode, evaluate
+from tests.oracles.termeval import evaluate_term
 
 pytestmark = pytest.mark.oracle
 

@@ -11,7 +11,7 @@ import pytest
 
 from mmaprobe.smtmodel.arithmetic.display import MAX_POWERS, bit_fields, decimal, exact_value, number_text, powers
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
-from tests import oracle
+from tests.oracles import oracle
 
 TERM = re.compile(r"(?P<sign>[+-]?)(?:(?P<odd>\d+\*)?2\^(?P<exponent>-?\d+)|(?P<whole>\d+))")
 SMALL_WIDTH = 10  # formats up to this width are read back pattern by pattern

@@ -31,7 +31,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bits, constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.batch import to_integers
-from tests import oracle
+from tests.oracles import oracle
 
 pytestmark = pytest.mark.solvers
 

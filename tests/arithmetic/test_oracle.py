@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.oracle import decode, encode, evaluate
+from tests.oracles.oracle import decode, encode, evaluate
 from tests.records import Records, Row
 
 pytestmark = pytest.mark.oracle

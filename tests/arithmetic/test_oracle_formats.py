@@ -19,7 +19,7 @@ from gmpy2 import mpq
 from benchmarks import odd_units as odd_units  # adds formats to the oracle's, which are tested as well
 from benchmarks import statements as statements  # adds formats to the oracle's, which are tested as well
 from tests.arithmetic.test_oracle import MODES
-from tests.oracle import FORMATS, decode, encode, ieee_add, ieee_fma, ieee_mul
+from tests.oracles.oracle import FORMATS, decode, encode, ieee_add, ieee_fma, ieee_mul
 
 pytestmark = pytest.mark.oracle
 

@@ -33,9 +33,9 @@ from mmaprobe.smtmodel.evaluate.compiled import compile_model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, nans, to_numbers, type_of
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
-from tests import oracle
 from tests.arithmetic.test_oracle_formats import grid, neighbours
-from tests.termeval import evaluate_term
+from tests.oracles import oracle
+from tests.oracles.termeval import evaluate_term
 
 pytestmark = pytest.mark.compilers
 

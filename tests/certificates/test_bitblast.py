@@ -20,7 +20,7 @@ from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.certificates.slow_checker import Propagator
-from tests.termeval import evaluate_terms
+from tests.oracles.termeval import evaluate_terms
 
 pytestmark = pytest.mark.solvers
 

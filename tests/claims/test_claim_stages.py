@@ -36,7 +36,7 @@ from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.batch import to_integers
-from tests.oracle import decode
+from tests.oracles.oracle import decode
 
 pytestmark = pytest.mark.solvers
 

@@ -34,10 +34,10 @@ from mmaprobe.smtmodel.base.errors import InputError, ParameterError, UnknownNam
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.tables.reference import parse_reference
-from tests import algorithm_oracle as oracle
-from tests.claim_oracle import Rationals, unit_of
-from tests.oracle import decode
-from tests.termeval import evaluate_terms
+from tests.oracles import algorithm_oracle as oracle
+from tests.oracles.claim_oracle import Rationals, unit_of
+from tests.oracles.oracle import decode
+from tests.oracles.termeval import evaluate_terms
 
 pytestmark = pytest.mark.solvers
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.runner.launch import GpuMemoryError, Launcher, LaunchError
+from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher, LaunchError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.tables.reference import parse_reference
 

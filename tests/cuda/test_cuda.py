@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.runner import cuda
-from mmaprobe.runner.cuda import CudaDevice, Position, open_cuda, parse_name
 from mmaprobe.runner.devices import DeviceUnavailableError, open_device
-from mmaprobe.runner.kernels import Variant
-from mmaprobe.runner.launch import GpuMemoryError
+from mmaprobe.runner.gpu import cuda
+from mmaprobe.runner.gpu.cuda import CudaDevice, Position, open_cuda, parse_name
+from mmaprobe.runner.gpu.kernels import Variant
+from mmaprobe.runner.gpu.launch import GpuMemoryError
 from mmaprobe.runner.protocol import DeviceError
 from mmaprobe.runner.serve import serve
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, NotModelledError, UnknownNameError
@@ -266,7 +266,7 @@ def test_run_says_what_the_gpu_lacks(tmp_path: Path, gpu: Callable[..., FakeGpu]
 
 def test_without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    monkeypatch.delitem(sys.modules, "mmaprobe.runner.cupy_launch", raising=False)
+    monkeypatch.delitem(sys.modules, "mmaprobe.runner.gpu.cupy_launch", raising=False)
     with pytest.raises(DeviceUnavailableError, match=r"'cupy' is missing: pip install '.\[cuda12\]'") as caught:
         open_device("cuda:mma/m16n8k16.f32.f16.f16.f32")
     assert caught.value.exit_code == 2

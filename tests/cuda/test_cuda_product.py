@@ -17,10 +17,10 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from mmaprobe.cli.main import main
-from mmaprobe.runner import cuda_product
-from mmaprobe.runner.cuda_product import CudaProduct
-from mmaprobe.runner.launch import Launcher
-from mmaprobe.runner.nvrtc import CompilerError, compiler_for, library
+from mmaprobe.runner.gpu import cuda_product
+from mmaprobe.runner.gpu.cuda_product import CudaProduct
+from mmaprobe.runner.gpu.launch import Launcher
+from mmaprobe.runner.gpu.nvrtc import CompilerError, compiler_for, library
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.cuda_text import NAME, cuda_source
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
@@ -139,7 +139,9 @@ def test_scale_factors(product: CudaProduct) -> None:
     k = 2 * model.length
     a, b = (rng.integers(0, 16, shape, dtype=np.uint8) for shape in ((5, k), (k, 33)))
     p, q = (rng.integers(0, 0x80, shape, dtype=np.uint8) for shape in ((5, 2 * model.scales), (2 * model.scales, 33)))
-    found = [simulate(a, b, None, model, scale_a=p, scale_b=q, engine=engine) for engine in (product, "numpy")]  # type: ignore[arg-type]
+    found = [
+        simulate(a, b, None, model, scales={"scale_a": p, "scale_b": q}, engine=engine) for engine in (product, "numpy")
+    ]  # type: ignore[arg-type]
     assert np.array_equal(*found)
     assert len(np.unique(found[0])) > 20
 

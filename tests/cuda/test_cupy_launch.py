@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.runner.cuda import open_cuda
-from mmaprobe.runner.launch import GpuMemoryError, LaunchError
+from mmaprobe.runner.gpu.cuda import open_cuda
+from mmaprobe.runner.gpu.launch import GpuMemoryError, LaunchError
 from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -115,9 +115,9 @@ class _Event:
 def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     made = Card()
     monkeypatch.setitem(sys.modules, "cupy", made.module())
-    monkeypatch.delitem(sys.modules, "mmaprobe.runner.cupy_launch", raising=False)
+    monkeypatch.delitem(sys.modules, "mmaprobe.runner.gpu.cupy_launch", raising=False)
     yield made
-    sys.modules.pop("mmaprobe.runner.cupy_launch", None)
+    sys.modules.pop("mmaprobe.runner.gpu.cupy_launch", None)
 
 
 def test_a_launch(card: Card) -> None:

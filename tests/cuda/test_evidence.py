@@ -12,8 +12,8 @@ import pytest
 from benchmarks import evidence, evidence_steps
 from benchmarks.evidence_steps import FINDINGS, command, question_names, special_vectors
 from mmaprobe.hypotheses.library import question_named
-from mmaprobe.runner import cuda
 from mmaprobe.runner.devices import DeviceUnavailableError
+from mmaprobe.runner.gpu import cuda
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.inputs.vectors import open_text, read_vectors
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS

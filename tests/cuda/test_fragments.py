@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.runner.fragments import Fragment, Tile
-from mmaprobe.runner.kernel_source import placing
-from mmaprobe.runner.kernels import CAPABILITIES, Kernel, Operand, kernels_of
+from mmaprobe.runner.gpu.fragments import Fragment, Tile
+from mmaprobe.runner.gpu.kernel_source import placing
+from mmaprobe.runner.gpu.kernels import CAPABILITIES, Kernel, Operand, kernels_of
 from mmaprobe.smtmodel.base.libraries import compiler
 from tests.cuda import warp
 from tests.cuda.test_kernels import variants

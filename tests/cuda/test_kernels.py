@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from mmaprobe.runner.disassembly import arithmetic
-from mmaprobe.runner.kernel_source import source
-from mmaprobe.runner.kernels import CAPABILITIES, Kernel, Variant, architecture, kernel_of, kernels_of, target
-from mmaprobe.runner.nvrtc import CompilerError, compiler_for, library
+from mmaprobe.runner.gpu.disassembly import arithmetic
+from mmaprobe.runner.gpu.kernel_source import source
+from mmaprobe.runner.gpu.kernels import CAPABILITIES, Kernel, Variant, architecture, kernel_of, kernels_of, target
+from mmaprobe.runner.gpu.nvrtc import CompilerError, compiler_for, library
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 

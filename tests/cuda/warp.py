@@ -1,7 +1,7 @@
 """A warp in software: where the PTX ISA says that each register element of a thread belongs.
 
 Written from the manual's tables ("Matrix Fragments" of mma, "Register Fragments" and "Shared Memory Matrix Layout" of
-wgmma, "Block Scaling for mma.sync") in its own words, and sharing nothing with runner/fragments.py.
+wgmma, "Block Scaling for mma.sync") in its own words, and sharing nothing with runner/gpu/fragments.py.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.carriers.carrier import Carrier
 from mmaprobe.smtmodel.carriers.limbs import limbs_of
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.programs import RecordedArrays
-from tests.termeval import evaluate_term
+from tests.oracles.termeval import evaluate_term
 
 pytestmark = pytest.mark.oracle
 

@@ -15,10 +15,10 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
-from tests import oracle
-from tests.family_oracle import parameters_of
 from tests.inputs import KINDS, Patterns, inputs, mixture, scale_factors
-from tests.termeval import evaluate_term
+from tests.oracles import oracle
+from tests.oracles.family_oracle import parameters_of
+from tests.oracles.termeval import evaluate_term
 
 pytestmark = pytest.mark.oracle
 

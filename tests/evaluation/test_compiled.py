@@ -333,7 +333,7 @@ def test_ten_million_outputs(reference: str) -> None:
             "scale_b": rng.integers(0, 1 << scale.width, (s, columns), dtype=np.uint64),
         }  # fmt: skip
         compiled, arrays = (
-            simulate(*sides, model, engine=engine, threads=1, **factors)  # type: ignore[arg-type]
+            simulate(*sides, model, engine=engine, threads=1, scales=factors)  # type: ignore[arg-type]
             for engine in ("compiled", "numpy")
         )
         assert np.array_equal(compiled, arrays)

@@ -122,8 +122,8 @@ def test_scale_factors() -> None:
     rng = np.random.default_rng(3)
     a, b = (rng.integers(0, 16, shape, dtype=np.uint8) for shape in ((5, 80), (80, 4)))
     ones = [np.full(shape, 0x38, dtype=np.uint8) for shape in ((5, 5), (5, 4))]
-    plain = to_numbers(simulate(a, b, None, model, scale_a=ones[0], scale_b=ones[1]), model.d)
-    doubled = simulate(a, b, None, model, scale_a=ones[0] + 8, scale_b=ones[1])
+    plain = to_numbers(simulate(a, b, None, model, scales={"scale_a": ones[0], "scale_b": ones[1]}), model.d)
+    doubled = simulate(a, b, None, model, scales={"scale_a": ones[0] + 8, "scale_b": ones[1]})
     values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
     assert np.array_equal(plain, values[a] @ values[b])
     assert np.array_equal(to_numbers(doubled, model.d), 2 * plain)

@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.explain.losses import Loss, losses
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference
-from tests.oracle import decode
+from tests.oracles.oracle import decode
 from tests.plans.test_plans import plan_of
 
 #: with whether each adds c

@@ -18,8 +18,8 @@ from mmaprobe.cli.main import main
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.reports.arithmetic import arithmetic
 from mmaprobe.reports.bits_text import Canvas
+from mmaprobe.reports.drawings.grid import BAR, GAP, grid_of
 from mmaprobe.reports.evaluation_text import draw
-from mmaprobe.reports.grid import BAR, GAP, grid_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row

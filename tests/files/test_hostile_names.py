@@ -17,12 +17,12 @@ import pytest
 import mmaprobe
 from mmaprobe.cli.line import Line
 from mmaprobe.queries.compare.observed import ObservedVector, evaluate_vectors
-from mmaprobe.reports.c_header import header
-from mmaprobe.reports.order_drawing import order_drawing
-from mmaprobe.reports.smtlib import script
-from mmaprobe.reports.snippets import snippets
-from mmaprobe.reports.tables import csv_table
-from mmaprobe.reports.tikz import tikz_of
+from mmaprobe.reports.drawings.order_drawing import order_drawing
+from mmaprobe.reports.drawings.tikz import tikz_of
+from mmaprobe.reports.exports.c_header import header
+from mmaprobe.reports.exports.smtlib import script
+from mmaprobe.reports.exports.snippets import snippets
+from mmaprobe.reports.exports.tables import csv_table
 from mmaprobe.smtmodel.base.escapes import c_comment, c_string, one_line, printable
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands

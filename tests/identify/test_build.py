@@ -84,7 +84,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.cpu import differing
-from tests.programs import PROGRAMS
+from tests.oracles.programs import PROGRAMS
 
 pytestmark = pytest.mark.solvers
 

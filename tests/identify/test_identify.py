@@ -101,7 +101,8 @@ def test_errors_name_file_line_and_key(old: str, new: str, line: int, words: str
 
 
 def test_shipped_families() -> None:
-    wanted = {"nvidia-f16", "nvidia-bf16", "nvidia-tf32", "nvidia-fp8", "nvidia-block-scaled", "amd-mfma", "any"}
+    wanted = {"nvidia-f16", "nvidia-bf16", "nvidia-tf32", "nvidia-fp8", "nvidia-block-scaled"}
+    wanted |= {"amd-mfma", "riscv-rvbna", "any"}
     assert wanted <= set(families())
     with pytest.raises(UnknownNameError, match="nvidia-f16"):
         family_named("nvidia-f15")
@@ -120,6 +121,7 @@ def retargeted(name: str, reference: str) -> list[Model]:
         ("nvidia-fp8", "hopper/wgmma/m64n8k32.f32.e4m3.e5m2"),
         ("nvidia-block-scaled", "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3"),
         ("amd-mfma", "cdna3/mfma/f32_32x32x8_f16"),
+        ("riscv-rvbna", "riscv/zvbdota/vfwbdota16bf.n8"),
     ],
 )
 def test_a_family_contains_the_table(name: str, reference: str) -> None:

@@ -901,7 +901,7 @@ def test_an_error_that_says_why_is_the_only_message(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(state, "late", True)
         raise IncompleteError("the time ran out before the map was whole")
 
-    monkeypatch.setattr("mmaprobe.cli.commands.identify_gemm.mapper_of", late)
+    monkeypatch.setattr("mmaprobe.runner.device_plans.mapper_of", late)
     words = ["identify", "--gemm", "--device", "python:x.py:f", "--formats", "f32,f32,f32", "--length", "4"]
     done = CliRunner().invoke(main, words)
     assert (done.exit_code, done.stderr) == (3, "error: the time ran out before the map was whole\n")

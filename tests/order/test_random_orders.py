@@ -11,7 +11,7 @@ from mmaprobe.queries.order.reveal import reveal
 from mmaprobe.queries.order.tree import Kind, Leaf, Node, in_order, nodes_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from tests.exact_numbers import N, add, aligned, mul, pattern, read, to
+from tests.oracles.exact_numbers import N, add, aligned, mul, pattern, read, to
 
 FORMATS = (
     "bf16,bf16,bf16,bf16", "bf16,bf16,f32,bf16", "f16,f16,f16,f16", "f16,f16,f32,f16", "e5m2,e5m2,f16,f16",

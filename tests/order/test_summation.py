@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.families.member import FUNCTIONS
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference, with_parameters
-from tests.family_oracle import parameters_of
+from tests.oracles.family_oracle import parameters_of
 from tests.search.test_distinguish import result
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 import mmaprobe
 from mmaprobe import bound_values
 from mmaprobe.cli.main import main
+from mmaprobe.documents.prove import ErrorBound, Nearest, NearestProduct
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
@@ -28,7 +29,7 @@ from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from tests import records, reference
-from tests.oracle import NAN, decode
+from tests.oracles.oracle import NAN, decode
 from tests.places import ROOT
 
 pytestmark = pytest.mark.solvers
@@ -337,7 +338,7 @@ def test_one_evaluation_and_where_two_part() -> None:
 def test_two_units_told_apart() -> None:
     found = mmaprobe.distinguish(HOPPER, AMPERE, solver="bitwuzla")
     assert found.verdict == "different"
-    assert found.engine is None
+    assert found.document.pairs[0].found_by_simulation
     (one,) = found.differences
     for case, name in ((one.left, HOPPER), (one.right, AMPERE)):
         assert case.unit == name
@@ -350,11 +351,11 @@ def test_two_units_told_apart() -> None:
 def test_proofs() -> None:
     same = mmaprobe.prove("turing/mma/m16n8k8.f32.f16.f16.f32", "ampere/mma/m16n8k8.f32.f16.f16.f32", timeout=60)
     assert (same.verdict, same.difference) == ("equal", None)
-    assert same.rules == ("the expressions are one",)
+    assert [one.why for one in same.document.proofs] == ["the expressions are one"]
     bits = mmaprobe.prove("volta/mma/m8n8k4.f32.f16.f16.f32", "volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=4")
     assert bits.verdict == "equal"
-    assert "carry bits that no sum needs" in bits.rules[0]
-    assert bits.confirmed_by
+    assert "carry bits that no sum needs" in bits.document.proofs[0].why
+    assert bits.document.confirmed_by
     other = mmaprobe.prove("cdna3/mfma/f32_32x32x8_f16", property="sign-symmetric")
     assert other.verdict == "refuted"
     assert other.difference is not None
@@ -364,7 +365,7 @@ def test_proofs() -> None:
     assert alone.verdict == "holds"  # no step adds two products
     plans = mmaprobe.prove("plan:cublas/plain", "plan:cublas/plain")
     assert plans.verdict == "equal"
-    assert plans.multiples
+    assert plans.document.multiples
     with pytest.raises(UnknownNameError, match="monotonic"):
         mmaprobe.prove(HOPPER, property="monotonous")
     with pytest.raises(ParameterError, match=r"mmaprobe\.bound"):
@@ -373,37 +374,45 @@ def test_proofs() -> None:
         mmaprobe.prove(HOPPER)
 
 
+def near_of(found: mmaprobe.Bound) -> Nearest | NearestProduct:
+    """The ratio, the error and the bound of the nearest input."""
+    document = found.document
+    near = document.nearest if isinstance(document, ErrorBound) else document.sizes[0].nearest
+    assert near is not None
+    return near
+
+
 def test_a_bound() -> None:
     """Of a chain, of a plan, and where no rule gives one; the inputs near them give the results that are said."""
     chained = mmaprobe.bound("ieee/fma/f32", length=3)
-    assert (chained.verdict, chained.length, chained.exponent) == ("holds", 3, 0)
+    assert (chained.verdict, chained.document.length, chained.exponent) == ("holds", 3, 0)
     assert chained.formula is not None
     assert chained.formula in str(chained.document)
     assert chained.every is not None
     assert chained.every.startswith("after n instructions: |d - exact| <= ")
     assert "inputs are finite" in chained.where
-    assert chained.lemmas
-    assert "confirmed by" in chained.lemmas[0]
+    assert "confirmed by" in chained.document.lemmas[0].by
     planned = mmaprobe.bound("plan:loop/fma", length=3, inputs="exponents=-2..2")
     assert planned.every is not None
     assert planned.every.startswith("for K = n: |d - exact| <= ")
     assert planned.exponent == 2
     for found, how in ((chained, {"unit": "ieee/fma/f32"}), (planned, {"plan": "loop/fma"})):
         assert found.nearest is not None
-        case = found.nearest.case
+        case, near = found.nearest, near_of(found)
         assert case.a.shape == case.b.shape == (3,)
         assert mmaprobe.dot(case.a, case.b, case.c, **how) == case.d
         exact = sum((Fraction(float(x)) * Fraction(float(y)) for x, y in zip(case.a, case.b, strict=True)),
                     Fraction(float(case.c)))  # fmt: skip
-        assert float(abs(Fraction(float(case.d)) - exact)) == found.nearest.error <= found.nearest.bound
+        assert float(abs(Fraction(float(case.d)) - exact)) == near.error <= near.bound
         assert found.largest is not None
-        assert found.at(case.a, case.b, case.c) == pytest.approx(found.nearest.bound, rel=1e-9)
+        assert found.at(case.a, case.b, case.c) == pytest.approx(near.bound, rel=1e-9)
     assert mmaprobe.bound(mmaprobe.plan("loop/fma")).formula is None
     none = mmaprobe.bound("volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=1")
     assert (none.verdict, none.formula) == ("refuted", None)
     assert none.nearest is not None
-    assert none.nearest.error > none.nearest.bound  # of all magnitudes together: the sum wrapped
-    assert "may wrap" in none.reason
+    assert near_of(none).error > near_of(none).bound  # of all magnitudes together: the sum wrapped
+    assert none.document.reason is not None
+    assert "may wrap" in none.document.reason
     with pytest.raises(ParameterError, match="it takes a multiple of 16"):
         mmaprobe.bound(HOPPER, length=17)
     with pytest.raises(ParameterError, match="may wrap"):
@@ -484,8 +493,7 @@ def test_numbers_that_a_bound_is_not_for() -> None:
 
 def test_a_claim() -> None:
     (found,) = mmaprobe.verify("ootomo-not-worse-f16@terms=2,split=toward_zero")
-    assert found.verdict == found.expected
-    assert found.document.id == found.id
+    assert found.verdict == found.document.expect
 
 
 def chain(a: Any, b: Any, c: Any) -> Any:
@@ -500,7 +508,7 @@ def test_the_order_of_a_function() -> None:
     found = mmaprobe.order(chain, "f16,f16,f32,f32", 5)
     assert str(found).startswith("c, 0-4 (added one after another)")
     assert found._repr_svg_().startswith("<svg")
-    assert found.steps
+    assert found.document.steps
     with pytest.raises(mmaprobe.MmaprobeError, match=r"a function .* is wanted, not int"):
         mmaprobe.order(3, "f16,f16,f32,f32", 5)  # type: ignore[arg-type]
 
@@ -526,7 +534,7 @@ def test_the_instruction_of_a_gpu_that_a_function_is() -> None:
     found = mmaprobe.identify(product, "A100", formats="f16,f16,f32,f32", length=8)
     assert found.verdict == "identified"
     assert found.unit is not None
-    assert unit in (found.unit.reference, *found.equal)
+    assert unit in found.document.units
     assert mmaprobe.identify(product, "H100", formats="f16,f16,f32,f32", length=8).verdict == "no candidate"
     with pytest.raises(ParameterError, match="both are wanted with A100"):
         mmaprobe.identify(product, "A100")

@@ -20,7 +20,7 @@ FLOORS = {
     "queries": ("checking", "plans", "building", "candidates", "order", "covering", "compare", "claims", "properties",
                 "equality", "tactics", "certificates", "search", "kernel", "solvers"),
     "smtmodel": ("algorithms", "inputs", "tables", "explain", "plans", "evaluate", "families", "units", "nodes",
-                 "arithmetic", "carriers", "base", ""),
+                 "designs", "arithmetic", "carriers", "base", ""),
 }  # fmt: skip
 
 

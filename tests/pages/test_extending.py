@@ -66,6 +66,16 @@ OPERANDS = [
     ("check order", "is order-independent"),
     ("prove --property error-bound added.yaml", "|d - exact| <= 2^-4 * |exact|"),
     ("compare model:added.yaml 'command:sh device.sh' -n 1", "no difference"),
+    ("compare model:added.yaml model:twice.yaml -n 1 --json", '"operands": {"a": '),
+    ("compare model:added.yaml model:twice.yaml -n 1 --json", '"c2": "'),
+    (
+        "compare --gemm a.npy b.npy a.npy d.npy --model added.yaml",
+        "c2: added.yaml needs it, and it cannot be given here",
+    ),
+    ("cover added.yaml --no-pairs --timeout 10 -o cover.jsonl", "cover.jsonl: "),
+    ("evaluate cover.jsonl", ", 0 mismatches"),
+    ("order --device model:wide.yaml", "starts from: "),
+    ("identify --device model:wide.yaml", "c2: the unit needs it, and it cannot be given here"),
     ("simulate a.npy b.npy --model added.yaml -o d.npy", "it takes c2, which no plan has"),
     ("explain added.yaml lacking.jsonl", "c2: this field is missing"),
     ("explain ieee/fma/f32 more.jsonl", "c2: ieee/fma/f32 takes no c2"),
@@ -75,14 +85,18 @@ OPERANDS = [
 IN_PYTHON = """
 import mmaprobe
 case = mmaprobe.distinguish("added.yaml", "twice.yaml", solver="bitwuzla").differences[0].left
-shown = mmaprobe.explain("added.yaml", case.a, case.b, case.c, more={**case.more, "c2": case.more["c2"][0]})
+shown = mmaprobe.explain("added.yaml", case.a, case.b, case.c, **case.more)
 assert shown.explanations[0].model.reference == "added.yaml"
 assert float(shown.d) == float(case.d), (shown.d, case.d)
 for lacking in ({}, {"c2": 0}, {**case.more, "c3": 0}):
     try:
-        mmaprobe.explain("added.yaml", case.a, case.b, case.c, more=lacking)
+        mmaprobe.explain("added.yaml", case.a, case.b, case.c, **lacking)
     except mmaprobe.MmaprobeError as error:
         print(error)
+try:
+    mmaprobe.matmul(case.a[None], case.b[:, None], unit="added.yaml")
+except mmaprobe.MmaprobeError as error:
+    print(error)
 """
 #: two units with a new node: by a rule, and by a solver
 CERTIFIED = [
@@ -191,7 +205,8 @@ def test_an_example(added: str, copy: Path) -> None:
     if added == "an operand":
         done = subprocess.run([sys.executable, "-c", IN_PYTHON], cwd=copy, capture_output=True, text=True, timeout=120)
         assert done.stderr == ""
-        assert re.fullmatch("c2: added.yaml needs them\nm: .* needs them\nc3: added.yaml takes none\n", done.stdout)
+        says = ("c2: added.yaml needs them", "m: .* needs them", "c3: added.yaml takes none", ".* takes c2, .*")
+        assert re.fullmatch("".join(f"{line}\n" for line in says), done.stdout)
 
 
 def test_a_new_node_with_a_rounding_of_its_own(copy: Path) -> None:
@@ -227,6 +242,8 @@ def write_inputs(copy: Path) -> None:
     assert ADDED.count(once) == 1
     for name, text in (("added", once), ("turned", turned), ("twice", twice)):
         (copy / f"{name}.yaml").write_text(ADDED.replace(once, text), encoding="utf-8")
+    wide = ADDED.replace("e2m1", "f16").replace("e4m3", "f32")
+    (copy / "wide.yaml").write_text(wide, encoding="utf-8")
     lacking = {name: value for name, value in INPUT.items() if name != "c2"}
     more = {"a": ["3f800000"], "b": ["3f800000"], "c": "00000000", "c2": "00"}
     rows = {"input": INPUT | {"d": SUM}, "lacking": lacking, "more": more | {"model": "ieee/fma/f32"}}
@@ -234,8 +251,8 @@ def write_inputs(copy: Path) -> None:
         (copy / f"{name}.jsonl").write_text(json.dumps({"model": "added.yaml"} | row) + "\n", encoding="utf-8")
     (copy / "device.sh").write_text(f"{sys.executable} -m mmaprobe.cli.main device added.yaml\n", encoding="utf-8")
     (copy / "device.py").write_text("def matmul(a, b, c):\n    return a @ b + c\n", encoding="utf-8")
-    for name, kind in (("a", ml_dtypes.float4_e2m1fn), ("b", ml_dtypes.float4_e2m1fn)):
-        np.save(copy / f"{name}.npy", np.zeros((2, 2), dtype=kind))
+    for name in "abd":
+        np.save(copy / f"{name}.npy", np.full((2, 2), name == "d", dtype=ml_dtypes.float4_e2m1fn))
 
 
 def run(copy: Path, command: str) -> str:

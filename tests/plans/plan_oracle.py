@@ -30,9 +30,9 @@ from mmaprobe.smtmodel.plans.partitions import (
     Windows,
 )  # fmt: skip
 from mmaprobe.smtmodel.plans.stages import Partition
-from tests import node_oracle
-from tests.node_oracle import ANY_NAN, Value
-from tests.oracle import FORMATS, decode, encode, infinity
+from tests.oracles import node_oracle
+from tests.oracles.node_oracle import ANY_NAN, Value
+from tests.oracles.oracle import FORMATS, decode, encode, infinity
 
 Places = Sequence[int]
 Sum = tuple[int, Format]

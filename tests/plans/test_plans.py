@@ -31,7 +31,7 @@ from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.plans.tape import BLOCK, Tape
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
-from tests.oracle import decode
+from tests.oracles.oracle import decode
 from tests.plans import plan_oracle
 
 pytestmark = pytest.mark.compilers
@@ -289,7 +289,7 @@ def test_compiled_plans_take_the_scale_factors_of_their_products(stage: str) -> 
     factors = [rng.integers(120, 134, shape, dtype=np.uint8) for shape in ((len(a), 8), (8, 7))]
     c = rng.integers(0, 1 << 32, (len(a), 7), dtype=np.uint64)
     found, expected = (
-        simulate(a, b, c, plan, scale_a=factors[0], scale_b=factors[1], engine=engine)
+        simulate(a, b, c, plan, scales={"scale_a": factors[0], "scale_b": factors[1]}, engine=engine)
         for engine in ("compiled", "numpy")
     )
     assert np.array_equal(found, expected)
@@ -329,7 +329,7 @@ def test_scale_factors_are_cut_with_k() -> None:
     rng = np.random.default_rng(3)
     a, b = (rng.integers(0, 16, shape, dtype=np.uint8) for shape in ((4, 144), (144, 4)))
     scales = [rng.integers(0x30, 0x40, shape, dtype=np.uint8) for shape in ((4, 9), (9, 4))]
-    found = simulate(a, b, None, model, scale_a=scales[0], scale_b=scales[1])
+    found = simulate(a, b, None, model, scales={"scale_a": scales[0], "scale_b": scales[1]})
     lowered = Model("lowered", unit_of_plan(Plan.chained(model), 144))
     i, j = (index.ravel() for index in np.indices(found.shape))
     zero = np.zeros(i.size)
@@ -343,7 +343,7 @@ def test_tiles_that_share_no_scale_factors_are_refused(stage: str) -> None:
     plan = scaled(f"sum({stage}, c)")
     ones, scales = np.full((64, 64), 0x38, dtype=np.uint8), np.full((64, 2), 127, dtype=np.uint8)
     for use in (
-        lambda: simulate(ones, ones, None, plan, scale_a=scales, scale_b=scales.T),
+        lambda: simulate(ones, ones, None, plan, scales={"scale_a": scales, "scale_b": scales.T}),
         lambda: unit_of_plan(plan, 64),
     ):
         with pytest.raises(ParameterError, match="a tile does not begin where 32 products share a pair"):

@@ -63,8 +63,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unit_files import units
 from mmaprobe.smtmodel.units.unitfile import parse_unit
-from tests.node_oracle import evaluate
 from tests.node_units import random_unit, vectors
+from tests.oracles.node_oracle import evaluate
 from tests.said import assumed, says
 from tests.said import believed as _believed
 from tests.second.tree import Tree

@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes.trace import Kind, Name, Signal, Stage, Trace
 from mmaprobe.smtmodel.tables.reference import parse_reference
-from tests.termeval import evaluate_terms
+from tests.oracles.termeval import evaluate_terms
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32@length=2"
 VALUES = np.array([0, 1, 2, 5, 12, 127], dtype=np.uint64)

@@ -34,7 +34,8 @@ from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.inputs.vectors import parse_row
 from mmaprobe.smtmodel.tables.reference import parse_reference
-from tests import oracle, said
+from tests import said
+from tests.oracles import oracle
 from tests.search.test_distinguish import result
 
 pytestmark = pytest.mark.solvers

@@ -18,13 +18,13 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.queries.compare.neighbours import first_difference
 from mmaprobe.queries.order.text import Outline
-from mmaprobe.reports.evaluation_drawing import evaluation_drawing
-from mmaprobe.reports.order_drawing import order_drawing
-from mmaprobe.reports.pdf import pdf_of
-from mmaprobe.reports.sheet import LETTER, SIZE, Box, Drawing, Line, Sheet, Text, pixels, shapes_of
-from mmaprobe.reports.styles import look_of
-from mmaprobe.reports.svg import svg_of
-from mmaprobe.reports.tikz import TEX, tikz_of
+from mmaprobe.reports.drawings.evaluation_drawing import evaluation_drawing
+from mmaprobe.reports.drawings.order_drawing import order_drawing
+from mmaprobe.reports.drawings.pdf import pdf_of
+from mmaprobe.reports.drawings.sheet import LETTER, SIZE, Box, Drawing, Line, Sheet, Text, pixels, shapes_of
+from mmaprobe.reports.drawings.styles import look_of
+from mmaprobe.reports.drawings.svg import svg_of
+from mmaprobe.reports.drawings.tikz import TEX, tikz_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.explain.explaining import explain
 from mmaprobe.smtmodel.explain.explanation import Explanation

@@ -21,7 +21,7 @@ from pysmt.smtlib.parser import SmtLibParser
 
 from mmaprobe.cli.commands.export import FORMATS
 from mmaprobe.cli.main import main
-from mmaprobe.reports.fptest import TININESS, flags_of
+from mmaprobe.reports.exports.fptest import TININESS, flags_of
 from mmaprobe.smtmodel.arithmetic import ieee
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format

@@ -20,8 +20,8 @@ from click.testing import CliRunner
 
 import mmaprobe
 from mmaprobe.cli.main import main
-from mmaprobe.reports.sheet import LETTER, SIZE, SMALL, TITLE
-from mmaprobe.reports.svg import SVG
+from mmaprobe.reports.drawings.sheet import LETTER, SIZE, SMALL, TITLE
+from mmaprobe.reports.drawings.svg import SVG
 from tests.explain.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA
 from tests.places import ROOT
 

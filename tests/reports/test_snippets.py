@@ -16,9 +16,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mmaprobe.reports.snippets import TORCH, Snippet, decimal_text, sides, snippets
-from mmaprobe.runner.kernels import CAPABILITIES
-from mmaprobe.runner.nvrtc import CompilerError, compiler_for
+from mmaprobe.reports.exports.snippets import TORCH, Snippet, decimal_text, sides, snippets
+from mmaprobe.runner.gpu.kernels import CAPABILITIES
+from mmaprobe.runner.gpu.nvrtc import CompilerError, compiler_for
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS

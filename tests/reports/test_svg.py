@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.compare.neighbours import first_difference
-from mmaprobe.reports.bits_drawing import fold
-from mmaprobe.reports.evaluation_drawing import evaluation_drawing, evaluation_drawings
-from mmaprobe.reports.styles import COLOURS, look_of
-from mmaprobe.reports.svg import SVG, svg_of
+from mmaprobe.reports.drawings.bits_drawing import fold
+from mmaprobe.reports.drawings.evaluation_drawing import evaluation_drawing, evaluation_drawings
+from mmaprobe.reports.drawings.styles import COLOURS, look_of
+from mmaprobe.reports.drawings.svg import SVG, svg_of
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.explain.explaining import explain

@@ -40,8 +40,8 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.tables.reference import parse_reference
-from tests.algorithm_oracle import convert
-from tests.oracle import decode
+from tests.oracles.algorithm_oracle import convert
+from tests.oracles.oracle import decode
 from tests.tampering import fitted
 
 pytestmark = pytest.mark.all_inputs

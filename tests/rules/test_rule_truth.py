@@ -57,7 +57,7 @@ from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
-from tests import node_oracle
+from tests.oracles import node_oracle
 from tests.said import believed
 from tests.second.tree import Tree
 from tests.second.written import written

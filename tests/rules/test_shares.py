@@ -315,6 +315,7 @@ ZEROS = {
     "r(exact(a[0] * b[1], a[1] * b[0], c))": False,
     "r(exact(product(r(exact(a[0], b[0])), b[1]), a[1] * b[0], c))": False,
     "repeat(k in range(2), c, r(fused(acc, a[k] * b[k], F=5)))": True,
+    "repeat(k in range(2), c, r(exact(acc, a[k] * b[k], a[0])))": False,
     "r(exact(product(r(exact(a[0], product(number(0xbc00, f16), r(a[0])))), b[0]), a[1] * b[1], c))": True,
 }
 

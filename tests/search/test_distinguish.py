@@ -30,9 +30,9 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
 from mmaprobe.smtmodel.inputs.admitted import Compare, ExponentRange, Inputs
 from mmaprobe.smtmodel.tables.reference import parse_reference
-from tests import oracle
-from tests.family_oracle import parameters_of
 from tests.marks import some_slow
+from tests.oracles import oracle
+from tests.oracles.family_oracle import parameters_of
 from tests.said import planted
 
 pytestmark = pytest.mark.solvers

@@ -52,7 +52,7 @@ from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit
-from tests import node_oracle
+from tests.oracles import node_oracle
 from tests.second.document import Document, nan_as
 from tests.second.magnitudes import FaultError
 from tests.second.sign_rules import _magnitudes_alone

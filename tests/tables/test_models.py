@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
-from tests.oracle import decode
+from tests.oracles.oracle import decode
 from tests.places import DATA
 from tests.records import Row, rows
 

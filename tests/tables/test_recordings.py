@@ -65,7 +65,7 @@ def test_recorded_is_said_of_the_instructions_that_have_rows() -> None:
         gpus = RECORDED.get(name, {})
         assert row["recorded"] == gpus
         assert all(f"{gpu} {count} rows" in row["evidence"] for gpu, count in gpus.items())
-        assert gpus or row["evidence"] in ("published model", "inferred")
+        assert gpus or row["evidence"] in ("published model", "simulator's routine", "inferred")
     lines = run("list", "models", code=0).stdout.splitlines()
     assert {line.split()[0] for line in lines if "[recorded: " in line} == set(RECORDED)
     assert any(f"{F16} " in x and f"[{recorded(F16)}]" in x for x in lines)

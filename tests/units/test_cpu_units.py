@@ -15,8 +15,8 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit_files import FOLDER, shipped_unit, units
 from mmaprobe.smtmodel.units.unitfile import parse_unit
-from tests import node_oracle
 from tests.cpu import MACHINES, Inputs, NoDeviceError, Patterns, Vectors, differing, execute
+from tests.oracles import node_oracle
 from tests.places import DATA, DOCS
 from tests.units.test_nodes import oracle
 

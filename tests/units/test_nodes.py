@@ -23,10 +23,10 @@ from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced
 from mmaprobe.smtmodel.nodes.trace import Silent
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
-from tests import node_oracle
 from tests.node_units import Patterns, random_unit, vectors
-from tests.oracle import FORMATS, decode
-from tests.termeval import evaluate_term
+from tests.oracles import node_oracle
+from tests.oracles.oracle import FORMATS, decode
+from tests.oracles.termeval import evaluate_term
 
 pytestmark = pytest.mark.oracle
 

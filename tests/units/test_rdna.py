@@ -15,8 +15,8 @@ from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit_files import FOLDER, shipped_unit, units
 from mmaprobe.smtmodel.units.unitfile import parse_unit
-from tests import node_oracle
 from tests.cpu import Inputs, Patterns, Vectors, differing
+from tests.oracles import node_oracle
 from tests.records import Row, rows
 from tests.units.test_nodes import oracle
 

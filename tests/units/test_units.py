@@ -30,8 +30,8 @@ from mmaprobe.smtmodel.tables.reference import member_of, parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unit_files import shipped_unit, units
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
-from tests import node_oracle, oracle
 from tests.evaluation.test_carriers import FAMILIES
+from tests.oracles import node_oracle, oracle
 from tests.places import ROOT
 
 AMX, VDP = "x86/amx/tdpbf16ps", "x86/avx512/vdpbf16ps"

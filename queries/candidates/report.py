@@ -1,0 +1,110 @@
+"""Families of candidates, told apart, as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mmaprobe.documents import identify as documents
+from mmaprobe.documents.parts import Vector as Row
+from mmaprobe.hypotheses.family import Family
+from mmaprobe.queries.candidates.classes import Equality
+from mmaprobe.queries.candidates.identify import Identification
+from mmaprobe.queries.candidates.separate import Separation
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.families.parameters import format_parameter
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+
+
+def identified(
+    family: Family, found: Identification, device: Mapping[str, Any], order: documents.Outline, units: Sequence[str],
+    consistent: Sequence[str], error: object = None,
+) -> documents.Identify:  # fmt: skip
+    """The document that `identify FAMILY` prints. `device`: its name, and what it says of itself; `units`,
+    `consistent`: as the keys say; `error`: what ended it early."""
+    decided, undecided = found.values()
+    return documents.Identify(
+        family=family.id,
+        device=device,
+        verdict=found.verdict,
+        error=str(error) if error else None,
+        candidates=found.candidates,
+        impossible=_impossible(family),
+        units=units,
+        consistent=consistent,
+        decided={name: _plain(value) for name, value in decided.items() if name in family.varied},
+        assumed={
+            name: _plain(value)
+            for name, value in decided.items()
+            if name not in family.varied and (name != "scale_block" or decided.get("scale_format"))
+        },
+        undecided={name: list(map(_plain, values)) for name, values in undecided.items()},
+        why_undecided=sorted({member.why for members in found.classes for member in members if member.why}),
+        classes=list(map(_members, found.classes)),
+        open=[[left.reference, right.reference] for left, right in found.unknown],
+        questions=len(found.questions),
+        summation_order=order,
+        validated=found.validated,
+        asked=[
+            documents.QuestionAsked.of(
+                question.vector.to_json(),
+                d=to_hex(question.answer, question.vector.model.d),
+                left=question.left,
+                ruled_out={name: list(map(_plain, values)) for name, values in question.ruled_out.items()},
+            )
+            for question in found.questions
+        ],
+        nearest=[documents.Explains(model=model.reference, explains=agreed) for model, agreed in found.nearest],
+        contradictions=[
+            documents.Contradiction(
+                vector=Row.of(vector.to_json()), answers=[to_hex(d, vector.model.d) for d in (first, second)]
+            )
+            for vector, first, second in found.contradictions
+        ],
+        would_decide=[Row.of(vector.to_json()) for vector in found.would_decide],
+        seconds=round(found.seconds, 3),
+    )
+
+
+def separating(family: Family, found: Separation, candidate: Model, name: str) -> list[Vector]:
+    """The vectors that distinguish the candidates of a family, each with how many classes give each result. `name`:
+    that of the family as it was given; `candidate`: one of them."""
+    layout, rows = layout_of(candidate), []
+    for number, row in enumerate(found.rows):
+        outcomes: dict[str, int] = {}
+        for results in found.predictions:
+            text = to_hex(results[number], family.base.d)
+            outcomes[text] = outcomes.get(text, 0) + 1
+        extra = {"family": name, "outcomes": outcomes}
+        rows.append(Vector(family.base, layout.split(row), id=f"{family.id}-{number}", extra=extra))
+    return rows
+
+
+def separated(family: Family, found: Separation, vectors: Sequence[Vector]) -> documents.Separate:
+    """The document that `separate` prints."""
+    return documents.Separate(
+        family=family.id,
+        candidates=found.candidates,
+        impossible=_impossible(family),
+        classes=[
+            documents.Class(members=_members(members), results=[to_hex(d, family.base.d) for d in results])
+            for members, results in zip(found.classes, found.predictions, strict=True)
+        ],
+        vectors=[Row.of(vector.to_json()) for vector in vectors],
+        unknown=[[left.reference, right.reference] for left, right in found.unknown],
+        seconds=round(found.seconds, 3),
+    )
+
+
+def _impossible(family: Family) -> documents.Impossible:
+    out = family.impossible
+    return documents.Impossible(combinations=out.combinations, left_out=out.count, reasons=dict(out.reasons))
+
+
+def _members(members: Sequence[Equality]) -> list[documents.Member]:
+    return [documents.Member(model=m.model.reference, why=m.why or None, confirmed_by=m.confirmed) for m in members]
+
+
+def _plain(value: object) -> object:
+    return format_parameter(value) if isinstance(value, tuple) else value

@@ -1,0 +1,1 @@
+"""Pictures: what is drawn, and the files that hold it."""

@@ -1,0 +1,296 @@
+"""A drawing of one sum of an evaluation: terms as rows of bit cells under a ruler of exponents, down to the rounded
+result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mmaprobe.reports import words
+from mmaprobe.reports.drawings.grid import BAR, CARRY, CUT, FILL, GAP, Grid, grid_of
+from mmaprobe.reports.drawings.sheet import CELL, LETTER, LINE, MARGIN, TALL, Group, Line, Sheet, Text
+from mmaprobe.smtmodel.arithmetic.display import powers
+from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
+from mmaprobe.smtmodel.nodes.trace import Name, Stage
+
+COLUMNS = 60  # columns of cells in one panel
+LEAST_COLUMNS = 8
+MOST_ROWS = 12  # terms drawn one by one; the rest is one row
+NOTES = 124.0  # right of the cells, where a sheet has room
+BAR_WIDTH, GAP_WIDTH = 7.0, 26.0
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Terms that share a row: their number, how many of them lose bits, their sum, and the sum of their losses."""
+
+    count: int
+    losing: int
+    value: Fraction
+    lost: Fraction
+
+    @property
+    def text(self) -> str:
+        loss = f"; {self.losing} lose bits, together {powers(self.lost)}" if self.losing else ", nothing truncated"
+        return f"{self.count} more terms: together {powers(self.value)}{loss}"
+
+
+def fold(rows: Sequence[BitLine], marked: Name | None, most: int = MOST_ROWS) -> tuple[list[BitLine], Folded | None]:
+    """All rows and None, if there are at most `most`; else the most informative `most` - 1 rows, in their order, and
+    the others as one."""
+    if len(rows) <= most:
+        return list(rows), None
+
+    def weight(row: BitLine) -> tuple[bool, bool, bool, Fraction, Fraction]:
+        special = bool(row.marks - {"maximum"}) or not row.name[:1].isdigit()
+        return words.is_marked(marked, row.signals), special, "maximum" in row.marks, abs(row.lost), abs(row.value)
+
+    ranked = sorted(range(len(rows)), key=lambda index: (weight(rows[index]), -index), reverse=True)
+    chosen, rest = sorted(ranked[: most - 1]), [rows[index] for index in ranked[most - 1 :]]
+    value, lost = sum((row.value for row in rest), Fraction(0)), sum((row.lost for row in rest), Fraction(0))
+    return [rows[index] for index in chosen], Folded(len(rest), sum(bool(row.lost) for row in rest), value, lost)
+
+
+def bits_width(picture: Picture, marked: Name | None) -> float:
+    """The width in pixels of the widest panel, with its gutter and notes, where no width is given."""
+    rows, _ = fold(picture.rows, marked)
+    return 2 * MARGIN + Gutter.of(picture, rows).width + widest(picture_grid(picture, rows, COLUMNS)) + NOTES
+
+
+def widest(grid: Grid) -> float:
+    """Pixels of the widest panel."""
+    return max((sum(_width(column) for column in panel) for panel in grid.panels), default=0.0)
+
+
+def _width(column: object) -> float:
+    return BAR_WIDTH if column == BAR else GAP_WIDTH if column == GAP else CELL
+
+
+def picture_grid(picture: Picture, rows: Sequence[BitLine], columns: int) -> Grid:
+    result = words.rounded_line(picture.rounded)
+    extra = [row for row in (picture.cut, result) if row]
+    return grid_of(replace(picture, rows=tuple(rows)), extra, columns)
+
+
+@dataclass(frozen=True)
+class Gutter:
+    """The columns left of the cells. `names`, `exponents`: the widths of the columns of names and of exponents in
+    pixels."""
+
+    names: float
+    exponents: float
+
+    @classmethod
+    def of(cls, picture: Picture, rows: Sequence[BitLine]) -> Gutter:
+        result = words.rounded_line(picture.rounded)
+        names = ["term", "exact", *(row.name for row in (*rows, picture.total, result) if row)]
+        exponents = ["exp", *(str(row.exponent) for row in rows if row.exponent is not None)]
+        return cls(max(map(len, names)) * LETTER, max(map(len, exponents)) * LETTER)
+
+    @property
+    def name(self) -> float:
+        return MARGIN + self.names
+
+    @property
+    def sign(self) -> float:
+        return self.name + 10
+
+    @property
+    def exponent(self) -> float:
+        return self.sign + 9 + self.exponents
+
+    @property
+    def cells(self) -> float:
+        return self.exponent + 8
+
+    @property
+    def width(self) -> float:
+        return self.cells - MARGIN
+
+
+class BitsDrawing:
+    """One picture on a sheet. `marked`: the signal at which two models diverge."""
+
+    def __init__(self, picture: Picture, sheet: Sheet, marked: Name | None) -> None:
+        self.picture, self.sheet, self.marked = picture, sheet, marked
+        self.rows, self.folded = fold(picture.rows, marked)
+        self.gutter = Gutter.of(picture, self.rows)
+        room = sheet.right - self.gutter.cells - (NOTES if sheet.roomy else 0.0)
+        grids = (picture_grid(picture, self.rows, columns) for columns in range(COLUMNS, LEAST_COLUMNS, -1))
+        self.grid = next(grid for grid in grids if widest(grid) <= room + 0.01)
+        self.result = words.rounded_line(picture.rounded)
+
+    def draw(self) -> None:
+        picture = self.picture
+        if picture.special is not None:
+            self._say(words.special_text(picture), picture.special.signals, "mp-special")
+        elif not picture.rows:
+            if picture.rounded is not None:
+                self._say(words.zero_text(picture), ())
+                self._say_rounded()
+        elif words.is_plain(picture):
+            self._say(words.plain_text(picture), words.plain_signals(picture))
+        else:
+            signals = () if picture.maximum is None else (Name(picture.prefix, Stage.MAXIMUM),)
+            self._say(words.title_text(picture), signals)
+            for panel in range(len(self.grid.panels)):
+                self._panel(panel)
+            self._say_rounded()
+
+    def _say(self, text: str, signals: Sequence[Name], css: str = "") -> None:
+        self.sheet.paragraph(text, css, words.is_marked(self.marked, signals), indent=8)
+
+    def _say_rounded(self) -> None:
+        if self.picture.rounded is not None:
+            self._say(words.rounded_text(self.picture.rounded), self.picture.rounded.signals)
+
+    # -- a panel
+
+    def _panel(self, panel: int) -> None:
+        sheet, picture = self.sheet, self.picture
+        self.places = self._places(panel)
+        top, lines = sheet.y, sheet.layer()
+        self._ruler(panel)
+        for row in self.rows:
+            self._row(row, row.name, note=words.row_note(row))
+        for text in (self.folded and self.folded.text, words.zeros_text(picture) if picture.zeros else ""):
+            if text:
+                sheet.paragraph(text, "mp-soft", indent=self.gutter.width, crossed=True)
+        sheet.line(MARGIN + 8, sheet.y + 2, self._end, sheet.y + 2)
+        sheet.y += 6
+        self._sums()
+        self._verticals(lines, top, sheet.y)
+        sheet.y += 6
+
+    def _places(self, panel: int) -> list[tuple[object, float]]:
+        """The columns of a panel with their left edges."""
+        found: list[tuple[object, float]] = []
+        x = self.gutter.cells
+        for column in self.grid.panels[panel]:
+            found.append((column, x))
+            x += _width(column)
+        return found
+
+    @property
+    def _end(self) -> float:
+        """The right edge of the panel's last column."""
+        last, edge = self.places[-1]
+        return edge + _width(last)
+
+    def _ruler(self, panel: int) -> None:
+        sheet, places = self.sheet, dict(self.places)
+        maximum, unit = self.grid.maximum, self.grid.unit
+        labels: list[Text] = []
+        if maximum in places:
+            labels.append(Text(places[maximum] + 3, sheet.y + 10, f"max {maximum}", "mp-small"))
+            if any(self.grid.is_carry(column) for column, _ in self.places):  # type: ignore[arg-type]
+                labels.append(Text(places[maximum] - BAR_WIDTH - 1, sheet.y + 10, "carry", "mp-small", "end"))
+        below = [x for column, x in self.places if isinstance(column, int) and unit is not None and column < unit]
+        if below:
+            labels.append(Text(below[0], sheet.y + 10, "truncated", "mp-small"))
+        sheet.y += 14 + LINE * max(0, sheet.labels(labels, MARGIN) - 1)
+        sheet.text(self.gutter.name, "term", "mp-small", "end", y=sheet.y + 10)
+        sheet.text(self.gutter.exponent, "exp", "mp-small", "end", y=sheet.y + 10)
+        first = self.places[0][0]
+        for _, place in self.grid.ticks(panel):
+            tick = Text(places[place] + CELL / 2, sheet.y + 10, str(place), "mp-small", "middle")
+            wide = max(0.0, tick.width - CELL) / 2  # the overhang, which would touch a vertical line, or "exp"
+            sheet.add(replace(tick, x=tick.x + wide * ((place in (maximum, first)) - (place == unit))))
+            sheet.line(places[place] + CELL / 2, sheet.y + 12, places[place] + CELL / 2, sheet.y + 16)
+        sheet.line(self.gutter.cells, sheet.y + 16, self._end, sheet.y + 16)
+        sheet.y += 18
+
+    def _verticals(self, layer: Group, top: float, bottom: float) -> None:
+        """The alignment line left of the maximum exponent, and the line below which bits are truncated."""
+        places = dict(self.places)
+        for place, css in ((self.grid.maximum, "mp-align"), (self.grid.unit, "mp-unit")):
+            if place in places:
+                x = places[place] - BAR_WIDTH / 2 if css == "mp-align" else self._unit_line
+                layer.shapes.append(Line(x, top + 2, x, bottom, css))
+
+    @property
+    def _unit_line(self) -> float:
+        """Where the line is below which bits are truncated; far to the right in panels without it."""
+        places = dict(self.places)
+        return places[self.grid.unit] + CELL + BAR_WIDTH / 2 if self.grid.unit in places else math.inf
+
+    def _sums(self) -> None:
+        picture, rounded = self.picture, self.picture.rounded
+        if picture.unwrapped is not None:
+            self._row(picture.unwrapped, "exact", note="wraps")
+        if picture.complement is not None:
+            self._row(replace(picture.complement, signals=()), "2's c", sign=" ")
+        self._row(picture.total, "sum", note="lowest: sticky" if "sticky" in picture.total.marks else "")
+        if picture.cut is not None:
+            self._row(picture.cut, "cut", note="normalised, cut")
+        if rounded is None or self.result is None:
+            return
+        top = max(rounded.kept.first, rounded.lowest)
+        spans = [(top, rounded.lowest, "kept"), (rounded.lowest - 1, rounded.lowest - 1, "half")]
+        spans.append((rounded.lowest - 2, (picture.cut or picture.total).last, "sticky"))
+        self._brackets(spans)
+        self._row(self.result, self.result.name)
+
+    def _brackets(self, spans: Sequence[tuple[int, int, str]]) -> None:
+        """Mark which bits of the sum rounding keeps, and which decide the rounding."""
+        sheet, labels = self.sheet, []
+        for high, low, name in spans:
+            edges = [x for column, x in self.places if isinstance(column, int) and low <= column <= high]
+            if not edges:
+                continue
+            left, right, y = edges[0] + 1.5, edges[-1] + CELL - 1.5, sheet.y + 3
+            for line in ((left, y - 2, left, y + 2), (left, y + 2, right, y + 2), (right, y + 2, right, y - 2)):
+                sheet.line(*line)
+            label = Text((left + right) / 2, y + 12, name, "mp-small", "middle")
+            over = max(0.0, label.x + label.width / 2 + 2 - self._unit_line) if right < self._unit_line else 0.0
+            labels.append(replace(label, x=label.x - over))  # not across the line
+        sheet.y += LINE * sheet.labels(labels, self.gutter.cells)
+
+    def _row(self, row: BitLine, name: str, note: str = "", sign: str = "") -> None:
+        sheet, sign = self.sheet, sign or words.sign_of(row)
+        marked = words.is_marked(self.marked, row.signals)
+        if marked and (row.bits or row.cut):  # a wide sum has several panels: only those in which the row has bits
+            marked = any(self._bit(row, column) for column, _ in self.places if isinstance(column, int))
+        with sheet.group(_spoken(row, name, note, sign, marked)):
+            below = sheet.mark(TALL + 1, self._end) if marked else 0.0
+            sheet.text(self.gutter.name, name, "", "end")
+            sheet.text(self.gutter.sign, "−" if sign == "-" else sign, "", "middle")
+            if row.exponent is not None:
+                sheet.text(self.gutter.exponent, str(row.exponent), "mp-soft", "end")
+            for column, x in self.places:
+                if column == GAP:
+                    sheet.text(x + GAP_WIDTH / 2, "···", "mp-soft", "middle")
+                elif isinstance(column, int):
+                    self._cell(row, column, x)
+            if note and not marked and sheet.roomy:
+                sheet.text(self._end + 6, note, "mp-soft")
+        sheet.y += TALL + 1 + below
+        if note and not marked and not sheet.roomy:
+            sheet.paragraph(f"({note})", "mp-soft", indent=self.gutter.width, crossed=True)
+
+    def _bit(self, row: BitLine, place: int) -> tuple[str, str] | None:
+        """The bit of a row in a column, and its style; None where the row has none."""
+        text, style = self.grid.cell(row, place)
+        return None if style == FILL or not text.strip() else ("1" if text in "1x" else "0", style)
+
+    def _cell(self, row: BitLine, place: int, x: float) -> None:
+        if (found := self._bit(row, place)) is None:
+            self.sheet.line(x + CELL / 2 - 1, self.sheet.y + 9, x + CELL / 2 + 1, self.sheet.y + 9)
+            return
+        bit, style = found
+        self.sheet.cell(x, bit, {CARRY: "carry", CUT: "cut"}.get(style, ""))
+
+
+def _spoken(row: BitLine, name: str, note: str, sign: str, marked: bool) -> str:
+    """A line of bits in words, for a screen reader."""
+    parts = [name, {"-": "minus", "+": "plus"}.get(sign, "")]
+    if row.exponent is not None:
+        parts.append(f"exponent {row.exponent}")
+    if row.bits:
+        parts.append(f"bits {row.bits} from 2^{row.first} down")
+    if row.cut:
+        parts.append(f"truncated {row.cut} from 2^{row.cut_first} down")
+    parts += [note, "the models differ here" if marked else ""]
+    return ", ".join(part for part in parts if part)

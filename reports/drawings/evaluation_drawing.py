@@ -1,0 +1,228 @@
+"""A drawing of one evaluation, or of two of one input side by side, with the first difference marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from mmaprobe.reports import words
+from mmaprobe.reports.drawings.bits_drawing import MOST_ROWS, BitsDrawing, bits_width, fold
+from mmaprobe.reports.drawings.sheet import ALONE, CELL, LETTER, LINE, MARGIN, MARK, ROOMY, TALL, Drawing, Sheet
+from mmaprobe.smtmodel.arithmetic.display import bit_fields, number_text, powers
+from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation
+from mmaprobe.smtmodel.inputs.vectors import to_hex
+from mmaprobe.smtmodel.nodes.trace import Name
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.compare.neighbours import Divergence
+
+WIDEST_PAIR = 1560.0  # a wider pair of evaluations is stacked
+FIELD_GAP = 6.0  # between sign, exponent and fraction
+
+
+def evaluation_drawing(
+    explanations: Sequence[Explanation],
+    difference: Divergence | None = None,
+    *,
+    prefix: str = "mp",
+    width: float | None = None,
+    names: Sequence[str] = (),
+) -> Drawing:
+    """One evaluation, or two of one input with their first difference marked, in one drawing.
+
+    `prefix`: of element ids, which must differ between the drawings of one page. `width` in pixels (None: the natural
+    width); two evaluations are then stacked. `names`: short titles that replace the references and their expressions.
+    """
+    mark = _mark(difference)
+    sheets = [
+        _sheet(one, side, width, name, mark)
+        for (one, side), name in zip(_sides(explanations, difference), _filled(names, explanations), strict=True)
+    ]
+    columns = 2 if width is None and sum(sheet.width for sheet in sheets) <= WIDEST_PAIR else 1
+    return _drawing(sheets, explanations, _difference(explanations, difference), columns, prefix)
+
+
+def evaluation_drawings(
+    explanations: Sequence[Explanation], difference: Divergence | None = None, *, prefix: str = "mp"
+) -> list[Drawing]:
+    """As `evaluation_drawing`, but one drawing for each evaluation: a page arranges them side by side or stacked."""
+    found = []
+    for index, (one, side) in enumerate(_sides(explanations, difference)):
+        text = _difference(explanations, difference)
+        found.append(
+            _drawing([_sheet(one, side, None, "", _mark(difference))], [one], text, 1, f"{prefix}{'ab'[index]}")
+        )
+    return found
+
+
+def _filled(names: Sequence[str], explanations: Sequence[Explanation]) -> list[str]:
+    """A name for each evaluation, empty where none is given."""
+    return [*names, *[""] * len(explanations)][: len(explanations)]
+
+
+def _sides(explanations: Sequence[Explanation], difference: Divergence | None) -> list[tuple[Explanation, Name | None]]:
+    """The evaluations, each with the signal at which it diverges from the other."""
+    sides = [None, None] if difference is None else [difference.left, difference.right]
+    return [(one, side.name if side else None) for one, side in zip(explanations, sides, strict=False)]
+
+
+def _mark(difference: Divergence | None) -> str:
+    return ALONE if difference is not None and difference.of_one_side else MARK
+
+
+def _sheet(explanation: Explanation, marked: Name | None, width: float | None, name: str, mark: str) -> Sheet:
+    sheet = Sheet(_width(explanation, marked) if width is None else width, mark)
+    _Evaluation(explanation, sheet, marked, name).draw()
+    return sheet
+
+
+def _drawing(
+    sheets: list[Sheet], explanations: Sequence[Explanation], difference: str, columns: int, prefix: str
+) -> Drawing:
+    title = "Evaluation under " + " and ".join(explanation.model.reference for explanation in explanations)
+    texts = []
+    for one in explanations:
+        result = f"{to_hex(one.result, one.model.d)}, {number_text(one.result, one.model.d)}"
+        texts.append(f"{one.model.reference} ({words.parameters_text(one.model)}) gives {result}.")
+    return Drawing(sheets, title, " ".join(filter(None, [*texts, difference])), columns, prefix)
+
+
+def _difference(explanations: Sequence[Explanation], difference: Divergence | None) -> str:
+    return f"First difference: {words.difference_text(difference)}." if len(explanations) == 2 else ""
+
+
+def _width(explanation: Explanation, marked: Name | None) -> float:
+    """The width in pixels of the widest sum, so that each sum takes as few panels as possible."""
+    widths = [
+        bits_width(picture, marked)
+        for picture in words.pictures_of(explanation)
+        if picture.rows and picture.special is None and not words.is_plain(picture)
+    ]
+    return max(ROOMY, 2 * MARGIN + (explanation.model.d.width + 4) * CELL, *widths)
+
+
+class _Evaluation:
+    def __init__(self, explanation: Explanation, sheet: Sheet, marked: Name | None, name: str) -> None:
+        self.explanation, self.sheet, self.marked, self.name = explanation, sheet, marked, name
+
+    def draw(self) -> None:
+        explanation, sheet = self.explanation, self.sheet
+        sheet.paragraph(self.name or explanation.model.reference, "mp-title")
+        if not self.name:
+            sheet.paragraph(words.parameters_text(explanation.model), "mp-soft")
+        sheet.y += 6
+        self._products()
+        for item in words.step_runs(explanation, self.marked):
+            sheet.y += 8
+            if isinstance(item, range):
+                sheet.paragraph(words.passing_text(explanation, item), "mp-soft")
+            else:
+                self._step(item)
+        sheet.y += 8
+        self._result()
+
+    # -- products
+
+    def _products(self) -> None:
+        explanation, sheet = self.explanation, self.sheet
+        nonzero = [row for row in explanation.products if row.bits or row.marks]
+        rows, folded = fold(nonzero, self.marked)
+        table = [("k", "a", "b", "product", "exponent, significand")]
+        for row in rows:
+            a, b = [words.input_text(one) for one in words.factors(explanation, row)] or ("", "")
+            table.append((row.name, a, b, *words.term_text(row)))
+        alone = words.alone(explanation)
+        table += [(name, words.input_text(given), "", "", words.alone_text(explanation, name)) for name, given in alone]
+        signals = [(), *(row.signals for row in rows), *map(words.alone_signals, dict(alone))]
+        self._table(table, signals)
+        for text in self._more(nonzero, rows, folded is not None):
+            sheet.paragraph(text, "mp-soft", indent=8)
+
+    def _more(self, nonzero: Sequence[BitLine], rows: Sequence[BitLine], folded: bool) -> list[str]:
+        explanation, texts = self.explanation, []
+        if folded:
+            drawn = {row.name for row in rows}
+            rest = [row for row in nonzero if row.name not in drawn]
+            total = powers(sum((row.value for row in rest), Fraction(0)))
+            texts.append(f"{len(rest)} more products, together {total}: {words.places([r.name for r in rest])}")
+        if zeros := words.zero_products_text(explanation):
+            texts.append(zeros)
+        if scales := words.shared(explanation):
+            texts.append("; ".join(f"{name} {words.input_text(given)}" for name, given in scales[:MOST_ROWS]))
+            if len(scales) > MOST_ROWS:
+                texts[-1] += f"; and {len(scales) - MOST_ROWS} more scale factors"
+        return texts
+
+    def _table(self, table: Sequence[tuple[str, ...]], signals: Sequence[Sequence[Name]]) -> None:
+        """Draw the inputs and products in columns. The last two columns, which the pictures also show, are left out if
+        the sheet is too narrow, but where models differ they stand below; if it is narrower still, each line becomes a
+        paragraph."""
+        sheet = self.sheet
+        marks = [words.is_marked(self.marked, names) for names in signals]
+        widths = [max(len(line[column]) for line in table) + 2 for column in range(5)]
+        room = (sheet.right - MARGIN - 8) / LETTER - (len(MARK) if any(marks) and sheet.roomy else 0)
+        for column in (3, 4):
+            if sum(widths) - 2 > room:
+                widths[column] = 0
+        fits = sum(widths) - 2 <= room
+        for line, names, marked in zip(table, signals, marks, strict=True):
+            label = ", ".join(part for part in line if part)
+            with sheet.group(f"{label}, the models differ here" if marked else label):
+                if not fits:
+                    if names:
+                        self._folded(line, marked)
+                    continue
+                below = sheet.mark(LINE, MARGIN + 8 + (sum(widths) - 2) * LETTER) if marked else 0.0
+                x = MARGIN + 8
+                for part, width in zip(line, widths, strict=True):
+                    if width and part:
+                        sheet.text(x, part.rstrip(), "" if names else "mp-small")
+                    x += width * LETTER
+                sheet.y += LINE + below
+                left_out = [part.strip() for part, width in zip(line, widths, strict=True) if part and not width]
+                if marked and left_out:
+                    sheet.paragraph(f"product: {', '.join(left_out)}", indent=24)
+
+    def _folded(self, line: Sequence[str], marked: bool) -> None:
+        """A term as a paragraph: k: a times b; where models differ, its product too."""
+        name, a, b, *rest = line
+        product = "".join(f", {part.strip()}" for part in rest if part and marked)
+        self.sheet.paragraph(f"{name}: {a}{f' times {b}' if b else ''}{product}", marked=marked, indent=8)
+
+    # -- steps
+
+    def _step(self, index: int) -> None:
+        explanation, sheet = self.explanation, self.sheet
+        step = explanation.steps[index]
+        sheet.paragraph(words.step_text(explanation, index), "mp-title")
+        for group in words.drawn_groups(step):
+            sheet.paragraph(words.group_text(explanation, group), indent=8)
+        if exact := words.exact_products_text(step):
+            sheet.paragraph(exact, indent=8)
+        for picture in words.drawn_pictures(step):
+            BitsDrawing(picture, sheet, self.marked).draw()
+        if result := words.result_text(explanation, step):
+            sheet.paragraph(result, indent=8)
+
+    def _result(self) -> None:
+        """Draw the fields of the result; a field that does not fit on the line starts a new one."""
+        sheet, fmt, result = self.sheet, self.explanation.model.d, self.explanation.result
+        digits, value = to_hex(result, fmt), number_text(result, fmt)
+        sheet.paragraph(f"d = {digits}  {value}", "mp-title")
+        fields = bit_fields(result, fmt).split(" ")
+        captions = ["sign", "exponent", "fraction"][-len(fields) :] if fmt.fraction else ["sign", "exponent"]
+        room = int((sheet.right - MARGIN - 8) / CELL)
+        pieces = [(field[at : at + room], caption if at == 0 else "") for field, caption in
+                  zip(fields, captions, strict=True) for at in range(0, len(field), room)]  # fmt: skip
+        with sheet.group(f"bits of d: {' '.join(fields)}"):
+            x = MARGIN + 8
+            for bits, caption in pieces:
+                if x > MARGIN + 8 and x + len(bits) * CELL > sheet.right:
+                    x, sheet.y = MARGIN + 8, sheet.y + TALL + LINE
+                sheet.text(x, caption if len(bits) > 1 else "±", "mp-small", y=sheet.y + TALL + 10)
+                for bit in bits:
+                    sheet.cell(x, bit, "")
+                    x += CELL
+                x += FIELD_GAP
+        sheet.y += TALL + LINE

@@ -1,0 +1,228 @@
+"""A drawing as shapes, laid out from the top down: text, lines, boxes and cells of bits.
+
+Writers convert the same shapes to SVG, PDF and TikZ (svg.py, pdf.py, tikz.py). Lengths are in pixels; common text has a
+font size of 12 pixels. All text is monospaced, so that its width is known without a font.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+LETTER = 7.25  # width of a character at 12 pixels
+SIZE, TITLE, SMALL = 12.0, 13.0, 10.0  # of common text, of titles, and of captions
+LINE = 18.0  # height of a line of text
+CELL, TALL = 13.0, 17.0  # width and height of a bit
+MARGIN = 14.0
+MARK = "◀ differs here"
+ALONE = "◀ only here"  # of a step that the other evaluation does not have
+NARROWEST = 400.0  # a column of a paper: the least width of a layout
+#: millimetres per pixel if common text has 7 points, as captions of papers have
+MILLIMETRES = 7 / 12 * 25.4 / 72.27
+#: width of a drawing in a page; in a narrower one notes are placed below what they refer to
+ROOMY = 660.0
+
+
+@dataclass(frozen=True)
+class Text:
+    """A line of text whose baseline is at `y`; `anchor`: start, middle or end. `css`: its classes."""
+
+    x: float
+    y: float
+    text: str
+    css: str = ""
+    anchor: str = "start"
+
+    @property
+    def size(self) -> float:
+        return TITLE if "mp-title" in self.css else SMALL if "mp-small" in self.css else SIZE
+
+    @property
+    def width(self) -> float:
+        return len(self.text) * LETTER * self.size / SIZE
+
+    @property
+    def left(self) -> float:
+        return self.x - {"start": 0.0, "middle": self.width / 2, "end": self.width}[self.anchor]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle with its upper left corner; `radius` of its corners."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    css: str
+    radius: float = 0.0
+    hatched: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    css: str = "mp-line"
+
+
+@dataclass
+class Group:
+    """Shapes that a screen reader reads as `label`; without a label, a group that is filled after later shapes were
+    added."""
+
+    label: str = ""
+    shapes: list[Shape] = field(default_factory=list)
+
+
+Shape = Text | Box | Line | Group
+
+
+def shapes_of(group: Group) -> Iterator[Text | Box | Line]:
+    """Every shape in the order in which they are painted."""
+    for shape in group.shapes:
+        if isinstance(shape, Group):
+            yield from shapes_of(shape)
+        else:
+            yield shape
+
+
+class Sheet:
+    """A column of a drawing, `width` pixels wide. `y`: the position of the next shape."""
+
+    def __init__(self, width: float, mark: str = MARK) -> None:
+        self.width, self.y, self._mark = width, MARGIN, mark
+        self.root = Group()
+        self._open = [self.root]
+
+    @property
+    def roomy(self) -> bool:
+        """Whether notes have room beside what they refer to."""
+        return self.width >= ROOMY
+
+    @property
+    def right(self) -> float:
+        return self.width - MARGIN
+
+    def add(self, shape: Shape) -> None:
+        """Add a shape to the innermost open group."""
+        self._open[-1].shapes.append(shape)
+
+    def layer(self) -> Group:
+        """An empty group, painted below all later shapes, to be filled once their positions are known."""
+        group = Group()
+        self.add(group)
+        return group
+
+    @contextmanager
+    def group(self, label: str) -> Iterator[None]:
+        """A group that a screen reader reads as `label`, without what is in it."""
+        group = Group(label)
+        self.add(group)
+        self._open.append(group)
+        yield
+        self._open.pop()
+
+    def text(self, x: float, text: str, css: str = "", anchor: str = "start", y: float | None = None) -> None:
+        """Add a line of text with its baseline at `y`; without `y`, in the line of text at the current position."""
+        self.add(Text(x, self.y + 13 if y is None else y, text, css, anchor))
+
+    def paragraph(
+        self, text: str, css: str = "", marked: bool = False, indent: float = 0.0, crossed: bool = False
+    ) -> None:
+        """Add wrapped text, framed as a difference if `marked`; with a background of its own if lines would cross it
+        (`crossed`)."""
+        letter = LETTER * TITLE / SIZE if css == "mp-title" else LETTER
+        x = MARGIN + indent
+        room = self.right - x - (self._words + 2 * LETTER if marked and self.roomy else 0.0)
+        most = int(room / letter)
+        if max(map(len, text.split()), default=0) > most:
+            text = text.replace("@", " @")  # a model's name is broken where its changes begin, not within a word
+        lines = textwrap.wrap(text, most, break_on_hyphens=False) or [""]
+        below = self.mark(len(lines) * LINE, x + max(map(len, lines)) * letter) if marked else 0.0
+        for line in lines:
+            if crossed:
+                self.add(Box(x - 2, self.y + 2, len(line) * LETTER + 6, LINE, "mp-paper"))  # below a frame
+            self.text(x, line, css)
+            self.y += LINE
+        self.y += below
+
+    def labels(self, found: Sequence[Text], left: float) -> int:
+        """Add captions at their positions, shifted to stay between `left` and the right margin. A caption that would
+        overlap another is moved to a further line. Each has a background, as lines may cross it. Returns the number of
+        lines, each LINE high."""
+        ends: list[float] = []
+        for one in sorted(found, key=lambda label: label.left):
+            x = max(left, min(one.left, self.right - one.width))
+            row = next((row for row, end in enumerate(ends) if x >= end + 4), len(ends))
+            ends[row : row + 1] = [x + one.width]
+            y = one.y + row * LINE
+            self.add(Box(x - 1, y - one.size + 1, one.width + 2, one.size + 1, "mp-paper"))
+            self.add(Text(x, y, one.text, one.css))
+        return len(ends)
+
+    _words = len(MARK) * LETTER  # width of the words of a mark
+
+    def mark(self, height: float, taken: float) -> float:
+        """Add the frame of a difference, `height` high, and its words at the right margin: in the first line if the
+        text, which extends to x = `taken`, leaves room, else in a line of their own. Returns the height added by that
+        line, or 0."""
+        below = 0.0 if taken + LETTER + self._words <= self.right else LINE
+        self.add(Box(MARGIN - 6, self.y, self.right - MARGIN + 12, height + below, "mp-mark", radius=3))
+        self.text(self.right, self._mark, "mp-mark", "end", self.y + 13 + (height if below else 0.0))
+        return below
+
+    def cell(self, x: float, bit: str, kind: str) -> None:
+        """Add a bit in its cell. `kind`: "" (a bit kept), "carry", or "cut" (truncated)."""
+        css = f"mp-{kind}{bit}" if kind else "mp-one" if bit == "1" else "mp-zero"
+        self.add(Box(x + 0.5, self.y + 0.5, CELL - 1, TALL - 1, css, radius=1.5, hatched=kind == "cut"))
+        if kind == "cut":  # no hatching behind the digit
+            self.add(Box(x + (CELL - LETTER) / 2 - 0.5, self.y + 2.5, LETTER + 1, SIZE, "mp-cut-ground"))
+        self.text(x + CELL / 2, bit, css, "middle", self.y + 13)
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, css: str = "mp-line") -> None:
+        self.add(Line(x1, y1, x2, y2, css))
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Sheets arranged in `columns` side by side, or stacked. `prefix`: of element ids, which must differ between the
+    drawings of a page."""
+
+    sheets: Sequence[Sheet]
+    title: str
+    description: str
+    columns: int = 1
+    prefix: str = "mp"
+
+    @property
+    def places(self) -> list[tuple[float, float]]:
+        """The upper left corner of each sheet."""
+        found, x, y, row = [], 0.0, 0.0, 0.0
+        for index, sheet in enumerate(self.sheets):
+            if index and index % self.columns == 0:
+                x, y, row = 0.0, y + row, 0.0
+            found.append((x, y))
+            x, row = x + sheet.width, max(row, sheet.y + MARGIN)
+        return found
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height in pixels."""
+        placed = list(zip(self.places, self.sheets, strict=True))
+        return max(x + sheet.width for (x, _), sheet in placed), max(y + sheet.y + MARGIN for (_, y), sheet in placed)
+
+
+def pixels(millimetres: float) -> float:
+    """The width in pixels of a drawing that is this many millimetres wide when common text has 7 points. Raises
+    ParameterError."""
+    from mmaprobe.smtmodel.base.errors import ParameterError
+
+    if millimetres / MILLIMETRES < NARROWEST:
+        least = int(NARROWEST * MILLIMETRES) + 1
+        raise ParameterError("--width", f"{millimetres:g} mm is too narrow: {least} or more")
+    return millimetres / MILLIMETRES

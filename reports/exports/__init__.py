@@ -1,0 +1,1 @@
+"""Vectors in the formats of other programs."""

@@ -1,0 +1,69 @@
+"""What two plans do in different ways, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache
+
+from mmaprobe.queries.order.tree import compact
+from mmaprobe.queries.plans.results import Given
+from mmaprobe.reports.plan_sheet import stage_words
+from mmaprobe.smtmodel.arithmetic.display import number_text
+from mmaprobe.smtmodel.nodes import Literal, Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.joins import rounding_words
+
+LOOKED = 12  # plans of each result of which the two most alike are looked for
+
+
+def products_left_out(given: Sequence[Given]) -> list[str]:
+    """The difference between two results in the products of which they are sums, as a sentence, if there is one."""
+    texts = [f"all but k = {compact(one.left_out)}" if one.left_out else "all" for one in given]
+    return [f"the products summed are {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
+
+
+def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan] | None:
+    """One plan of each side, such that they differ in the fewest ways, and of these in their texts the least; None if
+    a side has none."""
+    pairs = [(one, other) for one in ones[:LOOKED] for other in others[:LOOKED]]
+
+    def apart(pair: tuple[Plan, Plan]) -> tuple[int, int]:
+        one, other = (plan.reference for plan in pair)
+        alike = sum(block.size for block in SequenceMatcher(None, one, other, False).get_matching_blocks())
+        return len(why_they_differ(*pair)), len(one) + len(other) - 2 * alike
+
+    return min(pairs, key=apart, default=None)
+
+
+def why_they_differ(one: Plan, other: Plan) -> list[str]:
+    """The differences between two plans, one sentence each."""
+    ways = zip(_ways(one).items(), _ways(other).values(), strict=True)
+    return [f"{what} {left} (D1); {right} (D2)" for (what, (key, left)), (its, right) in ways
+            if key != its and left != right]  # fmt: skip
+
+
+@lru_cache(maxsize=2 * LOOKED)
+def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
+    """What two plans may differ in: of each what decides whether they do, and the words of this plan."""
+    hows = dict.fromkeys(how for how in (plan.convert_a, plan.convert_b) if how is not None)
+    stages = (one for products in plan.sums for one in stage_words(products.stage))
+    factors = [number_text(node.pattern, node.format) for node in walk(plan.result) if isinstance(node, Literal)]
+    result = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
+    if isinstance(plan.result, Round):
+        result = f"{result}, rounded to {rounding_words(plan.result.rounding)}"
+    starts = any(products.start.kind == "element" for products in plan.sums)
+    uses = any(node.kind == "element" for node in walk(plan.result))
+    words = {
+        "the inputs are": " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "taken as they are",
+        "the unit is": " and ".join(model.reference for model in plan.models),
+        "the sum of the products:": "; ".join(
+            one.text if one.place == "outermost" else f"{one.place}: {one.text}" for one in stages
+        ),
+        "C:": "the first sum begins with it" if starts else "added at the end" if uses else "not used",
+        "the result is": result,
+    }
+    arithmetics = [(model.length, normal(model.unit.result)) for model in plan.models]  # one may have two names
+    return {what: (arithmetics if what == "the unit is" else text, text) for what, text in words.items()}

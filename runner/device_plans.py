@@ -1,0 +1,52 @@
+"""A function that multiplies matrices, whose plans are looked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from mmaprobe.queries.order.probe import UnrevealedError
+from mmaprobe.queries.order.reveal import reveal
+from mmaprobe.queries.order.tree import Leaf, Node
+from mmaprobe.queries.plans.library import Mapper
+from mmaprobe.queries.plans.rules import Shape
+from mmaprobe.runner.callable import CallableDevice
+from mmaprobe.runner.devices import open_device
+from mmaprobe.runner.protocol import check_asked
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
+from mmaprobe.smtmodel.evaluate.tiles import Matrix
+from mmaprobe.smtmodel.inputs.signature import Signature
+from mmaprobe.smtmodel.inputs.vectors import Vector
+
+
+def mapper_of(
+    name: str, asked: Signature, sides: tuple[int, int], timeout: float | None, device_timeout: float = 60.0,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Mapper:  # fmt: skip
+    """The Mapper for a function python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for one
+    call. `sides`: the largest M and N. Raises MmaprobeError."""
+    start = time.monotonic()
+    deadline = None if timeout is None else start + timeout
+    device = open_device(name, device_timeout, until=deadline)
+    if not isinstance(device, CallableDevice):
+        raise InputError(f"device {name!r}: --gemm asks a function that multiplies matrices, python:FILE.py:FUNCTION")
+    check_asked(device, asked)
+
+    def order(shape: Shape, place: tuple[int, int], until: float | None) -> Node | Leaf | None:
+        part = CallableDevice(device.function, name, (shape.rows, shape.columns), place)
+        given = Signature(asked.a, asked.b, asked.c, asked.d, shape.length, asked.addend)
+
+        def every(vectors: Sequence[Vector]) -> list[int]:
+            if until is not None and time.monotonic() > until:
+                raise IncompleteError("the time for this order ran out")
+            return [d for d in part.every(vectors) if d is not None]
+
+        try:
+            return reveal(lambda vector: every([vector])[0], given, ask_all=every, addend=given.addend).root
+        except UnrevealedError:
+            return None
+
+    def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+        return device.product(asked, a, b, c)
+
+    return Mapper(asked, multiply, order, Shape(*sides, asked.length), 1, deadline, progress)

@@ -1,0 +1,229 @@
+"""The matrix unit of an NVIDIA GPU as a device: kernels made from the instruction table, run through CuPy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.gpu.disassembly import arithmetic
+from mmaprobe.runner.gpu.kernel_source import THREADS, source
+from mmaprobe.runner.gpu.kernels import (
+    CAPABILITIES,
+    Kernel,
+    Operand,
+    Variant,
+    architecture,
+    kernel_of,
+    runnable,
+    target,
+)
+from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher
+from mmaprobe.runner.gpu.nvrtc import Compiled, compiler_for
+from mmaprobe.runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
+from mmaprobe.smtmodel.base.digits import is_digits
+from mmaprobe.smtmodel.base.errors import InputError, NotModelledError, UnknownNameError
+from mmaprobe.smtmodel.base.wording import install
+from mmaprobe.smtmodel.evaluate.batch import Patterns
+from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.tables.absent import not_modelled
+from mmaprobe.smtmodel.tables.instruction import Instruction
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+
+LARGEST = 1 << 21  # vectors of one launch
+SMALLEST = 1 << 8  # vectors of a launch for which memory must suffice
+#: the patterns of the options' values
+OPTIONS = {"row": "[0-9]+", "column": "[0-9]+", "neighbours": "zero|random", "seed": "[0-9]+", "columns": "[0-9]+",
+           "a": "shared|registers"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Position:
+    """The place of a vector in its matrices: `row` of A and C, `column` of B and C; the other elements are zeros, or
+    hashed bits that depend on `seed` and on the vector's number in its launch."""
+
+    row: int = 0
+    column: int = 0
+    neighbours: str = "zero"
+    seed: int = 0
+
+
+def open_cuda(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: Launcher | None = None) -> CudaDevice:
+    """The device `[UNIT/]INSTRUCTION[?row=R,column=C,neighbours=random,seed=S]` of this machine's GPU; for `wgmma` also
+    `columns=N` and `a=registers`.
+
+    Raises InputError, UnknownNameError, NotModelledError, DeviceUnavailableError, CompilerError or LaunchError.
+    """
+    name, position, variant = parse_name(text)
+    _check_known(name)
+    if launcher is None:
+        try:
+            launcher = launcher_here()
+        except DeviceUnavailableError as error:
+            raise DeviceUnavailableError(f"cuda:{text}: {error}") from None
+    row = find_instruction(name, launcher.capability, launcher.gpu)
+    return CudaDevice(f"cuda:{text}", row, position, variant, launcher, timeout)
+
+
+def parse_name(text: str) -> tuple[str, Position, Variant | None]:
+    """The instruction, the position and the variant of a device's name. Raises InputError."""
+    name, question, tail = text.strip().partition("?")
+    given: dict[str, Any] = {}
+    for part in tail.split(",") if question else []:
+        key, _, value = part.strip().partition("=")
+        if key not in OPTIONS or not re.fullmatch(OPTIONS[key], value):
+            known = "row=R, column=C, neighbours=zero or random, seed=S, columns=N, a=shared or registers"
+            raise InputError(f"cuda:{text}: {part.strip()!r} is none of {known}")
+        if key in given:
+            raise InputError(f"cuda:{text}: {key} is given twice")
+        given[key] = int(value) if is_digits(value) else value
+    if given.get("seed", 0) >> 32:
+        raise InputError(f"cuda:{text}: seed has more than 32 bits")
+    chosen = {key: given.pop(key) for key in ("columns", "a") if key in given}
+    return name, Position(**given), Variant(**chosen) if chosen else None
+
+
+def _check_known(name: str) -> None:
+    """Checks that some GPU has the instruction, or that the reason is known why the table lacks it, before a GPU is
+    looked for. Raises UnknownNameError."""
+    wanted = name.strip().lower()
+    known = [row.reference for row in INSTRUCTIONS.values() if row.arch in CAPABILITIES]
+    named = any(_named(reference, wanted) for reference in known)
+    if not named and not any(_absent(arch, wanted) for arch in CAPABILITIES):
+        own = [reference.partition("/")[2] for reference in known] if wanted.count("/") < 2 else known
+        raise UnknownNameError("instruction", wanted, own, hint=" (`mmaprobe list models` shows all)")
+
+
+def find_instruction(name: str, capability: tuple[int, int], gpu: str) -> Instruction:
+    """The instruction of this GPU that `[ARCH/][UNIT/]INSTRUCTION` names. Raises UnknownNameError, NotModelledError, or
+    InputError for an instruction of other GPUs."""
+    arch = architecture(capability)
+    this = f"this GPU ({gpu}, compute capability {capability[0]}.{capability[1]})"
+    if arch is None:
+        known = ", ".join(sorted({f"{major}.{minor}" for found in CAPABILITIES.values() for major, minor in found}))
+        raise DeviceUnavailableError(f"{this} is of no architecture in the table of instructions, which are of {known}")
+    own = {row.reference: row for row in INSTRUCTIONS.values() if row.arch == arch}
+    wanted = name.strip().lower()
+    matching = [row for reference, row in own.items() if _named(reference, wanted)]
+    if len(matching) == 1:
+        return matching[0]
+    others = sorted({row.arch for row in INSTRUCTIONS.values() if _named(row.reference, wanted)} & {*CAPABILITIES})
+    if others:
+        raise InputError(f"{name} is an instruction of {', '.join(others)}; {this} is {arch}")
+    if reason := _absent(arch, wanted):
+        raise NotModelledError(f"{arch}: {name}: {reason}")
+    runs = [reference.partition("/")[2] for reference, row in own.items() if runnable(row)]
+    raise UnknownNameError(f"instruction of {this}", wanted, runs, hint=" (`mmaprobe list models` shows all)")
+
+
+def _absent(arch: str, wanted: str) -> str | None:
+    """Why an architecture's instruction is not in the table; None where no reason is known."""
+    return not_modelled(f"{arch}/{wanted}" if wanted.count("/") == 1 else f"{arch}/mma/{wanted}")
+
+
+def _named(reference: str, wanted: str) -> bool:
+    return reference == wanted or reference.endswith(f"/{wanted}")
+
+
+def launcher_here() -> Launcher:
+    """The launcher of this machine's GPU, by CuPy. Raises DeviceUnavailableError, which says what is missing."""
+    needs = (
+        f"{install('cuda12')} (or cuda13, after the CUDA version that nvidia-smi shows); "
+        "an NVIDIA GPU and its driver are needed as well"
+    )
+    try:
+        from mmaprobe.runner.gpu.cupy_launch import CupyLauncher
+    except ModuleNotFoundError as error:
+        raise DeviceUnavailableError(f"the Python package {error.name!r} is missing: {needs}") from None
+    except ImportError as error:
+        raise DeviceUnavailableError(f"CuPy cannot be loaded: {error}; {needs}") from None
+    return CupyLauncher()
+
+
+@cache
+def _compiled(kernel: Kernel, capability: tuple[int, int], cuda: int) -> tuple[Compiled, dict[str, int] | None]:
+    """A kernel compiled for a GPU and its driver's version of CUDA, and its counts of machine instructions, where a
+    disassembler is found. Raises CompilerError."""
+    compiled = compiler_for(capability, cuda).compile(source([kernel]), target(capability))
+    executed = arithmetic(compiled.cubin)
+    return compiled, None if executed is None else dict(executed[kernel.name])
+
+
+class CudaDevice(BatchDevice):
+    """One instruction of a GPU. `timeout`: seconds for one launch."""
+
+    batch = 1 << 16
+
+    def __init__(
+        self,
+        name: str,
+        row: Instruction,
+        position: Position,
+        variant: Variant | None,
+        launcher: Launcher,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        self.name, self.position, self.patience = name, position, Patience(timeout)
+        self.kernel, self.model = kernel_of(row, variant), parse_reference(row.reference)
+        rows, columns, _ = self.kernel.shape
+        if position.row >= rows or position.column >= columns:
+            raise InputError(f"{name}: {row.name} has rows 0 to {rows - 1} and columns 0 to {columns - 1}")
+        self._launcher, self._size = launcher, LARGEST
+        compiled, executed = _compiled(self.kernel, launcher.capability, launcher.cuda[0])
+        launcher.load(compiled.cubin, self.kernel.name)
+        self.description: dict[str, Any] = {
+            "name": launcher.gpu,
+            "instruction": row.reference,
+            "compute_capability": ".".join(map(str, launcher.capability)),
+            **launcher.versions,
+            "nvrtc": ".".join(map(str, compiled.version)),
+            "target": target(launcher.capability),
+            "ptx": self.kernel.ptx,
+            "machine_instructions": executed,
+            "emulated": row.emulated,
+            **asdict(position),
+            **({} if variant is None else asdict(variant)),
+            CLOCK: launcher.clock(),
+        }
+
+    def patterns(self, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
+        given = dict(zip(NAMED, (a, b, c, *rest), strict=False))
+        inputs = [_column(operand, given[operand.matrix]) for operand in self.kernel.operands]
+        inputs += [np.empty((len(c), 0), np.uint8)] * (len(NAMED) - len(inputs))
+        out = np.empty(len(c), inputs[2].dtype)
+        start = 0
+        while start < len(out):
+            part = slice(start, start + self._size)
+            try:
+                self._launch([each[part] for each in inputs], out[part])
+            except GpuMemoryError as error:
+                self._size = len(out[part]) // 2
+                if self._size < SMALLEST:
+                    raise GpuMemoryError(f"{error}; other programs may hold it (nvidia-smi shows them)") from None
+            else:
+                start += self._size
+        self.description[CLOCK] = self._launcher.clock()
+        return out.astype(np.uint64)
+
+    def _launch(self, inputs: Sequence[NDArray[Any]], out: NDArray[Any]) -> None:
+        each, at = THREADS // self.kernel.threads, self.position
+        numbers = (len(out), at.row, at.column, int(at.neighbours == "random"), at.seed)
+        self._launcher.launch(-(-len(out) // each), THREADS, inputs, out, numbers, self.patience.left())
+
+
+def _column(operand: Operand, given: Patterns | None) -> NDArray[Any]:
+    """Patterns as the kernel reads them: shape (vectors, operand.count), zeros for missing ones."""
+    assert given is not None
+    table = given.reshape(len(given), -1)
+    if table.shape[1] > operand.count:
+        raise InputError(f"{table.shape[1]} patterns of {operand.matrix} for an instruction that takes {operand.count}")
+    out = np.zeros((len(table), operand.count), f"u{operand.storage // 8}")
+    out[:, : table.shape[1]] = table
+    return out

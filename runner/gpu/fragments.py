@@ -1,0 +1,128 @@
+"""Where the elements of a matrix lie in the registers of a warp, or of a warpgroup.
+
+Source: PTX ISA, "Matrix Fragments" of `mma`, "Register Fragments and Shared Memory Matrix Layouts" of `wgmma`. A place
+is a pair of expressions in `lane` (the thread's number in its warp; in its warpgroup for `wgmma`) and `i` (the number
+of the element in the thread, counted from the low bits of its first register). They are written with operators that C
+and Python share: generated kernels contain their text, and `Fragment.place` evaluates it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A matrix in registers: `elements` of each thread, `width` bits of register for each; `row` and `column` of the
+    `i`-th element in thread `lane` of `threads`. `holder`: the threads whose copy counts, where several hold an
+    element."""
+
+    elements: int
+    width: int
+    row: str
+    column: str
+    threads: int = 32
+    holder: str = "1"
+
+    @property
+    def word(self) -> int:
+        """The width of a register in bits."""
+        return max(32, self.width)
+
+    @property
+    def per_register(self) -> int:
+        """The number of elements in a register."""
+        return self.word // self.width
+
+    @property
+    def registers(self) -> int:
+        """The number of registers of each thread."""
+        return -(-self.elements // self.per_register)
+
+    def place(self, lane: int, i: int) -> tuple[int, int]:
+        """(row, column) of an element."""
+        names = {"lane": lane, "i": i}
+        return eval(self.row, {}, names), eval(self.column, {}, names)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A multiplicand of `wgmma` in shared memory, K-major and without swizzle: `majors` rows of A (or columns of B) of
+    `k` elements of `width` bits. Core matrices of 8 majors times 16 bytes are contiguous."""
+
+    majors: int
+    k: int
+    width: int
+
+    leading = 128  # bytes from a core matrix to the next one along K
+
+    @property
+    def stride(self) -> int:
+        """The distance, in bytes, of the core matrices of eight majors from those of the next eight."""
+        return self.leading * (self.k * self.width // 128)
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        return self.majors * self.k * self.width // 8
+
+    @property
+    def offset(self) -> str:
+        """The C expression of the byte at which element (`major`, `k`) begins."""
+        at = f"k * {self.width // 8}"
+        return f"(major >> 3) * {self.stride} + ({at} >> 4) * {self.leading} + (major & 7) * 16 + ({at} & 15)"
+
+
+def multiplicand_a(m: int, k: int, width: int, threads: int = 32) -> Fragment:
+    """A of `mma` of M x K elements, M of 8 or 16, and of `wgmma`, M of 64: quads of threads share a row."""
+    if (m, k, width) == (8, 4, 16):  # four threads of the low, four of the high half of the warp: a quad pair
+        return Fragment(4, 16, "(lane & 3) + 4 * (lane >> 4)", "i")
+    each = _each(width)
+    half = m * 4 // threads  # registers one below the other
+    row = f"{_quad(threads)} + 8 * ((i >> {each}) & {half - 1})"
+    column = f"((lane & 3) << {each}) + (i & {(1 << each) - 1}) + {4 << each} * (i >> {each + half - 1})"
+    return Fragment(m * k // threads, width, row, column, threads)
+
+
+def multiplicand_b(k: int, n: int, width: int) -> Fragment:
+    """B of `mma` of K x 8 elements: quads of threads share a column."""
+    if (k, n, width) == (4, 8, 16):
+        return Fragment(4, 16, "i", "(lane & 3) + 4 * (lane >> 4)")
+    each = _each(width)
+    row = f"((lane & 3) << {each}) + (i & {(1 << each) - 1}) + {4 << each} * (i >> {each})"
+    return Fragment(k * n // 32, width, row, "lane >> 2")
+
+
+def accumulator(m: int, n: int, width: int, threads: int = 32) -> Fragment:
+    """C and D of `mma`, of M x 8 elements, and of `wgmma`, of 64 x N."""
+    row = f"{_quad(threads)} + 8 * ((i >> 1) & 1)"
+    return Fragment(m * n // threads, width, row, "2 * (lane & 3) + (i & 1) + 8 * (i >> 2)", threads)
+
+
+def quad_pair_accumulator(width: int) -> Fragment:
+    """C and D of Volta's m8n8k4, whose four quad pairs compute four products of the same operands; the first counts."""
+    holder = "((lane >> 2) & 3) == 0"
+    if width == 16:
+        return Fragment(8, 16, "(lane & 3) + 4 * (lane >> 4)", "i", holder=holder)
+    row = "(lane & 1) + (i & 2) + 4 * (lane >> 4)"
+    return Fragment(8, 32, row, "(i & 4) + (lane & 2) + (i & 1)", holder=holder)
+
+
+def scales_a(count: int) -> Fragment:
+    """Scale factors of the rows of A, `count` of each: every thread pair that a selector may name has them all."""
+    return Fragment(count, 8, "(lane >> 2) + 8 * (lane & 1)", "i")
+
+
+def scales_b(count: int) -> Fragment:
+    """Scale factors of the columns of B: every thread of a quad has those of its column."""
+    return Fragment(count, 8, "i", "lane >> 2")
+
+
+def _quad(threads: int) -> str:
+    """The C text of the first row of a quad of threads: each of the four warps of `wgmma` has 16 rows."""
+    return "(lane >> 2)" if threads == 32 else "16 * (lane >> 5) + ((lane & 31) >> 2)"
+
+
+def _each(width: int) -> int:
+    """log2 of the number of elements in a register."""
+    return (max(32, width) // width).bit_length() - 1

@@ -1,0 +1,193 @@
+"""The kernel of each matrix instruction: its operands, where they lie, and the PTX instruction.
+
+Everything follows from the row of the instruction table; kernel_source.py makes CUDA C of it. Sources: PTX ISA,
+`mma`, `wgmma.mma_async`, "Block Scaling for mma.sync", "Packing formats".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mmaprobe.runner.gpu import fragments
+from mmaprobe.runner.gpu.fragments import Fragment, Tile
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.nodes.operand import FACTORS
+from mmaprobe.smtmodel.tables.instruction import Instruction
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+
+#: compute capabilities of each architecture
+CAPABILITIES = {
+    "volta": ((7, 0), (7, 2)),
+    "turing": ((7, 5),),
+    "ampere": ((8, 0), (8, 6), (8, 7)),
+    "ada-lovelace": ((8, 9),),
+    "hopper": ((9, 0),),
+    "blackwell": ((10, 0), (10, 3)),
+    "rtx-blackwell": ((12, 0), (12, 1)),
+}
+
+
+UNITS = ("mma", "mma_block_scale", "wgmma")
+
+
+def target(capability: tuple[int, int]) -> str:
+    """The compiler's target: architecture-specific from Hopper on, where some matrix instructions need it."""
+    major, minor = capability
+    return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
+
+def architecture(capability: tuple[int, int]) -> str | None:
+    """The architecture of a compute capability, as the instruction table names it."""
+    return next((arch for arch, found in CAPABILITIES.items() if capability in found), None)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One matrix of a kernel: its format, where it lies, and how many patterns a vector has of it."""
+
+    matrix: str
+    fmt: Format
+    place: Fragment | Tile
+    count: int
+
+    @property
+    def name(self) -> str:
+        """A name for its functions: equal for equal operands alone."""
+        place = self.place
+        where = f"{place.elements}x{place.threads}" if isinstance(place, Fragment) else f"shared{place.majors}"
+        return f"{self.matrix}_{self.fmt.name}_{place.width}_{self.count}_{where}"
+
+    @property
+    def storage(self) -> int:
+        """Bits of the unsigned integer that holds a pattern in an array."""
+        return next(width for width in (8, 16, 32, 64) if width >= self.fmt.width)
+
+    @property
+    def shift(self) -> int:
+        """Where a pattern begins in its element: e2m1 lies in the middle of a byte, the others at the bottom."""
+        return 2 if (self.fmt.width, self.place.width) == (4, 8) else 0
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a `wgmma` leaves open beside the row of the table: N, the `columns` of B and D, and where A lies."""
+
+    columns: int = 8
+    a: Literal["shared", "registers"] = "shared"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The kernel of one instruction: its operands in the order of the PTX instruction, and that instruction."""
+
+    row: Instruction
+    shape: tuple[int, int, int]
+    a: Operand
+    b: Operand
+    c: Operand
+    scales: tuple[Operand, ...]
+    ptx: str
+
+    @property
+    def name(self) -> str:
+        registers = "_registers" if self.row.unit == "wgmma" and isinstance(self.a.place, Fragment) else ""
+        return self.ptx.replace(".", "_").replace("::", "_") + registers
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (self.a, self.b, self.c, *self.scales)
+
+    @property
+    def threads(self) -> int:
+        """Threads that one vector takes: a warp or a warpgroup."""
+        return 128 if self.row.unit == "wgmma" else 32
+
+
+def runnable(row: Instruction) -> bool:
+    """Whether there is a kernel for an instruction."""
+    return row.arch in CAPABILITIES and row.unit in UNITS and _in_place(row)
+
+
+def _in_place(row: Instruction) -> bool:
+    """Whether results lie where the addends lay: kernels keep both in the same registers."""
+    return FORMATS[row.c].width == row.d.width
+
+
+def kernel_of(row: Instruction, variant: Variant | None = None) -> Kernel:
+    """The kernel of an instruction. Raises InputError if there is none."""
+    if row.arch not in CAPABILITIES:
+        raise InputError(f"{row.reference}: CUDA runs NVIDIA's instructions alone")
+    if row.unit not in UNITS:
+        raise InputError(
+            f"{row.reference}: there is no kernel for {row.unit} yet (its operands lie in tensor memory); "
+            "command:CMDLINE runs a program of your own"
+        )
+    if not _in_place(row):
+        raise InputError(f"{row.reference}: there is no kernel for results of another width than the addend yet")
+    if row.unit == "wgmma":
+        return _wgmma(row, variant or Variant())
+    if variant is not None:
+        raise InputError(f"{row.reference}: columns and a are chosen for wgmma alone")
+    return _mma(row)
+
+
+def kernels_of(arch: str) -> list[Kernel]:
+    """Every kernel of an architecture."""
+    return [kernel_of(row) for row in INSTRUCTIONS.values() if row.arch == arch and runnable(row)]
+
+
+def _mma(row: Instruction) -> Kernel:
+    m, n, k = row.shape
+    a, b, c = (FORMATS[name] for name in (row.a, row.b, row.c))
+    width = 4 if k == 64 else max(8, a.width)  # formats of 4 and 6 bits take a byte where formats may be mixed
+    if (m, n, k, row.a) == (8, 8, 4, "f16"):
+        result = fragments.quad_pair_accumulator(c.width)
+    else:
+        result = fragments.accumulator(m, n, c.width)
+    operands = (
+        Operand("a", a, fragments.multiplicand_a(m, k, width), k),
+        Operand("b", b, fragments.multiplicand_b(k, n, width), k),
+        Operand("c", c, result, 1),
+    )
+    return Kernel(row, row.shape, *operands, _scales(row), _mma_name(row))
+
+
+def _scales(row: Instruction) -> tuple[Operand, ...]:
+    fmt, count = row.scale, row.scales
+    if fmt is None:
+        return ()
+    places = {"row": fragments.scales_a(count), "column": fragments.scales_b(count)}
+    return tuple(Operand(factor.name, fmt, places[factor.of], count) for factor in FACTORS)
+
+
+def _mma_name(row: Instruction) -> str:
+    """The PTX instruction with its qualifiers."""
+    m, n, k = row.shape
+    scale = row.scale
+    parts = ["mma.sync.aligned"]
+    if scale is not None:
+        count = row.scales
+        parts += [f"kind::{'mxf8f6f4' if k == 32 else 'mxf4' if count == 2 else 'mxf4nvf4'}", "block_scale"]
+        parts.append(f"scale_vec::{count}X")
+    elif row.arch == "rtx-blackwell" and k == 32:
+        parts.append("kind::f8f6f4")
+    parts += [f"m{m}n{n}k{k}", "row.col", row.c, row.a, row.b, row.c, *([scale.name] if scale else [])]
+    return ".".join(parts)
+
+
+def _wgmma(row: Instruction, variant: Variant) -> Kernel:
+    m, _, k = row.shape
+    n = variant.columns
+    if n % 8 or not 8 <= n <= 256:
+        raise InputError(f"{row.reference}: columns={n} is no multiple of 8 from 8 to 256")
+    a, b, c = (FORMATS[name] for name in (row.a, row.b, row.c))
+    in_registers = fragments.multiplicand_a(m, k, a.width, threads=128)
+    operands = (
+        Operand("a", a, in_registers if variant.a == "registers" else Tile(m, k, a.width), k),
+        Operand("b", b, Tile(n, k, b.width), k),
+        Operand("c", c, fragments.accumulator(m, n, c.width, threads=128), 1),
+    )
+    name = f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}.{row.c}.{row.a}.{row.b}"
+    return Kernel(row, (m, n, k), *operands, (), name)

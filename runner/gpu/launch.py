@@ -1,0 +1,50 @@
+"""The operations that a CUDA device needs of a GPU: a narrow layer, so that all above it is tested without one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from mmaprobe.smtmodel.base.errors import IncompleteError
+
+
+class LaunchError(IncompleteError):
+    """A kernel failed or hung; this process gets no more answers from the GPU."""
+
+
+class GpuMemoryError(LaunchError):
+    """The GPU's memory is too small for the launch; a smaller batch may fit."""
+
+
+class Launcher(ABC):
+    """One GPU and the kernel loaded on it.
+
+    `gpu` is its name; `capability` its compute capability (major, minor); `cuda` the newest version of CUDA (major,
+    minor) that its driver runs; `versions` the versions of other software, for the provenance of answers.
+    """
+
+    gpu: str
+    capability: tuple[int, int]
+    cuda: tuple[int, int]
+    versions: dict[str, Any]
+
+    @abstractmethod
+    def load(self, cubin: bytes, name: str) -> None:
+        """Load machine code; `name` is the kernel that `launch` runs from now on. Raises LaunchError."""
+
+    @abstractmethod
+    def launch(
+        self, blocks: int, threads: int, inputs: Sequence[NDArray[Any]], output: NDArray[Any],
+        numbers: Sequence[int], timeout: float,
+    ) -> None:  # fmt: skip
+        """Run the kernel on `inputs`, `output` and u32 `numbers`, in this order, and fill `output`.
+
+        `timeout`: seconds. Raises GpuMemoryError or LaunchError.
+        """
+
+    @abstractmethod
+    def clock(self) -> int | None:
+        """The present clock of the multiprocessors in MHz; None where it is not known."""

@@ -1,0 +1,123 @@
+"""NVIDIA's run-time compiler (NVRTC) through ctypes: CUDA C to machine code for one architecture, no GPU needed.
+
+CuPy has NVRTC too, but cannot compile for the architecture-specific targets (sm_90a and later) that `wgmma` and block
+scaling need. Several versions can be installed side by side: CUDA 13 dropped Volta, and a driver of CUDA 12 does not
+load what CUDA 13 made.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.wording import install
+
+MAJORS = (13, 12)  # versions of CUDA, the preferred first
+_FOLDERS = {13: "nvidia/cu13/lib", 12: "nvidia/cuda_nvrtc/lib"}  # the libraries of the wheels, below site-packages
+
+
+class CompilerError(MmaprobeError):
+    """NVRTC is missing, does not know the architecture, or refused a kernel."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Machine code (`cubin`, an ELF file), the PTX from which it was made, and the compiler's version."""
+
+    cubin: bytes
+    ptx: str
+    version: tuple[int, int]
+
+
+class Nvrtc:
+    """One NVRTC library. Raises OSError if it cannot be loaded."""
+
+    def __init__(self, path: str) -> None:
+        self._library = ctypes.CDLL(path)
+        self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
+        self.version = (major.value, minor.value)
+
+    def _call(self, name: str, *arguments: object) -> None:
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            raise CompilerError(f"{name}: {self._library.nvrtcGetErrorString(status).decode()}")
+
+    @property
+    def capabilities(self) -> frozenset[int]:
+        """The architectures for which it compiles, as 10 * major + minor."""
+        count = ctypes.c_int()
+        self._call("nvrtcGetNumSupportedArchs", ctypes.byref(count))
+        found = (ctypes.c_int * count.value)()
+        self._call("nvrtcGetSupportedArchs", found)
+        return frozenset(found)
+
+    def compile(self, source: str, target: str) -> Compiled:
+        """Compile for a target such as "sm_90a". Raises CompilerError with the compiler's messages."""
+        program = ctypes.c_void_p()
+        text = source.encode()
+        self._call("nvrtcCreateProgram", ctypes.byref(program), text, b"mmaprobe.cu", 0, None, None)
+        try:
+            options = (ctypes.c_char_p * 1)(f"--gpu-architecture={target}".encode())
+            if self._library.nvrtcCompileProgram(program, len(options), options):
+                log = self._read("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
+                raise CompilerError(f"NVRTC {self.version[0]}.{self.version[1]} refused a kernel for {target}:\n{log}")
+            ptx = self._read("nvrtcGetPTX", program).rstrip(b"\0").decode()
+            return Compiled(self._read("nvrtcGetCUBIN", program), ptx, self.version)
+        finally:
+            self._library.nvrtcDestroyProgram(ctypes.byref(program))
+
+    def _read(self, name: str, program: ctypes.c_void_p) -> bytes:
+        size = ctypes.c_size_t()
+        self._call(f"{name}Size", program, ctypes.byref(size))
+        content = ctypes.create_string_buffer(size.value)
+        self._call(name, program, content)
+        return content.raw
+
+
+def _places(major: int) -> Iterator[str]:
+    """Paths and names under which the library may be: wheels, CUDA_PATH, the system's loader, the usual folder."""
+    name = f"libnvrtc.so.{major}"
+    for entry in sys.path:
+        path = Path(entry, _FOLDERS[major], name)
+        if path.exists():
+            yield str(path)
+    if root := os.environ.get("CUDA_PATH"):
+        yield str(Path(root, "lib64", name))
+    yield name
+    yield f"/usr/local/cuda/lib64/{name}"
+
+
+@cache
+def library(major: int) -> Nvrtc | None:
+    """NVRTC of a version of CUDA, if it is installed."""
+    for place in _places(major):
+        try:
+            return Nvrtc(place)
+        except OSError:
+            continue
+    return None
+
+
+def compiler_for(capability: tuple[int, int], newest: int = MAJORS[0]) -> Nvrtc:
+    """The newest installed NVRTC, up to a version of CUDA, that knows a compute capability. Raises CompilerError."""
+    wanted = 10 * capability[0] + capability[1]
+    found = [nvrtc for major in MAJORS if major <= newest and (nvrtc := library(major))]
+    for nvrtc in found:
+        if wanted in nvrtc.capabilities:
+            return nvrtc
+    if not found:
+        raise CompilerError(
+            f"no NVRTC of CUDA {newest if newest in MAJORS else MAJORS[-1]} was found: "
+            f"{install('cuda12' if newest < 13 else 'cuda13')}, or set CUDA_PATH to a CUDA toolkit"
+        )
+    versions = " and ".join(".".join(map(str, nvrtc.version)) for nvrtc in found)
+    hint = "; CUDA 13 dropped Volta: pip install nvidia-cuda-nvrtc-cu12" if wanted < 75 else ""
+    raise CompilerError(f"NVRTC {versions} does not compile for sm_{wanted}{hint}")

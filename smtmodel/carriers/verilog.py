@@ -1,0 +1,147 @@
+"""The hardware carrier: operations become the wires of a combinational module, in the Verilog of IEEE 1364-2001.
+
+A node is the name of a wire or a constant; equal expressions are one wire. Vectors are declared with a range, also
+those of one bit, so that a bit of each can be taken; truths are scalars.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.carriers.carrier import Carrier
+
+_BINARY = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
+_COMPARE = {"eq": "==", "ult": "<", "ule": "<=", "slt": "<", "sle": "<="}
+_NAME = re.compile(r"\bn\d+\b")
+_TRUE, _FALSE = "1'b1", "1'b0"
+
+
+class VerilogCarrier(Carrier):
+    """Collects wires, and the functions that they call."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, str] = {}
+        self._wires: dict[tuple[int, str], str] = {}
+
+    def wire(self, width: int, expression: str) -> str:
+        """The wire of an expression; `width` 0: a truth."""
+        key = width, expression
+        if key not in self._wires:
+            self._wires[key] = f"n{len(self._wires)}"
+        return self._wires[key]
+
+    def statements_of(self, result: str) -> list[str]:
+        """The declarations of the wires that a value hangs on, in order."""
+        needed, found = {result}, list[str]()
+        for (width, expression), name in reversed(self._wires.items()):
+            if name in needed:
+                needed.update(_NAME.findall(expression))
+                found.append(f"wire {_range(width)}{name} = {expression};")
+        return found[::-1]
+
+    def _vector(self, value: str, width: int) -> str:
+        """A vector of which a part can be taken: a constant gets a wire."""
+        return self.wire(width, value) if "'" in value else value
+
+    def constant(self, value: int, width: int) -> str:
+        return f"{width}'h{value:x}"
+
+    def truth(self, value: bool) -> str:
+        return _TRUE if value else _FALSE
+
+    def binary(self, operation: str, left: str, right: str, width: int) -> str:
+        return self.wire(width, f"{left} {_BINARY[operation]} {right}")
+
+    def invert(self, value: str, width: int) -> str:
+        return self.wire(width, f"~{value}")
+
+    def negate(self, value: str, width: int) -> str:
+        return self.wire(width, f"-{value}")
+
+    def shift(self, operation: str, value: str, amount: str, width: int) -> str:
+        if operation == "ashr":
+            return self.wire(width, f"$signed({value}) >>> {amount}")
+        return self.wire(width, f"{value} {'<<' if operation == 'shl' else '>>'} {amount}")
+
+    def shift_constant(self, operation: str, value: str, amount: int, width: int) -> str:
+        vector = self._vector(value, width)
+        if operation == "shl":
+            return self.wire(width, f"{{{vector}[{width - amount - 1}:0], {amount}'h0}}")
+        filler = f"{amount}'h0" if operation == "lshr" else f"{{{amount}{{{vector}[{width - 1}]}}}}"
+        return self.wire(width, f"{{{filler}, {vector}[{width - 1}:{amount}]}}")
+
+    def extract(self, value: str, high: int, low: int, width: int) -> str:
+        return self.wire(high - low + 1, f"{self._vector(value, width)}[{high}:{low}]")
+
+    def concat(self, high: str, low: str, high_width: int, low_width: int) -> str:
+        return self.wire(high_width + low_width, f"{{{high}, {low}}}")
+
+    def zext(self, value: str, width: int, to: int) -> str:
+        return self.wire(to, f"{{{to - width}'h0, {value}}}")
+
+    def sext(self, value: str, width: int, to: int) -> str:
+        vector = self._vector(value, width)
+        return self.wire(to, f"{{{{{to - width}{{{vector}[{width - 1}]}}}}, {vector}}}")
+
+    def compare(self, operation: str, left: str, right: str, width: int) -> str:
+        if operation in ("slt", "sle"):
+            left, right = f"$signed({left})", f"$signed({right})"
+        return self.wire(0, f"{left} {_COMPARE[operation]} {right}")
+
+    def select(self, condition: str, then: str, otherwise: str, width: int) -> str:
+        return self.wire(width, f"{condition} ? {then} : {otherwise}")
+
+    def logic(self, operation: str, left: str, right: str) -> str:
+        return self.wire(0, f"{left} {_BINARY[operation]} {right}")
+
+    def logic_not(self, value: str) -> str:
+        return self.wire(0, f"~{value}")
+
+    def number(self, value: str, width: int) -> str:
+        return self.wire(width, value if width == 1 else f"{{{width - 1}'h0, {value}}}")
+
+    def nonzero(self, value: str, width: int) -> str:
+        return self.wire(0, f"|{value}")
+
+    def test_bit(self, value: str, index: int, width: int) -> str:
+        return self.wire(0, f"{self._vector(value, width)}[{index}]")
+
+    def leading_zeros(self, value: str, width: int, result_width: int) -> str:
+        name = f"leading_zeros_{width}"
+        self.functions[name] = _leading_zeros(name, width, result_width)
+        return self.wire(result_width, f"{name}({value})")
+
+    def max_of(self, values: Sequence[str], width: int) -> str:
+        layer = list(values)
+        while len(layer) > 1:
+            pairs = zip(layer[::2], layer[1::2], strict=False)
+            larger = [self.select(self.compare("ult", x, y, width), y, x, width) for x, y in pairs]
+            layer = larger + layer[2 * len(larger) :]
+        return layer[0]
+
+    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> str:
+        """One line for each signed term, one for the sum of all."""
+        terms = []
+        for sign, magnitude in zip(signs, magnitudes, strict=True):
+            wide = magnitude.zext(width)
+            negative = -wide
+            terms.append(Bits(self, width, self.select(sign.node, negative.node, wide.node, width)).node)
+        return self.wire(width, " + ".join(terms) or self.constant(0, width))
+
+
+def _range(width: int) -> str:
+    return f"[{width - 1}:0] " if width else ""
+
+
+def _leading_zeros(name: str, width: int, result_width: int) -> str:
+    """A function that counts the zeros above the highest bit that is set; `width` for zero."""
+    return f"""function [{result_width - 1}:0] {name}(input [{width - 1}:0] value);
+  integer place;
+  begin
+    {name} = {width};
+    for (place = 0; place < {width}; place = place + 1)
+      if (value[place]) {name} = {width - 1} - place;
+  end
+endfunction"""

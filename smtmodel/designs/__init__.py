@@ -1,0 +1,1 @@
+"""Hardware designs as functions over the algebra of bit vectors."""

@@ -1,0 +1,284 @@
+"""A netlist of Yosys as a function over the algebra: simulated on arrays, written as terms for proofs.
+
+Words stay words: a cell reads slices of what others give. A design with registers has to be a pipeline: all that its
+results hang on are inputs as many cycles earlier. Cells: Yosys manual, chapter "Internal cell library".
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, select
+from mmaprobe.smtmodel.carriers.carrier import Carrier
+
+Wire = int | str  # the number of a bit, or "0", "1", "x" for a constant
+Inputs = Callable[[str], Sequence[Bits]]  # the words that lie side by side at an input port, the lowest one first
+
+_ARITHMETIC: dict[str, Callable[[Bits, Bits], Bits]] = {
+    "$add": operator.add, "$sub": operator.sub, "$mul": operator.mul,
+    "$and": operator.and_, "$or": operator.or_, "$xor": operator.xor, "$xnor": lambda x, y: ~(x ^ y),
+}  # fmt: skip
+_UNARY: dict[str, Callable[[Bits], Bits]] = {"$not": operator.invert, "$neg": operator.neg, "$pos": lambda x: x}
+_REDUCTIONS: dict[str, Callable[[Bits], Bit]] = {
+    "$reduce_and": lambda x: ~(~x).any(), "$reduce_or": Bits.any, "$reduce_bool": Bits.any,
+    "$reduce_xor": lambda x: reduce(operator.xor, map(x.bit, range(x.width))),
+    "$reduce_xnor": lambda x: ~reduce(operator.xor, map(x.bit, range(x.width))),
+    "$logic_not": lambda x: ~x.any(),
+}  # fmt: skip
+#: whether signed numbers are compared: how
+_COMPARISONS: dict[str, tuple[Callable[[Bits, Bits], Bit], Callable[[Bits, Bits], Bit]]] = {
+    "$eq": (Bits.eq, Bits.eq), "$eqx": (Bits.eq, Bits.eq),
+    "$ne": (lambda x, y: ~x.eq(y),) * 2, "$nex": (lambda x, y: ~x.eq(y),) * 2,
+    "$lt": (Bits.ult, Bits.slt), "$le": (Bits.ule, Bits.sle),
+    "$gt": (lambda x, y: y.ult(x), lambda x, y: y.slt(x)), "$ge": (lambda x, y: y.ule(x), lambda x, y: y.sle(x)),
+}  # fmt: skip
+_LOGIC = {"$logic_and": all_of, "$logic_or": any_of}
+REGISTER = "$dff"
+DEEPEST = 64  # the registers that a value passes at most
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One cell: its type, which operands are signed, the bits of its inputs by port, and of its output `Y` or `Q`."""
+
+    name: str
+    kind: str
+    signed: Mapping[str, bool]
+    inputs: Mapping[str, tuple[Wire, ...]]
+    output: tuple[Wire, ...]
+
+
+@dataclass(frozen=True)
+class Netlist:
+    """A flat module: its ports, input ones with their bits, output ones with theirs, and its cells. Registers hold what
+    they were given one cycle before; all have one clock, an input that nothing else reads. Raises ParameterError for
+    cells that have no meaning here."""
+
+    name: str
+    inputs: Mapping[str, tuple[int, ...]]
+    outputs: Mapping[str, tuple[Wire, ...]]
+    cells: tuple[Cell, ...]
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any], module_name: str, name: str) -> Netlist:
+        """From the JSON that Yosys writes of a flat design. `name`: what it is called in messages."""
+        module = document["modules"][module_name]
+        ports = {port: (row["direction"], tuple(row["bits"])) for port, row in module["ports"].items()}
+        cells = [_cell(given, row) for given, row in module["cells"].items() if row["type"] not in ("$scopeinfo",)]
+        return cls(name, {port: bits for port, (way, bits) in ports.items() if way == "input"},
+                   {port: bits for port, (way, bits) in ports.items() if way == "output"}, tuple(cells),
+                   )  # fmt: skip
+
+    @cached_property
+    def clocks(self) -> frozenset[str]:
+        """The ports that clock registers."""
+        clocks = {cell.inputs["CLK"] for cell in self.cells if cell.kind == REGISTER}
+        found = frozenset(name for name, bits in self.inputs.items() if bits in clocks)
+        if len(clocks) > 1 or len(found) != len(clocks):
+            raise ParameterError(self.name, "registers with several clocks, or a clock that is no input port")
+        return found
+
+    @cached_property
+    def sources(self) -> Mapping[int, tuple[str | Cell, int]]:
+        """What gives each bit: an input port or a cell, and the place in its word."""
+        found: dict[int, tuple[str | Cell, int]] = {}
+        for name, bits in self.inputs.items():
+            found |= {bit: (name, place) for place, bit in enumerate(bits)}
+        for cell in self.cells:
+            found |= {bit: (cell, place) for place, bit in enumerate(cell.output) if isinstance(bit, int)}
+        return found
+
+    @cached_property
+    def latency(self) -> int:
+        """After how many cycles the outputs hang on the inputs. Raises ParameterError where they hang on those of
+        several cycles, or on registers that hang on themselves: then the design is no pipeline."""
+        delays: dict[str, set[int]] = {}
+        waiting = [(bit, 0) for bits in self.outputs.values() for bit in bits]
+        seen = set(waiting)
+        while waiting:
+            bit, delay = waiting.pop()
+            source = self.sources.get(bit) if isinstance(bit, int) else None
+            if source is None:
+                continue
+            if isinstance(source[0], str):
+                delays.setdefault(source[0], set()).add(delay)
+                continue
+            before = delay + (source[0].kind == REGISTER)
+            if before > DEEPEST:
+                raise ParameterError(self.name, f"the register {source[0].name} hangs on itself: it is no pipeline")
+            read = [bit for port, side in source[0].inputs.items() if port != "CLK" for bit in side]
+            more = {(other, before) for other in read} - seen
+            seen |= more
+            waiting += more
+        every = sorted(set().union(*delays.values()))
+        if len(every) > 1:
+            said = "; ".join(f"{name}: {', '.join(map(str, sorted(own)))}" for name, own in sorted(delays.items()))
+            raise ParameterError(self.name, f"its results hang on inputs of several cycles before ({said})")
+        return every[0] if every else 0
+
+    def evaluate(
+        self, inputs: Inputs, carrier: Carrier, undefined: Callable[[int], Bits] | None = None
+    ) -> dict[str, Bits]:
+        """The words at the output ports once the inputs have come through. `undefined`: what stands for some bits that
+        the design leaves undefined; None: a ParameterError."""
+        run = _Run(self, inputs, carrier, undefined)
+        return {name: run.word(bits) for name, bits in self.outputs.items()}
+
+
+def _cell(name: str, row: Mapping[str, Any]) -> Cell:
+    kind, connections = row["type"], {port: tuple(bits) for port, bits in row["connections"].items()}
+    signed = {port: bool(int(str(row["parameters"].get(f"{port}_SIGNED", "0")), 2)) for port in ("A", "B")}
+    outputs = [port for port, way in row["port_directions"].items() if way == "output"]
+    if len(outputs) != 1:
+        raise ParameterError(name, f"a cell {kind} has no meaning here")
+    if kind == REGISTER and not int(str(row["parameters"].get("CLK_POLARITY", "1")), 2):
+        raise ParameterError(name, "a register that takes the falling edge of its clock")
+    output = connections.pop(outputs[0])
+    return Cell(name, kind, signed, connections, output)
+
+
+class _Run:
+    """One evaluation. Of a pipeline, all of whose paths have as many registers, these are wires."""
+
+    def __init__(self, netlist: Netlist, inputs: Inputs, carrier: Carrier,
+                 undefined: Callable[[int], Bits] | None) -> None:  # fmt: skip
+        assert netlist.latency >= 0
+        self.netlist, self.inputs, self.carrier, self.undefined = netlist, inputs, carrier, undefined
+        self.words: dict[Cell, Bits] = {}
+
+    def word(self, bits: Sequence[Wire]) -> Bits:
+        """The word of some bits, the lowest one first."""
+        self._evaluate(bits)
+        return self._assembled(bits)
+
+    def _evaluate(self, bits: Sequence[Wire]) -> None:
+        """Give every cell that the bits hang on its word; without recursion, since designs are deep."""
+        waiting, active = self._cells(bits), set[Cell]()
+        while waiting:
+            cell = waiting[-1]
+            if cell in self.words:
+                waiting.pop()
+                continue
+            read = [bit for port, side in cell.inputs.items() if port != "CLK" for bit in side]
+            if missing := [other for other in self._cells(read) if other not in self.words]:
+                if cell in active:
+                    raise ParameterError(self.netlist.name, f"the cell {cell.name} hangs on itself")
+                active.add(cell)
+                waiting += missing
+                continue
+            operands = {port: self._assembled(side) for port, side in cell.inputs.items() if port != "CLK"}
+            self.words[cell] = operands["D"] if cell.kind == REGISTER else _applied(cell, operands)
+            waiting.pop()
+
+    def _cells(self, bits: Sequence[Wire]) -> list[Cell]:
+        """The cells that give some bits."""
+        sources = self.netlist.sources
+        cells = dict.fromkeys(sources[bit][0] for bit in bits if isinstance(bit, int) and bit in sources)
+        return [cell for cell in cells if isinstance(cell, Cell)]
+
+    def _assembled(self, bits: Sequence[Wire]) -> Bits:
+        """Of slices of words, as long as they can be."""
+        parts: list[Bits] = []  # the lowest one first
+        place = 0
+        while place < len(bits):
+            source, low = self._source(bits[place])
+            count = 1
+            while place + count < len(bits) and self._source(bits[place + count]) == (source, low + count * (low >= 0)):
+                count += 1
+            parts.append(self._slice(source, low, count))
+            place += count
+        return reduce(lambda lower, upper: upper.concat(lower), parts)
+
+    def _source(self, bit: Wire) -> tuple[str | Cell, int]:
+        """What gives a bit, and the place in its word; of constants the place is -1."""
+        if isinstance(bit, str):
+            return bit, -1
+        return self.netlist.sources.get(bit, ("x", -1))
+
+    def _slice(self, source: str | Cell, low: int, count: int) -> Bits:
+        if isinstance(source, Cell):
+            return self.words[source].extract(low + count - 1, low)
+        if low >= 0:
+            return _part(self.inputs(source), low, count)
+        if source in ("0", "1"):
+            return Bits(self.carrier, count, value=((1 << count) - 1) * int(source))
+        if self.undefined is None:
+            raise ParameterError(self.netlist.name, "its result hangs on a bit that nothing drives or defines")
+        return self.undefined(count)
+
+
+def _part(words: Sequence[Bits], low: int, count: int) -> Bits:
+    """Some bits of words that lie side by side, the lowest one first."""
+    parts = []
+    for word in words:
+        first, end = max(low, 0), min(low + count, word.width)
+        if first < end:
+            parts.append(word.extract(end - 1, first))
+        low -= word.width
+    return reduce(lambda lower, upper: upper.concat(lower), parts)
+
+
+def _applied(cell: Cell, operands: Mapping[str, Bits]) -> Bits:
+    """The word of a cell."""
+    kind, width = cell.kind, len(cell.output)
+    left = operands.get("A")
+    assert left is not None
+    right = operands.get("B")
+    both = cell.signed["A"] and cell.signed["B"]
+    if kind in _ARITHMETIC:
+        assert right is not None
+        return _ARITHMETIC[kind](_extended(left, width, both), _extended(right, width, both))
+    if kind in _UNARY:
+        return _UNARY[kind](_extended(left, width, cell.signed["A"]))
+    if kind in _REDUCTIONS:
+        return _REDUCTIONS[kind](left).bits(width)
+    if kind == "$mux":
+        assert right is not None
+        return select(operands["S"].bit(0), right, left)
+    if kind == "$pmux":
+        assert right is not None
+        for place in range(operands["S"].width):
+            choice = right.extract((place + 1) * width - 1, place * width)
+            left = select(operands["S"].bit(place), choice, left)
+        return left
+    if right is None:
+        raise ParameterError(cell.name, f"a cell {kind} has no meaning here")
+    if kind in _COMPARISONS:
+        wide = max(left.width, right.width)
+        compared = _COMPARISONS[kind][both](_extended(left, wide, both), _extended(right, wide, both))
+        return compared.bits(width)
+    if kind in _LOGIC:
+        return _LOGIC[kind]([left.any(), right.any()]).bits(width)
+    if kind in ("$shl", "$sshl", "$shr", "$sshr"):
+        return _shifted(kind, left, right, width, cell.signed["A"])
+    if kind in ("$shift", "$shiftx"):
+        return _either_way(left, right, width, cell.signed["A"] and kind == "$shift", cell.signed["B"])
+    raise ParameterError(cell.name, f"a cell {kind} has no meaning here")
+
+
+def _extended(value: Bits, width: int, signed: bool) -> Bits:
+    """A word with as many bits: cut, or filled up with zeros or its sign."""
+    if width <= value.width:
+        return value.truncate(width)
+    return value.sext(width) if signed else value.zext(width)
+
+
+def _shifted(kind: str, value: Bits, amount: Bits, width: int, signed: bool) -> Bits:
+    wide = _extended(value, max(width, value.width), signed)
+    if kind in ("$shl", "$sshl"):
+        return wide.shl(amount).truncate(width)
+    return (wide.ashr(amount) if kind == "$sshr" and signed else wide.lshr(amount)).truncate(width)
+
+
+def _either_way(value: Bits, amount: Bits, width: int, signed: bool, both: bool) -> Bits:
+    """Shifted right, or left by a negative amount; zeros are shifted in."""
+    wide = _extended(value, max(width, value.width), signed)
+    right = wide.lshr(amount)
+    if not both:
+        return right.truncate(width)
+    return select(amount.msb(), wide.shl(-amount), right).truncate(width)

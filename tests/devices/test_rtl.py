@@ -1,0 +1,171 @@
+"""Models printed as Verilog, and designs in Verilog as devices."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mmaprobe.cli.main import main
+from mmaprobe.reports.exports.verilog import module
+from mmaprobe.runner.devices import open_device
+from mmaprobe.runner.protocol import DeviceUnavailableError
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.designs.yosys import read_design
+from mmaprobe.smtmodel.evaluate.model import evaluate
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.evaluate.programs import ARRAYS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+
+pytestmark = [
+    pytest.mark.compilers,
+    pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)"),
+]
+
+SMALL = "volta/mma/m8n8k4.f32.f16.f16.f32"
+MODELS = [
+    SMALL, "ieee/fma/f16", "ieee/fma/f64", "arm/neon/bfdot", "rdna3/dot2/f32_f16", "rdna4/dot2/f32_bf16",
+    "cdna2/mfma/f32_32x32x4f16", "cdna3/mfma/f32_32x32x8_f16", "riscv/zvbdota/vfwbdota16bf.n4",
+    "hopper/mma/m16n8k32.f16.e4m3.e4m3.f16", "x86/avx512/vdpbf16ps",
+    "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3",
+]  # fmt: skip
+OPERATORS = """
+module operators(input [3:0] a, input [3:0] b, output [3:0] {names}, output signed [7:0] {signed});
+  wire signed [3:0] sa = a, sb = b;
+  {assignments}
+endmodule
+"""
+UNSIGNED = ["a + b", "a - b", "a * b", "a & b", "a | b", "a ^ b", "a ~^ b", "~a", "-a", "a << b", "a >> b", "a == b",
+            "a != b", "a < b", "a <= b", "a > b", "a >= b", "a && b", "a || b", "!a", "&a", "|a", "^a", "~^a",
+            "a[0] ? a : b", "{a[1:0], b[3:2]}", "a[b[1:0]]", "a[0] ? 1 : a[1] ? 2 : a[2] ? b : 3"]  # fmt: skip
+SIGNED = ["sa + sb", "sa - sb", "sa * sb", "-sa", "~sa", "sa >>> b[1:0]", "sa < sb", "sa <= sb", "sa >>> b", "sa & sb",
+          "$signed({sb, sa}) >>> a[1:0]", "sa == sb", "sa > sb"]  # fmt: skip
+PIPELINE = """
+module pipeline(input clk, input reset, input enable, input [63:0] x, input [63:0] y, input [31:0] z,
+                output reg [31:0] q);
+  reg [63:0] x1, y1; reg [31:0] z1; wire [31:0] d;
+  unit inner(.a(x1), .b(y1), .c({c}), .d(d));
+  always @(posedge clk)
+    if (reset) q <= 0;
+    else if (enable) begin x1 <= x; y1 <= y; z1 <= z; q <= d; end
+endmodule
+"""
+
+
+def written(folder: Path, text: str, name: str = "design.v") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def lanes(patterns: np.ndarray, width: int) -> Bits:
+    return ARRAYS.lanes(np.ascontiguousarray(patterns, dtype=np.uint64), width)
+
+
+@pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog is not installed (the package iverilog)")
+def test_every_operator_computes_as_icarus_simulates_it(tmp_path: Path) -> None:
+    plain, signed = [f"o{k}" for k in range(len(UNSIGNED))], [f"s{k}" for k in range(len(SIGNED))]
+    named = [*zip(plain, UNSIGNED, strict=True), *zip(signed, SIGNED, strict=True)]
+    lines = "\n  ".join(f"assign {name} = {text};" for name, text in named)
+    design = written(tmp_path, OPERATORS.format(names=", ".join(plain), signed=", ".join(signed), assignments=lines))
+    bench = f"""module bench; reg [7:0] i; reg [3:0] a, b; integer k;
+      wire [3:0] {", ".join(plain)}; wire signed [7:0] {", ".join(signed)};
+      operators dut(.a(a), .b(b), {", ".join(f".{name}({name})" for name, _ in named)});
+      initial for (k = 0; k < 256; k = k + 1) begin
+        i = k; a = i[3:0]; b = i[7:4]; #1 $display("{" ".join("%h" for _ in named)}", {", ".join(n for n, _ in named)});
+      end endmodule"""
+    program = tmp_path / "bench.vvp"
+    subprocess.run(["iverilog", "-g2012", "-o", program, design, written(tmp_path, bench, "bench.v")], check=True)
+    said = subprocess.run(["vvp", "-n", program], check=True, capture_output=True, text=True).stdout
+    simulated = np.array([[int(x, 16) for x in line.split()] for line in said.splitlines()])
+    every = np.arange(256)
+    words = {"a": [lanes(every & 15, 4)], "b": [lanes(every >> 4, 4)]}
+    found = read_design([design], "operators").evaluate(words.__getitem__, ARRAYS)
+    for place, (name, text) in enumerate(named):
+        ours = np.broadcast_to(np.asarray(found[name].node), 256)
+        assert (ours == simulated[:, place]).all(), text
+
+
+@pytest.mark.parametrize("reference", MODELS)
+def test_a_model_read_back_from_its_verilog_is_the_model(tmp_path: Path, reference: str) -> None:
+    model, random = parse_reference(reference), np.random.default_rng(1)
+    netlist = read_design([written(tmp_path, module(model, "unit"))], "unit")
+    assert (netlist.latency, netlist.clocks) == (0, frozenset())
+    layout = layout_of(model)
+    columns = [lanes(_patterns(random, fmt.width, fmt.fraction), fmt.width) for fmt in layout.formats]
+    operands = layout.split(columns)
+    with np.errstate(over="ignore"):
+        model_d = evaluate(model, operands.a, operands.b, operands.c, *operands.rest, traced=False).d
+        design_d = netlist.evaluate(operands.sides.__getitem__, ARRAYS)["d"]
+    assert (np.asarray(model_d.node) == np.asarray(design_d.node)).all()
+
+
+def _patterns(random: np.random.Generator, width: int, fraction: int, count: int = 4000) -> np.ndarray:
+    """All bits at random; for half of them, exponents near the middle."""
+    whole = random.integers(0, 1 << min(width, 63), count, dtype=np.uint64)
+    middle = np.uint64((1 << max(width - 2 - fraction, 0)) - 1 << fraction)
+    low = np.uint64((1 << fraction + 1) - 1 | 1 << width - 1)
+    return np.where(random.integers(0, 2, count) == 0, whole, (whole & low) ^ middle)
+
+
+def test_wires_have_the_names_of_signals() -> None:
+    text = module(parse_reference(SMALL))
+    for name in ("product_0_significand", "max_exponent", "aligned_3", "sum_negative", "rounded"):
+        assert f" {name} = " in text
+    assert "//   d: r(fused(a[0:4] * b[0:4], c, F=23, zeros=-131))" in text
+
+
+def test_a_pipeline_is_a_device(tmp_path: Path) -> None:
+    unit = written(tmp_path, module(parse_reference(SMALL), "unit"), "unit.v")
+    whole = written(tmp_path, PIPELINE.replace("{c}", "z1"))
+    ports = "a=x,b=y,c=z,d=q"
+    run = CliRunner().invoke(
+        main, ["compare", f"model:{SMALL}", f"rtl:{unit},{whole},top=pipeline,{ports},reset=0,enable=1"]
+    )
+    assert run.exit_code == 1, run.output
+    assert "no difference" in run.output
+    with open_device(f"rtl:{unit},{whole},top=pipeline,{ports},reset=0,enable=1") as device:
+        assert device.description["latency"] == 2
+
+
+def test_what_is_no_pipeline_is_said(tmp_path: Path) -> None:
+    unit = written(tmp_path, module(parse_reference(SMALL), "unit"), "unit.v")
+    late = written(tmp_path, PIPELINE.replace("{c}", "z"))
+    files, ports = f"rtl:{unit},{late},top=pipeline", "a=x,b=y,c=z,d=q"
+    with pytest.raises(ParameterError, match=r"several cycles before \(x: 2; y: 2; z: 1\)"):
+        open_device(f"{files},{ports},reset=0,enable=1")
+    counter = "module counter(input clk, input [15:0] a, input [15:0] b, output reg [31:0] d);\n"
+    counter += "  always @(posedge clk) d <= d + a * b;\nendmodule\n"
+    with pytest.raises(ParameterError, match="hangs on itself: it is no pipeline"):
+        open_device(f"rtl:{written(tmp_path, counter, 'counter.v')},top=counter")
+
+
+def test_a_changed_design_differs(tmp_path: Path) -> None:
+    text = module(parse_reference(SMALL), "unit")
+    changed = text.replace("max_exponent - addend_exponent", "max_exponent - addend_exponent + 1", 1)
+    assert changed != text
+    run = CliRunner().invoke(main, ["compare", f"model:{SMALL}", f"rtl:{written(tmp_path, changed)},top=unit"])
+    assert "difference 1" in run.output
+
+
+def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    design = written(
+        tmp_path, module(parse_reference(SMALL), "unit").replace("] c,", "] addend,").replace("= c[", "= addend[")
+    )
+    for text, said in (
+        (f"rtl:{design}", "a design is written rtl:"),
+        (f"rtl:{design},top=other", "other"),
+        (f"rtl:{tmp_path}/none.v,top=unit", "there is no such file"),
+        (f"rtl:{design},top=unit,reset=0", "no input port reset"),
+        (f"rtl:{design},top=unit,reset=x", "a number is given"),
+    ):
+        with pytest.raises(InputError, match=said):
+            open_device(text)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DeviceUnavailableError, match="package yosys"):
+        open_device(f"rtl:{design},top=unit")
