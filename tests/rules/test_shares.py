@@ -21,6 +21,7 @@ from mmaprobe.queries.claims.shares import within_of
 from mmaprobe.queries.claims.verify import verify
 from mmaprobe.queries.kernel import forms, unit_shares
 from mmaprobe.queries.kernel.lemmas import exhausted
+from mmaprobe.queries.kernel.parts import Parted
 from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Word, Words, recorded_part
 from mmaprobe.queries.kernel.scene import lanes_of
 from mmaprobe.queries.kernel.shares import (
@@ -48,6 +49,7 @@ from mmaprobe.queries.kernel.unit_shares import (
     share_of,
     unit_of,
 )
+from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.queries.properties.bound import bound_of, error_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import evaluate_claim
@@ -58,7 +60,8 @@ from mmaprobe.smtmodel.algorithms.steps import RESULT
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import FusedSum, Index, Round
+from mmaprobe.smtmodel.nodes import Element, ExactSum, FusedSum, Index, Product, Round
+from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.claims.test_claim_stages import TF32, VOLTA, claim_of
@@ -271,6 +274,33 @@ def test_a_result_out_of_range_is_no_number_of_a_claim(monkeypatch: pytest.Monke
     monkeypatch.setattr(unit_shares, "share_claim", lambda one: replace(share_claim(one), size=Fraction(1)))
     with pytest.raises(RuleError, match="leave the range"):
         compares(claim.assertion, within)
+
+
+def test_a_unit_that_adds_a_product_twice_has_another_exact_sum(tmp_path: Path) -> None:
+    path = tmp_path / "twice.yaml"
+    path.write_text("""unit: twice
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 2
+roundings: {r: "round(f32, toward_zero)"}
+steps: {d: "r(exact(a[0:2] * b[0:2], a[0] * b[0], c))"}
+""")
+    part = Part(str(path))
+    bound = bound_of(unit_of(part, SPACE), believed)
+    with pytest.raises(RuleError, match="not every product"):
+        of_unit(SPACE, part, bound)
+
+
+def test_what_is_lost_is_a_share_of_an_input_that_is_zero_with_it() -> None:
+    """a_0 - a_0 rounded, times b_0, is zero with either; a_0 + b_0 with neither."""
+    unit = Windowed(MODEL.unit, (("a", (-2, 2)), ("b", (-1, 3))))
+    a, b = (Element(name, Index(0)) for name in "ab")
+    word = Round(a, Rounding(FORMATS["e5m2"]))
+    parted, one = Parted(unit, {word}), forms.number(1)
+    assert parted.relative(one, parted.of(word, ())) == forms.magnitude("a", Index(0)) * 4
+    assert parted.relative(one, parted.of(Product(word, b), ())) == forms.magnitude("a", Index(0)) * 4
+    for node in (ExactSum((a, b)), ExactSum((word, Product(a, b), b))):
+        assert parted.relative(one, parted.of(node, ())) == one
+    assert Parted(unit, {word}, chain=True).relative(one, parted.of(word, ())) == one
 
 
 def test_a_result_between_the_places_of_a_claim_is_none_of_its_numbers(tmp_path: Path) -> None:
