@@ -104,7 +104,9 @@ class _Verifier:
     def _run(self) -> None:
         """Raises OutOfTimeError."""
         limits = (self._patience, math.inf) if self._expects_input else (SAMPLE_LEAST, BEFORE)
-        if not self._simulate(*limits) and not self._climb():
+        if self._simulate(*limits) or self._climb():
+            self._shares(decided=True)
+        else:
             self._solve()
             if self.outcome.verdict == "unknown" and not self._expects_input:
                 self._simulate(self._patience)
@@ -202,9 +204,9 @@ class _Verifier:
             lemmas = [*self.apart, *ledger.lemmas(*facts)]
             self.outcome.lemmas = confirm(lemmas, self.options, time.monotonic() - self.start)
 
-    def _shares(self) -> bool:
+    def _shares(self, decided: bool = False) -> bool:
         """Whether the least share of the sum of magnitudes that is proved decides, or the largest one that is found, of
-        a claim that compares with such a share."""
+        a claim that compares with such a share. `decided`: an input has decided, and both are wanted all the same."""
         outcome, assertion = self.outcome, self.claim.assertion
         try:
             wanted = share_claim(assertion)
@@ -215,21 +217,25 @@ class _Verifier:
         began = time.monotonic()
         try:
             outcome.within = within_of(self.claim, settle)
-            outcome.theorem = compares(assertion, outcome.within)
-            outcome.lemmas = settle.asked
+            if not decided:
+                outcome.theorem = compares(assertion, outcome.within)
+                outcome.lemmas = settle.asked
         except RuleError as error:
-            outcome.asked.append(SearchStep(f"error bounds ({error})", (), time.monotonic() - began))
-        return self._reached(wanted) or outcome.theorem is not None
+            if not decided:
+                outcome.asked.append(SearchStep(f"error bounds ({error})", (), time.monotonic() - began))
+        return self._reached(wanted, decided) or outcome.theorem is not None
 
-    def _reached(self, wanted: ShareClaim) -> bool:
+    def _reached(self, wanted: ShareClaim, decided: bool) -> bool:
         """Whether an input decides, found by climbing to the largest share."""
-        proved, began = self.outcome.theorem is not None, time.monotonic()
+        proved, began = decided or self.outcome.theorem is not None, time.monotonic()
         limit = REACHED if proved else REACHED_MOST
         limit = min(limit, REACHED_SHARE * (self.remaining() or limit))
         self.options.progress(Wait("climbing to the largest share of the sum of magnitudes", limit))
         largest = Largest(wanted.compared, wanted.against, ())
         worst = climb(self.claim, largest, limit, self._decides)
         self.outcome.reached = worst.value
+        if decided:
+            return True
         self.outcome.asked.append(SearchStep("climbing to the largest share", (), time.monotonic() - began))
         if decides := worst.row is not None and self._decides(worst.row):
             self._decide(worst.row)

@@ -257,6 +257,10 @@ def _constant(tree: ast.expr) -> Fraction:
             return power_of(_constant(left), _constant(right), tree)
         case ast.BinOp(op=ast.Mult(), left=left, right=right):
             return _constant(left) * _constant(right)
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            return _constant(left) + _constant(right)
+        case ast.BinOp(op=ast.Sub(), left=left, right=right):
+            return _constant(left) - _constant(right)
     raise RuleError("share_claim: a factor of the sum of magnitudes that is not a constant")
 
 

@@ -57,6 +57,7 @@ from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.algorithms.lowering import lowered
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.steps import RESULT
+from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -301,6 +302,51 @@ def test_what_is_lost_is_a_share_of_an_input_that_is_zero_with_it() -> None:
     for node in (ExactSum((a, b)), ExactSum((word, Product(a, b), b))):
         assert parted.relative(one, parted.of(node, ())) == one
     assert Parted(unit, {word}, chain=True).relative(one, parted.of(word, ())) == one
+
+
+@pytest.mark.parametrize("window", [(-2, 1), (3, 3), (-6, 8)])
+def test_what_is_known_of_numbers_in_a_window_is_true_of_each(window: tuple[int, int]) -> None:
+    fmt = FORMATS["e4m3"]
+    unit = Windowed(replace(MODEL.unit, a=fmt), (("a", window),))
+    known = unit.given["a"]
+    for number in numbers_in(fmt, window):
+        exponent = floor_log2(number)
+        assert known.least is not None
+        assert known.most is not None
+        assert known.least <= exponent <= known.most
+        for place in (known.grid, exponent - (known.digits or 0)):
+            assert place is not None
+            assert (number / Fraction(2) ** place).denominator == 1
+        assert known.top is not None
+        assert known.head is not None
+        assert number <= known.head * Fraction(2) ** exponent
+        assert number < Fraction(2) ** known.top
+    assert known.never_tiny
+    for wrong in ((-7, 0), (1, 0), (0, 9)):
+        with pytest.raises(RuleError, match="exponents that a has not"):
+            Windowed(replace(MODEL.unit, a=fmt), (("a", wrong),))
+
+
+def numbers_in(fmt: Any, window: tuple[int, int]) -> list[Fraction]:
+    every = [exact_value(pattern, fmt) for pattern in range(1 << fmt.width - 1)]
+    sizes = [x for x in every if isinstance(x, Fraction) and x]
+    return [x for x in sizes if Fraction(2) ** window[0] <= x < Fraction(2) ** (window[1] + 1)]
+
+
+def floor_log2(x: Fraction) -> int:
+    return next(k for k in range(-20, 20) if Fraction(2) ** k <= x < Fraction(2) ** (k + 1))
+
+
+def test_what_is_proved_and_reached_is_said_whatever_is_claimed() -> None:
+    """Of a share below what is reached: refuted; above what is proved: it holds."""
+    found = {}
+    for share in ("2**-30", "(3 * 2**-20 - 2**-20)"):
+        outcome = verify(error(share, terms=2), Options(timeout=60))
+        assert outcome.share is not None
+        found[share] = outcome.verdict
+        assert outcome.reached is not None
+        assert 0 < outcome.reached <= outcome.share
+    assert found == {"2**-30": "refuted", "(3 * 2**-20 - 2**-20)": "holds"}
 
 
 def test_a_result_between_the_places_of_a_claim_is_none_of_its_numbers(tmp_path: Path) -> None:
