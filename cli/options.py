@@ -20,7 +20,6 @@ from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.files import append_whole, size_of, write_whole
 from mmaprobe.smtmodel.inputs.restrictions import RESTRICTIONS, WINDOW
-from mmaprobe.smtmodel.nodes.operand import FACTORS
 
 if TYPE_CHECKING:
     from mmaprobe.queries.solvers.pool import Pool
@@ -117,15 +116,6 @@ def _with_solver_options(
     ):  # fmt: skip
         wrapped = option(wrapped)
     return wrapped
-
-
-def factor_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options for the scale factors of a matrix product, each a file; the command gets them by their names."""
-    for row in reversed(FACTORS):
-        of, option = "A" if row.of == "row" else "B", f"--{row.name.replace('_', '-')}"
-        help_text = f"Scale factors of {of}, as patterns."
-        command = click.option(option, row.name, type=FileName(), metavar="FILE", help=help_text)(command)
-    return command
 
 
 def refuse(why: str, *names: str) -> None:

@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
-from mmaprobe.smtmodel.nodes.operand import FURTHER
+from mmaprobe.smtmodel.operand import FURTHER
 from mmaprobe.units import model_of
 
 if TYPE_CHECKING:

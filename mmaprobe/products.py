@@ -12,7 +12,7 @@ from mmaprobe.arrays import check_rounded, patterns_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import check_addend
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.tables.reference import LENGTH, PLAN
 from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of

@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of, restrictions_of, seconds_of, whole_of
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.families.parameters import format_parameter
 from mmaprobe.smtmodel.inputs.vectors import Vector, vector_of
-from mmaprobe.smtmodel.nodes.operand import OPERANDS
+from mmaprobe.smtmodel.operand import OPERANDS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 MOST_QUESTIONS = 4  # drawn, and classes shown for each

@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explaining import explain
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 Tone = Literal["yes", "no", "open"]

@@ -15,8 +15,8 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explaining import fraction_line
 from mmaprobe.smtmodel.explain.explanation import BitLine, Cause, Explanation, Group, Input, Picture, Rounded, Step
 from mmaprobe.smtmodel.inputs.vectors import to_hex
-from mmaprobe.smtmodel.nodes.operand import FURTHER, NAMED
 from mmaprobe.smtmodel.nodes.trace import Kind, Name, Part, Stage
+from mmaprobe.smtmodel.operand import FURTHER, NAMED
 from mmaprobe.smtmodel.units.unitfile import step_texts
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 
 SIDE = 64  # rows and columns of the product: up to so many questions in a call, each with its own row and column
 PLACES_TRIED, PLACES_SEED = 3, 1  # inputs that are put into every place of a product, to compare the places' results

@@ -12,7 +12,7 @@ from typing import Any, Self
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
-from mmaprobe.smtmodel.nodes.operand import FACTORS, NAMED
+from mmaprobe.smtmodel.operand import FACTORS, NAMED
 
 DEFAULT_TIMEOUT = 60.0  # seconds for one answer
 LEAST = 0.01  # the least number of seconds that a program is given

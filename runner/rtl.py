@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes.operand import OPERANDS
+from mmaprobe.smtmodel.operand import OPERANDS
 
 WRITTEN = "rtl:FILE.sv[,FILE.sv...],top=NAME[,OPERAND=PORT...][,PORT=NUMBER...][,#PARAMETER=NUMBER...]"
 RESULT = "d"

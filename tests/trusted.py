@@ -77,8 +77,9 @@ GOALS = Part("what is asked", "all", [*_in("queries/kernel", "problem statements
 MEANING = Part("what a unit is", "all", [
     *_in("smtmodel/arithmetic", "alignment decode formats ieee ordering rounding"),
     *_in("smtmodel", "base/digits base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
+    "smtmodel/operand.py",
     *_in("smtmodel/nodes",
-         "cancelling cut element exact fused gate given grid index known node normal operand product relu repeat "
+         "cancelling cut element exact fused gate given grid index known node normal product relu repeat "
          "rewriting round scale segment sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [

@@ -14,13 +14,13 @@ import click
 from mmaprobe.cli.choice import Choice, FileName, Seconds, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
+from mmaprobe.cli.factors import factor_options
 from mmaprobe.cli.options import (
     COMPARE_HELP,
     CONVERT,
     DEVICE_TIMEOUT,
     JSON,
     VECTORS_OUTPUT,
-    factor_options,
     print_json,
     progress,
     refuse,

@@ -26,7 +26,7 @@ from mmaprobe.documents.parts import ABSENT
 from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.vectors import operands_json, to_hex
-from mmaprobe.smtmodel.nodes.operand import FACTORS
+from mmaprobe.smtmodel.operand import FACTORS
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.devices import ComparedDevice, Comparison, Pair

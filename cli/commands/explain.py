@@ -188,7 +188,7 @@ def _operands(model: Model, row: dict[str, Any], place: str) -> Operands[int]:
     it is one) exists, the formats of both must be equal. Products of zero beyond the model's length are left out.
     Raises InputError."""
     from mmaprobe.smtmodel.inputs.vectors import parse_row
-    from mmaprobe.smtmodel.nodes.operand import OPERANDS
+    from mmaprobe.smtmodel.operand import OPERANDS
     from mmaprobe.smtmodel.tables.reference import is_unit_file
 
     given = dict(row, model=model.reference, d=None)

@@ -14,7 +14,8 @@ from mmaprobe.cli.array_files import load, of_file
 from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models, plans
-from mmaprobe.cli.options import CONVERT, JSON, factor_options, print_json, progress, refuse, say
+from mmaprobe.cli.factors import factor_options
+from mmaprobe.cli.options import CONVERT, JSON, print_json, progress, refuse, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from mmaprobe.documents.prove import PairProof
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, value_text
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
-from mmaprobe.smtmodel.nodes.operand import FURTHER
+from mmaprobe.smtmodel.operand import FURTHER
 
 if TYPE_CHECKING:
     from mmaprobe.hypotheses.schema import Question

@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of, padded
 from mmaprobe.smtmodel.inputs.admitted import Compare
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 
 FIRST, LARGEST = 128, 2048  # vectors of the first and of the largest batch: a slow device shows a difference early
 REPEATS = 4  # times that a question is asked before its answer is believed

@@ -35,7 +35,7 @@ from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, product_shape
-from mmaprobe.smtmodel.nodes.operand import FACTORS, FURTHER, NAMED
+from mmaprobe.smtmodel.operand import FACTORS, FURTHER, NAMED
 
 ELEMENTS = 16  # differing elements that are computed again
 STRIP = 1 << 18  # elements compared at a time

@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_rows
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import check_addend
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
-from mmaprobe.smtmodel.nodes.operand import FACTORS
+from mmaprobe.smtmodel.operand import FACTORS
 
 BATCH = 20_000  # vectors read before they are evaluated together
 

@@ -13,8 +13,8 @@ from mmaprobe.queries.kernel.statements import Reordered
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Node, Sum
 from mmaprobe.smtmodel.nodes.normal import normal
-from mmaprobe.smtmodel.nodes.operand import NAMED
 from mmaprobe.smtmodel.nodes.rewriting import each_of, rebuilt, replaced, written_out
+from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.units.unit import Unit
 
 

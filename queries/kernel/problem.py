@@ -25,8 +25,8 @@ from mmaprobe.smtmodel.inputs.admitted import (
     zeros_only,
 )
 from mmaprobe.smtmodel.nodes import Round
-from mmaprobe.smtmodel.nodes.operand import OPERANDS
 from mmaprobe.smtmodel.nodes.trace import Visit
+from mmaprobe.smtmodel.operand import OPERANDS
 from mmaprobe.smtmodel.units.unit import Memo
 
 

@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.evaluate.operands import RAISED, Layout, Operands, check_
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.tables.reference import with_parameters
 from mmaprobe.smtmodel.units.unit import added_together
 

@@ -58,7 +58,7 @@ from mmaprobe.smtmodel.nodes import Element, Node, Product, Scale
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 
 START = 0  # the level of what a sum starts from; loops have those from 1 on

@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes.operand import FACTORS, FURTHER
+from mmaprobe.smtmodel.operand import FACTORS, FURTHER
 
 AskOne = Callable[[Vector], int]
 AskAll = Callable[[Sequence[Vector]], Sequence[int]]

@@ -22,7 +22,7 @@ from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.operand import FACTORS
+from mmaprobe.smtmodel.operand import FACTORS
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Parted, Stage

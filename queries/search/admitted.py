@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import Target
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.operands import Layout
 from mmaprobe.smtmodel.inputs.admitted import Inputs
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 
 _CARRIER = ArrayCarrier()
 

@@ -10,7 +10,7 @@ from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.escapes import c_comment, text_bytes
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import padded
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 
 LINE = 116  # characters of a line of numbers
 

@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.escapes import c_comment, c_string, one_line
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 
 #: format -> PyTorch's type; the others have none
 TORCH = {

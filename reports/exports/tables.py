@@ -12,7 +12,7 @@ import numpy as np
 from mmaprobe.queries.compare.observed import ObservedVector
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.inputs.vectors import SCHEMA_VERSION, to_hex
-from mmaprobe.smtmodel.nodes.operand import OPERANDS
+from mmaprobe.smtmodel.operand import OPERANDS
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SIDES = [row for row in OPERANDS if row.name != "c"]

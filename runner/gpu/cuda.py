@@ -31,7 +31,7 @@ from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, NotModelledError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import install
 from mmaprobe.smtmodel.evaluate.batch import Patterns
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.tables.absent import not_modelled
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS

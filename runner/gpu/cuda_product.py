@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.evaluate.compiled import TooLongError
 from mmaprobe.smtmodel.evaluate.cuda_text import NAME, THREADS, cuda_source
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 
 MOST = 1 << 32  # outputs of one launch, which then takes a second or so
 TIMEOUT = 120.0  # seconds for one launch

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from mmaprobe.runner.gpu.fragments import Fragment
 from mmaprobe.runner.gpu.kernels import Kernel, Operand
-from mmaprobe.smtmodel.nodes.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED
 
 THREADS = 128  # of a block
 

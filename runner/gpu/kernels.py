@@ -13,7 +13,7 @@ from mmaprobe.runner.gpu import fragments
 from mmaprobe.runner.gpu.fragments import Fragment, Tile
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import InputError
-from mmaprobe.smtmodel.nodes.operand import FACTORS
+from mmaprobe.smtmodel.operand import FACTORS
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from mmaprobe.smtmodel.algorithms.predicate import parse_predicate
 from mmaprobe.smtmodel.algorithms.scene import Shape
 from mmaprobe.smtmodel.evaluate.operands import Layout
-from mmaprobe.smtmodel.nodes.operand import counts_of
+from mmaprobe.smtmodel.operand import counts_of
 
 Quantifier = Literal["all", "exists"]
 

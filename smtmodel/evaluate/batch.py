@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model, evaluate
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
-from mmaprobe.smtmodel.nodes.operand import FURTHER
+from mmaprobe.smtmodel.operand import FURTHER
 from mmaprobe.smtmodel.units.unit import Memo
 
 Patterns = NDArray[np.uint64]

@@ -12,9 +12,9 @@ from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.families.member import Member
 from mmaprobe.smtmodel.nodes import Node, Round
 from mmaprobe.smtmodel.nodes.node import structure
-from mmaprobe.smtmodel.nodes.operand import FURTHER, counts_of
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.trace import Silent, Trace
+from mmaprobe.smtmodel.operand import FURTHER, counts_of
 from mmaprobe.smtmodel.units.unit import Memo, Unit
 
 

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes.operand import FURTHER, NAMED, OPERANDS, counts_of
+from mmaprobe.smtmodel.operand import FURTHER, NAMED, OPERANDS, counts_of
 
 Value = TypeVar("Value")
 

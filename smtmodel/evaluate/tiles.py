@@ -15,8 +15,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.nodes.node import Context, Node
-from mmaprobe.smtmodel.nodes.operand import FACTORS, OPERANDS
 from mmaprobe.smtmodel.nodes.trace import Silent
+from mmaprobe.smtmodel.operand import FACTORS, OPERANDS
 
 Matrix = NDArray[Any]
 

@@ -47,8 +47,8 @@ from mmaprobe.smtmodel.nodes import (
     Sum,
 )
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.operand import OPERANDS
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Visit
+from mmaprobe.smtmodel.operand import OPERANDS
 
 RUNNING = ("addend", "acc")  # the names that signals have for a result of earlier steps
 

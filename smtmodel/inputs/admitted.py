@@ -11,7 +11,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.yamlfile import Strict
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes.operand import FURTHER
+from mmaprobe.smtmodel.operand import FURTHER
 
 Compare = Literal["bits", "value"]
 

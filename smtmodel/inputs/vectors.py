@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json, shown
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
-from mmaprobe.smtmodel.nodes.operand import FURTHER, NAMED, OPERANDS, Operand
+from mmaprobe.smtmodel.operand import FURTHER, NAMED, OPERANDS, Operand
 from mmaprobe.smtmodel.tables.reference import normalised_name, parse_reference
 
 SCHEMA_VERSION = 1

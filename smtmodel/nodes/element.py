@@ -17,8 +17,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bits, constant, stacked, truth
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known, power
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Terminal, Value, Variant, others
-from mmaprobe.smtmodel.nodes.operand import NAMED, READ
 from mmaprobe.smtmodel.nodes.trace import Stage
+from mmaprobe.smtmodel.operand import NAMED, READ
 
 Subnormals = typing.Literal["keep", "zero", "positive_zero"]
 SUBNORMALS: tuple[Subnormals, ...] = get_args(Subnormals)

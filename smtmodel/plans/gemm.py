@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.base.libraries import compiler, failure
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import check_addend
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of, product_shape
-from mmaprobe.smtmodel.nodes.operand import FACTORS, NAMED
+from mmaprobe.smtmodel.operand import FACTORS, NAMED
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
 from mmaprobe.smtmodel.plans.stages import check_holds

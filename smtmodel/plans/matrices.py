@@ -17,9 +17,9 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of, numpy_tile
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
 from mmaprobe.smtmodel.nodes.given import Given
-from mmaprobe.smtmodel.nodes.operand import NAMED
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span

@@ -12,11 +12,11 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Node, Product, Repeat, Round, Sum
 from mmaprobe.smtmodel.nodes.node import Context, Shared, walk
-from mmaprobe.smtmodel.nodes.operand import NAMED, OPERANDS
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.trace import Trace
+from mmaprobe.smtmodel.operand import NAMED, OPERANDS
 
 LONGEST = 4096  # products of a unit about which questions are asked
 TRACED = 65536  # products of a unit that is only evaluated: an element of a matrix product, step by step

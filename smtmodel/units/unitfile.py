@@ -56,10 +56,10 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.element import SUBNORMALS
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.operand import FURTHER, KEYS, NAMED, READ
 from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
+from mmaprobe.smtmodel.operand import FURTHER, KEYS, NAMED, READ
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit, closed_steps
 
 if TYPE_CHECKING:

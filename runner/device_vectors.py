@@ -1,0 +1,181 @@
+"""The vectors of a file, asked of a device: a run that goes on where an earlier one ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmaprobe.documents.devices import Place, Run, RunDevice
+from mmaprobe.documents.parts import ABSENT
+from mmaprobe.documents.parts import Vector as Row
+from mmaprobe.queries.compare.standing import Standings, predictions_of
+from mmaprobe.queries.compare.steady import AGAIN, ContradictionError, Sample, contradictions, spread
+from mmaprobe.runner.answers import AnswersFile, answered_row, provenance
+from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.devices import DeviceError, open_device
+from mmaprobe.runner.protocol import Device
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import Vector, read_vectors
+
+
+@dataclass
+class VectorRun:
+    """One run: the vectors asked, the answers received. `write` gets each answer as a row, where there is no file of
+    answers and the rows are not kept (None); `tell` hears what is found on the way."""
+
+    name: str
+    timeout: float
+    tell: Callable[[str], None]
+    write: Callable[[dict[str, Any]], None] | None = None
+    standings: Standings = field(default_factory=Standings)
+    answered: int = 0
+    earlier: int = 0
+    unanswered: list[Vector] = field(default_factory=list)
+    description: dict[str, Any] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    sample: Sample = field(default_factory=Sample)
+    source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that are not written to a file
+    device: Device | None = None  # while it is in use
+    model: Model | None = None
+    families: set[str] = field(default_factory=set)  # whose candidates the answered vectors distinguish
+
+    def run(self, lines: Iterable[str], name: str, output: Path | None) -> None:
+        """Ask the device every vector of a file of this name. `output`: the file of answers. Raises MmaprobeError; the
+        answers received before are written and counted."""
+        vectors: Iterable[Vector] = read_vectors(lines, name, self._model)
+        if output is None:
+            self.source = provenance(self.name)
+            self._ask(vectors, name, None)
+        else:
+            with AnswersFile(output, self.name) as target:
+                if target.earlier:
+                    vectors = self._remaining(vectors, target)
+                    with open_device(self.name, self.timeout) as device:
+                        target.recheck(device, lambda vector: bool(vector.extra.get("predictions")))
+                self._ask(vectors, name, target)
+        if self.unanswered:
+            count, first = len(self.unanswered), self.unanswered[0]
+            total = self.answered + count
+            raise IncompleteError(f"{self.name}: no answer to {count} of {total} vectors, first {name}:{first.line}")
+
+    def _remaining(self, vectors: Iterable[Vector], target: AnswersFile) -> list[Vector]:
+        """The vectors that an earlier run did not answer; the answers of that run are counted."""
+        everything, remaining, known = list(vectors), [], []
+        for vector in everything:
+            d = target.take(vector)
+            if d is None:
+                remaining.append(vector)
+            else:
+                known.append((vector, d))
+        if target.earlier:
+            raise InputError(
+                f"{target.earlier} of its answers are to vectors that are not asked: remove the file, or name another",
+                str(target.path),
+            )
+        for vector, d in known:
+            self._count(vector, d)
+        self.earlier = self.answered = len(known)
+        self.description = target.description or {}
+        self.tell(f"{self.earlier} of {len(everything)} vectors were answered by an earlier run")
+        return remaining
+
+    def _ask(self, vectors: Iterable[Vector], name: str, target: AnswersFile | None) -> None:
+        if vectors == []:
+            return
+        with self._device() as device:
+            self.description = device.description
+            try:
+                for vector, d in device.answers(_checked(vectors, name)):
+                    self.description = device.description
+                    if d is None:
+                        self.unanswered.append(vector)
+                    else:
+                        self._take(vector, d, target)
+                self._stand_by(device)
+            except DeviceError as error:
+                raise IncompleteError(f"{name}:{error.vector.line}: {error}") from None
+            except InputError as error:
+                if error.file is None and error.line is not None:  # a vector that does not fit the device
+                    raise InputError(str(error).removeprefix(f"{error.line}: "), name, error.line) from None
+                raise
+
+    def _stand_by(self, device: Device) -> None:
+        """Ask some vectors again, first those whose answers contradict a hypothesis or an earlier result. Raises
+        ContradictionError."""
+        odd = list(self.standings.surprises())
+        chosen = [odd[place] for place in spread(len(odd), AGAIN)]
+        chosen += [self.sample.answered[place] for place in spread(len(self.sample.answered), AGAIN)]
+        try:
+            for one in [] if device.steady else chosen:
+                for contradiction in contradictions(device.every, [one]):
+                    raise ContradictionError(*contradiction, device.name)
+        except DeviceError as error:  # every vector has been answered
+            self.tell(f"asked again: {error}")
+
+    @contextmanager
+    def _device(self) -> Iterator[Device]:
+        """The device; opened unless it is in use already."""
+        if self.device is not None:
+            yield self.device
+            return
+        with open_device(self.name, self.timeout) as self.device:
+            try:
+                yield self.device
+            finally:
+                self.device = None
+
+    def _model(self) -> Model:
+        """The model of vectors that name none: the device's instruction. Raises InputError."""
+        if self.model is None:
+            with self._device() as device:
+                if not isinstance(device, BatchDevice):
+                    raise InputError(
+                        f"model: this field is missing, and {self.name} does not say what it computes: name in the row "
+                        "the instruction that it is for, or any with its formats"
+                    )
+                self.model = device.model
+        return self.model
+
+    def _take(self, vector: Vector, d: int, target: AnswersFile | None) -> None:
+        if target is not None:
+            target.append(vector, d, self.description)
+        else:
+            row = answered_row(vector, d, self.source, self.description)
+            (self.write or self.rows.append)(row)
+        self.answered += 1
+        self._count(vector, d)
+        self.sample.take(vector, d)
+
+    def _count(self, vector: Vector, d: int) -> None:
+        self.standings.take(vector, d)
+        if isinstance(family := vector.extra.get("family"), str):
+            self.families.add(family)
+
+    def document(self, file: str, output: str | None, error: object = None) -> Run:
+        """The document that `run` prints. `output`: the file of answers; `error`: what ended it early."""
+        return Run(
+            device=RunDevice(name=self.name, description=self.description),
+            answered=self.answered,
+            earlier=self.earlier,
+            unanswered=[Place(id=vector.id, line=vector.line) for vector in self.unanswered],
+            questions=[standing.document() for standing in self.standings.questions.values()],
+            observed_before=self.standings.observed_before(),
+            vectors=list(map(Row.of, self.rows)) if self.source and self.write is None else ABSENT,
+            file=file,
+            output=output,
+            error=str(error) if error else None,
+        )
+
+
+def _checked(vectors: Iterable[Vector], name: str) -> Iterator[Vector]:
+    """The vectors; their predictions are checked before the device is asked. Raises InputError."""
+    for vector in vectors:
+        try:
+            predictions_of(vector)
+        except InputError as error:
+            raise InputError(str(error), name, vector.line) from None
+        yield vector
