@@ -229,6 +229,7 @@ def blind() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(_Verifier, "_simulate", lambda self, *limits: False))
         stack.enter_context(patch.object(_Verifier, "_climb", lambda self: False))
+        stack.enter_context(patch.object(_Verifier, "_reached", lambda self, wanted, decided: False))
         stack.enter_context(patch.object(deciding, "check_outcome", lambda outcome: None))
         yield
 

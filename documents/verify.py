@@ -74,6 +74,13 @@ class Worst(Part):
     vector: ClaimVector | None  #: the input
 
 
+class Shares(Part):
+    """Of what a claim compares with the sum of magnitudes: how large a share of that sum it is."""
+
+    proved: str | None  #: the least share that is proved never to be exceeded, as a fraction
+    reached: str | None  #: the largest share that was found, as a fraction
+
+
 class Claim(Part):
     """One case of a claim and its outcome."""
 
@@ -94,6 +101,7 @@ class Claim(Part):
     asked: Sequence[Step]  #: what was tried, in order
     vector: ClaimVector | None  #: the input that decided, of claims about algorithms
     counterexample: PairProof | None  #: of claims about units: the statement that is refuted, with its vector
+    shares: Shares = ABSENT  #: of claims that compare an error, or two results, with the sum of magnitudes
     certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
     certificate_error: str = ABSENT  #: why a certificate could not be written
     worst: Worst = ABSENT  #: with --maximise

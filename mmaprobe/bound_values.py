@@ -1,4 +1,4 @@
-"""A proved bound evaluated for given inputs, in exact fractions."""
+"""A proved bound evaluated for given inputs: in exact fractions, or for large matrices in f64, rounded up."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.arrays import array_of, check_rounded, patterns_of
+from mmaprobe.bound_matrices import Magnitudes, Numbers, evaluated, is_evaluated, summed
 from mmaprobe.products import number_of
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.kernel.unit_shares import adds_products_once
 from mmaprobe.queries.kernel.wording import up_float
 from mmaprobe.queries.plans.bound_report import PlanBound
-from mmaprobe.queries.plans.bound_samples import bound_of_element
+from mmaprobe.queries.plans.bound_samples import bound_of_element, exact_result
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.properties.bound_report import BoundResult
 from mmaprobe.queries.properties.bound_samples import bound_of_rows
@@ -21,10 +24,12 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.operands import check_addend, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
-from mmaprobe.smtmodel.nodes import Element
+from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans.gemm import addend
+from mmaprobe.smtmodel.plans.plan import Products
 
+EXACTLY = 1 << 14  # products up to which exact fractions are computed
 Patterns = NDArray[Any]
 #: a row of A, a column of B and an addend, as patterns -> the bound of their result's error
 Evaluated = Callable[[Patterns, Patterns, int], Fraction]
@@ -48,19 +53,44 @@ def value_of(found: BoundResult | PlanBound, a: Any, b: Any, c: Any, convert: st
     if x.shape[1] != length:
         raise ParameterError("a", f"K is {x.shape[1]}, and this bound is for {length}: mmaprobe.bound takes a length")
     z = addend(z, (x.shape[0], y.shape[1]))
+    sides = {}
     models = (found.model,) if isinstance(found, BoundResult) else found.plan.models
     nodes = [node for model in models for node in walk(model.unit.result)]
     flushed = {node.operand for node in nodes if isinstance(node, Element) and node.subnormals != "keep"}
     for name, side, fmt in (("a", x, how.a), ("b", y, how.b), ("c", z, how.c)):
-        numbers = np.abs(to_numbers(np.ascontiguousarray(side), fmt).astype(np.float64))
+        sides[name] = to_numbers(np.ascontiguousarray(side), fmt).astype(np.float64)
+        numbers = np.abs(sides[name])
         if not np.isfinite(numbers).all():
             raise ParameterError(name, "a bound is about finite numbers, and there is an infinity or a NaN")
         if name in flushed and ((numbers > 0) & (numbers < 2.0**fmt.emin)).any():
             raise ParameterError(name, f"{how.reference} reads subnormal numbers as zero: give zeros")
+    if x.shape[0] * y.shape[1] * length > EXACTLY and (whole := _at_once(found, sides)) is not None:
+        return whole
     out = np.empty((x.shape[0], y.shape[1]))
     for row, column in np.ndindex(*out.shape):
         out[row, column] = up_float(evaluated(x[row], y[:, column], int(z[row, column])))
     return out if axes == 2 else float(out[0, 0])
+
+
+def _at_once(found: BoundResult | PlanBound, sides: dict[str, Numbers]) -> Numbers | None:
+    """The bound for every element of a product of matrices; None for one whose exact result is more than C + A B, or
+    that is in other magnitudes."""
+    if isinstance(found, PlanBound):
+        form, plan = found.sizes[0].form, found.plan
+        least = {name: 2.0 ** plan.least_normal(name) for name in "abc"}
+        plain = all(isinstance(node, (Products, Round, Cut, ExactSum, Element, Constant)) for node in walk(plan.result))
+        adds = exact_result(plan, Fraction(1)) == 1 and exact_result(plan, Fraction(0), Fraction(1)) in (0, 1)
+        if not (plain and adds and is_evaluated(form)):
+            return None
+        return summed(form.lifted(form.lifts), Magnitudes(sides["a"], sides["b"], sides["c"], least))
+    assert found.theorem is not None
+    form, unit = error_of(found.theorem), found.model.unit
+    try:
+        adds_products_once(unit)
+    except RuleError:
+        return None
+    least = {name: 2.0**fmt.emin for name, fmt in unit.formats.items()}
+    return evaluated(form, Magnitudes(sides["a"], sides["b"], sides["c"], least)) if is_evaluated(form) else None
 
 
 def _evaluated(found: BoundResult | PlanBound) -> tuple[int, Evaluated]:

@@ -48,9 +48,9 @@ class Bound(Verdicts):
         Shapes: as for `dot`, `a` and `b` of K elements and `c` one number, which gives one number; or as for `matmul`,
         `a` M x K, `b` K x N and `c` M x N, which gives M x N. K is the bound's `length`.
 
-        Units: float64, rounded up; `convert` is that of `matmul`. It is computed in exact fractions, which takes up to
-        a millisecond for each of the M x K x N products. It holds under the conditions of `where`; whether a rounding
-        overflows is not checked here.
+        Units: float64, rounded up; `convert` is that of `matmul`. Up to 16,384 products M x K x N it is computed in
+        exact fractions; of more by products of matrices in f64, whose own errors are added. It holds under the
+        conditions of `where`; whether a rounding overflows is not checked here.
 
         Raises MmaprobeError: a bound that is unknown or that of a plan without a length, a unit with scale factors,
         another K, an infinity or a NaN, a subnormal number that the unit reads as zero; otherwise as `matmul` does.

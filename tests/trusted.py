@@ -51,7 +51,7 @@ ROWS = Part("rules of sums of numbers", "claims of overflow", _in("queries/kerne
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
              _in("queries/kernel", "same undecided expressions"))  # fmt: skip
 SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
-              _in("queries/kernel", "shares recorded"))  # fmt: skip
+              _in("queries/kernel", "shares recorded unit_shares windows"))  # fmt: skip
 TOGETHER = Part("rules of what parts give together", "properties", _in("queries/kernel", "together"))
 RISING = Part("the rule of what rises", "monotonicity", _in("queries/kernel", "rises gains rounding_rises"))
 RULED = (

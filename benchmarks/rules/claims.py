@@ -25,11 +25,12 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.enclosures import Deriving
 from benchmarks.rules.facts import ENGINE
 from benchmarks.rules.lemmas import Truths, tallied
-from benchmarks.rules.shares import least_share, word_is_small, words_leave
+from benchmarks.rules.shares import least_share, word_is_small
 from mmaprobe.hypotheses.claim import Claim, build_claims
 from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.recorded import recorded_part
 from mmaprobe.queries.kernel.scene import lanes_of
-from mmaprobe.queries.kernel.shares import Within, WordIsSmall, WordsLeave, share_claim
+from mmaprobe.queries.kernel.shares import Apart, WordIsSmall
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.undecided import (
     ByFirstWords,
@@ -40,6 +41,8 @@ from mmaprobe.queries.kernel.undecided import (
     ZerosGiveZero,
     lemmas_of,
 )
+from mmaprobe.queries.kernel.unit_shares import Errs, share_claim, unit_of
+from mmaprobe.queries.properties.bound import bound_of
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.base.errors import MmaprobeError
@@ -47,6 +50,7 @@ from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.plans.multiword import is_scheme, parse_scheme
 from mmaprobe.smtmodel.units.unit import Unit
 from tests.oracles import algorithm_oracle, claim_oracle, node_oracle, oracle
+from tests.said import believed
 
 INPUTS = 300  # of a claim, at most
 
@@ -287,42 +291,44 @@ def _by_shares(campaign: Campaign, truths: Truths, assertion: Assertion, rng: ra
     try:
         wanted = share_claim(assertion)
     except RuleError:
-        for other in campaign.seen.of(Within)[-3:]:  # the rule sees what is wrong with the claim before that
-            call("compares", assertion, other, [])
+        for other in [*campaign.seen.of(Apart)[-3:], *campaign.seen.of(Errs)[-3:]]:  # what is wrong is seen before that
+            call("compares", assertion, other)
         return
     space = wanted.space
-    nears = []
-    words, leaves = list[Theorem](), list[Theorem]()
-    for value in wanted.values:
+    if len(wanted.parts) == 1:
+        try:
+            bound = bound_of(unit_of(wanted.parts[0], space), believed)
+        except RuleError:
+            return
+        within = call("of_unit", space, wanted.parts[0], bound)
+        if within is not None:
+            call("compares", assertion, within)
+        return
+    nears, words = [], list[Theorem]()
+    for part in wanted.parts:
+        try:
+            known: Any = recorded_part(part, space.factors, space.terms)
+        except RuleError:
+            return
         chain = []
-        known: Any = value
         while hasattr(known, "model"):
             chain.append(known)
             known = known.addend
         near = call("begins", space, known)
         for step in reversed(chain):
-            unit: Unit = step.model.unit
-            deriving = Deriving(campaign, truths, unit, rng, chain=False)
-            bound = deriving.node(unit.result, ())
+            own: Unit = step.model.unit
+            bound = Deriving(campaign, truths, own, rng, chain=False).node(own.result, ())
             for side, how in (("a", step.a.words), ("b", step.b.words)):
                 window = getattr(space.window, side)
                 for k in range(how.count):
                     lemma = WordIsSmall(how, window, least_share(how, window, k), k)
                     words += [one for one in [tallied(campaign, lemma, word_is_small)] if one is not None]
-                leave = WordsLeave(how, window, least_share(how, window, None))
-                leaves += [one for one in [tallied(campaign, leave, words_leave)] if one is not None]
             if near is None or bound is None:
                 return
             near = call("after_instruction", step, near, bound, words)
         if near is None:
             return
         nears.append(near)
-    if len(nears) == 1:
-        within = call("near_the_sum", nears[0], words, leaves, wanted.share)
-    else:
-        within = call("near_each_other", nears, words, wanted.share)
-    zeros = [tallied(campaign, zero, zeros_give_zero) for zero in wanted.zeros]
+    within = call("near_each_other", nears, words)
     if within is not None:
-        every = [one for one in zeros if one is not None]
-        call("compares", assertion, within, every)
-        call("compares", assertion, within, every[1:])
+        call("compares", assertion, within)

@@ -22,11 +22,11 @@ from benchmarks.rules.meanings import SLACK, is_whole
 from benchmarks.rules.numbers import Evaluation, Flags, Lanes, Patterns, Value, exact_sum, number, rounded, zeros
 from benchmarks.rules.units import Small
 from mmaprobe.queries.kernel import recorded
-from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.forms import magnitude
-from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Word, Words
-from mmaprobe.queries.kernel.shares import Near, Space, Within, WordIsSmall, WordsLeave, apart, left_out
+from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Word, Words, recorded_part
+from mmaprobe.queries.kernel.shares import Apart, Near, Space, WordIsSmall
 from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.unit_shares import Errs
 from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -87,17 +87,11 @@ def word_is_small(own: WordIsSmall) -> bool:
                for x, words in in_window(own.words, own.window))  # fmt: skip
 
 
-def words_leave(own: WordsLeave) -> bool:
-    return all(None not in words and abs(x - sum(w for w in words if w is not None)) <= own.share * abs(x)
-               for x, words in in_window(own.words, own.window))  # fmt: skip
-
-
-def least_share(how: Words, window: tuple[int, int], number: int | None) -> Fraction:
-    """The largest share of a word, or of what all words leave."""
+def least_share(how: Words, window: tuple[int, int], number: int) -> Fraction:
+    """The largest share of a word."""
     found = Fraction(0)
     for x, words in in_window(how, window):
-        known = [word or Fraction(0) for word in words]
-        found = max(found, abs(x - sum(known) if number is None else known[number]) / abs(x) if x else Fraction(0))
+        found = max(found, abs(words[number] or Fraction(0)) / abs(x) if x else Fraction(0))
     return found
 
 
@@ -197,18 +191,26 @@ def near(goal: Near, rng: random.Random) -> Iterator[str]:
         yield "a value lies further away"
 
 
-def within(goal: Within, rng: random.Random) -> Iterator[str]:
+def apart(goal: Apart, rng: random.Random) -> Iterator[str]:
     given = Inputs.of(goal.space, rng)
     total = np.sum(given.sizes, axis=0)
     values = [given.value(one) for one in goal.values]
     for value in values:
         yield from _no_numbers(value, goal.space.unit, float(goal.size) * total, total != 0)
-    other = given.sum if len(values) == 1 else values[1].exact
-    if ((total != 0) & (np.abs(values[0].exact - other) > float(goal.share) * total * (1 + SLACK))).any():
+    if ((total != 0) & (np.abs(values[0].exact - values[1].exact) > float(goal.share) * total * (1 + SLACK))).any():
         yield "they are further apart"
 
 
-MEANINGS = {Near: near, Within: within}
+def errs(goal: Errs, rng: random.Random) -> Iterator[str]:
+    given = Inputs.of(goal.space, rng)
+    total = np.sum(given.sizes, axis=0)
+    value = given.value(recorded_part(goal.part, goal.space.factors, goal.space.terms))
+    yield from _no_numbers(value, goal.space.unit, float(goal.size) * total, total != 0)
+    if ((total != 0) & (np.abs(value.exact - given.sum) > float(goal.share) * total * (1 + SLACK))).any():
+        yield "the error is larger"
+
+
+MEANINGS = {Near: near, Apart: apart, Errs: errs}
 
 
 # -- instances
@@ -260,24 +262,19 @@ class Sharing:
         deriving = Deriving(campaign, truths, unit, rng, chain=rng.random() < 0.05)
         deriving.mixing = False
         self.bound = deriving.node(unit.result, ())
-        self.words, self.leaves = self._lemmas()
+        self.words = self._lemmas()
         self.known: list[Theorem] = []
 
-    def _lemmas(self) -> tuple[list[Theorem], list[Theorem]]:
+    def _lemmas(self) -> list[Theorem]:
         """What is true of the words, mostly the least share."""
         window, how, rng, found = self.space.window, self.how, self.rng, list[Theorem]()
         for side in dict.fromkeys((window.a, window.b)):
-            for k in (*range(how.count), None):
-                share = least_share(how, side, k)
-                share = share * rng.choice((1, 1, 1, Fraction(9, 8), Fraction(9, 10))) + rng.choice(
-                    (0, 0, 0, 1)
-                ) * Fraction(1, 64)
-                lemma: Any = WordsLeave(how, side, share) if k is None else WordIsSmall(how, side, share, k)
-                true = words_leave if k is None else word_is_small
-                theorem = tallied(self.campaign, lemma, true)
+            for k in range(how.count):
+                share = least_share(how, side, k) * rng.choice((1, 1, 1, Fraction(9, 8), Fraction(9, 10)))
+                share += rng.choice((0, 0, 0, 1)) * Fraction(1, 64)
+                theorem = tallied(self.campaign, WordIsSmall(how, side, share, k), word_is_small)
                 found += [] if theorem is None else [theorem]
-        small = [one for one in found if isinstance(one.goal, WordIsSmall)]
-        return small, [one for one in found if isinstance(one.goal, WordsLeave)]
+        return found
 
     def call(self, name: str, *arguments: Any) -> Theorem | None:
         found = self.campaign.call(name, *arguments)
@@ -357,8 +354,6 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
         common = call("from_here", one)
         if common is not None and (further := own.chain(common, own.pairs())) is not None:
             nears += [common, further]
-    for one in nears:
-        _of_the_sum(own, one)
     for _ in range(4 if nears else 0):
         _apart(own, *(rng.sample(nears, 2) if len(nears) > 1 and rng.random() < 0.9 else nears[:1] * 2))
     if len(nears) > 1:
@@ -367,27 +362,5 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
         call("after_addition", value, first, second)
 
 
-def _changed(known: Fraction, rest: Fraction, rng: random.Random) -> Fraction:
-    """A share that is as large as is known, or that leaves out some of what is not added."""
-    return (known + rest * rng.choice((1, 1, 1, Fraction(1, 2), 0))) * rng.choice((1, 1, 1, Fraction(63, 64), 2))
-
-
-def _of_the_sum(own: Sharing, near: Theorem) -> None:
-    goal: Any = near.goal
-    try:
-        rest = left_out(goal, own.words, own.leaves)
-    except RuleError:
-        rest = Fraction(1)
-    own.call("near_the_sum", near, own.words, own.leaves, _changed(goal.distance, rest, own.rng))
-
-
 def _apart(own: Sharing, one: Theorem, two: Theorem) -> None:
-    first, second = one.goal, two.goal
-    assert isinstance(first, Near)
-    assert isinstance(second, Near)
-    try:
-        rest = apart(first, second, own.words)
-    except RuleError:
-        rest = Fraction(1)
-    share = _changed(first.distance + second.distance, rest, own.rng)
-    own.call("near_each_other", [one, two], own.words, share)
+    own.call("near_each_other", [one, two], own.words if own.rng.random() < 0.95 else own.words[1:])

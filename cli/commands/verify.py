@@ -6,6 +6,7 @@ import hashlib
 import re
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mmaprobe.documents.verify import Claim as Document
-    from mmaprobe.documents.verify import ClaimVector, Worst
+    from mmaprobe.documents.verify import ClaimVector, Shares, Worst
     from mmaprobe.queries.search.distinguish import Options
 
 
@@ -142,6 +143,8 @@ def _show(document: Document, zeros: Mapping[str, str]) -> None:
         _show_vector(document.vector)
     if document.counterexample is not None:
         show_witness(document.counterexample)
+    if document.shares:
+        say(f"  of the sum of magnitudes {_shares(document.shares)}")
     by = _by(document)
     expected = "as expected" if document.as_expected else f"EXPECTED {document.expect}"
     if document.verdict == "unknown":
@@ -153,6 +156,15 @@ def _show(document: Document, zeros: Mapping[str, str]) -> None:
         says = {"nothing": "says nothing"}.get(document.says, f"says {document.says}")
         say(f"  {document.verdict} in {document.seconds:.1f} s, {by}; {expected} (the source {says})")
     say()
+
+
+def _shares(shares: Shares) -> str:
+    """What is proved, rounded up, and what is reached, rounded down."""
+    from mmaprobe.queries.kernel.wording import down_text, up_text
+
+    proved = "nothing is proved" if shares.proved is None else f"{up_text(Fraction(shares.proved))} is proved"
+    reached = "nothing" if shares.reached is None else f"{down_text(Fraction(shares.reached))}"
+    return f"{proved}; {reached} is reached"
 
 
 def _show_worst(worst: Worst) -> None:

@@ -58,13 +58,12 @@ def maximise(claim: Claim, options: Options | None = None) -> Worst:
         return _Search(claim, maximised(claim), options or Options()).run()
 
 
-def climb(claim: Claim, seconds: float, enough: Callable[[Row], bool]) -> Row | None:
-    """The first row found by concrete search for the worst that is good enough."""
-    search = _Search(claim, maximised(claim), Options(timeout=seconds))
+def climb(claim: Claim, largest: Largest, seconds: float, enough: Callable[[Row], bool]) -> Worst:
+    """The worst found by concrete search, which ends at the first row that is good enough."""
+    search = _Search(claim, largest, Options(timeout=seconds))
     search.enough = enough
     search.climb(seconds)
-    row = search.worst.row
-    return row if row is not None and enough(row) else None
+    return search.worst
 
 
 def maximised(claim: AnyClaim) -> Largest:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Literal
 
 from mmaprobe.hypotheses.claim import AnyClaim, Claim
 from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
 from mmaprobe.queries.kernel.rows import NeverOverflows
+from mmaprobe.queries.kernel.shares import Apart
 from mmaprobe.queries.kernel.table9 import BoundInUnits
 from mmaprobe.queries.kernel.theorem import Goal, Theorem, is_theorem
 from mmaprobe.queries.kernel.undecided import NoInputDecides
+from mmaprobe.queries.kernel.unit_shares import Errs
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.queries.solvers.contract import Answer
@@ -36,8 +39,9 @@ class SearchStep:
 @dataclass
 class Outcome:
     """What was found of one claim. `row`: the input that decides, replayed, in the order of the claim's layout;
-    `theorem`: what was proved by rules; `lemmas`: the questions whose "unsat" it rests on, each with another engine's
-    answer where there is one; `proofs`: of a property, what proved it, of all its
+    `theorem`: what was proved by rules; `within`, `reached`: of what a claim compares with the sum of magnitudes, the
+    least share that is proved, and the largest that was found; `lemmas`: the questions whose "unsat" it rests on, each
+    with another engine's answer where there is one; `proofs`: of a property, what proved it, of all its
     problems; `refuting`: what broke it; `overflows`: of a claim about overflow, by their count, whether copies of the
     largest number below 1, evaluated, do."""
 
@@ -50,6 +54,8 @@ class Outcome:
     proofs: list[Proof] = field(default_factory=list)
     refuting: Proof | None = None
     theorem: Theorem | None = None
+    within: Theorem | None = None
+    reached: Fraction | None = None
     overflows: dict[int, bool] = field(default_factory=dict)
 
     @property
@@ -82,6 +88,13 @@ class Outcome:
                 return "refuted"
             return "holds" if infinite and bounded else "unknown"
         return "holds" if bounded else "refuted" if infinite else "unknown"
+
+    @property
+    def share(self) -> Fraction | None:
+        """The least share of the sum of magnitudes that is proved."""
+        if self.within is None or not is_theorem(self.within) or not isinstance(self.within.goal, (Apart, Errs)):
+            return None
+        return self.within.goal.share
 
     @property
     def as_expected(self) -> bool:

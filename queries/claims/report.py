@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.verify import Claim as Document
-from mmaprobe.documents.verify import ClaimLemma, ClaimVector, FirstStep, PartResult
+from mmaprobe.documents.verify import ClaimLemma, ClaimVector, FirstStep, PartResult, Shares
 from mmaprobe.documents.verify import Step as Tried
 from mmaprobe.documents.verify import Worst as Largest
 from mmaprobe.hypotheses.claim import Claim
@@ -59,6 +60,12 @@ def document_of(outcome: Outcome) -> Document:
         ],
         vector=vector_of_claim(claim, outcome.row) if outcome.row is not None and isinstance(claim, Claim) else None,
         counterexample=None if outcome.refuting is None else pair_proof(outcome.refuting),
+        shares=ABSENT
+        if outcome.share is None and outcome.reached is None
+        else Shares(
+            proved=None if outcome.share is None else str(outcome.share),
+            reached=None if outcome.reached is None else str(outcome.reached),
+        ),
     )
 
 

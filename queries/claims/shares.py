@@ -8,51 +8,45 @@ from fractions import Fraction
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.queries.kernel.forms import power
 from mmaprobe.queries.kernel.lemmas import Lemma
-from mmaprobe.queries.kernel.recorded import Added, Instruction, Value, Word, Words
+from mmaprobe.queries.kernel.recorded import Added, Instruction, Value, Word, Words, recorded_part
 from mmaprobe.queries.kernel.shares import (
     WordIsSmall,
-    WordsLeave,
     after_addition,
     after_instruction,
     begins,
-    compares,
     from_here,
     near_each_other,
-    near_the_sum,
-    share_claim,
     units,
 )
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.unit_shares import of_unit, share_claim, unit_of
 from mmaprobe.queries.properties.bound import Settle, bound_of
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.evaluate.model import Model
 
 
-def by_shares(claim: Claim, settle: Settle) -> Theorem:
-    """That no input decides a claim. Raises RuleError where no rule says so, or a lemma stays open."""
-    return _Sharing(claim, settle).theorem()
+def within_of(claim: Claim, settle: Settle) -> Theorem:
+    """The least share of the sum of magnitudes that is proved of what a claim compares with it. Raises RuleError where
+    no rule says so, or a lemma stays open."""
+    return _Sharing(claim, settle).within()
 
 
 class _Sharing:
     def __init__(self, claim: Claim, settle: Settle) -> None:
-        self.claim, self.settle, self.wanted = claim, settle, share_claim(claim.assertion)
+        self.settle, self.wanted = settle, share_claim(claim.assertion)
         self.space = self.wanted.space
         self.bounds: dict[Model, Theorem] = {}
 
-    def theorem(self) -> Theorem:
-        values, share = self.wanted.values, self.wanted.share
-        words = dict.fromkeys(word for value in values for one in units(value) for word in (("a", one.a), ("b", one.b)))
-        if len(values) == 1:
-            kinds = dict.fromkeys((side, word.words) for side, word in words)
-            leaves = dict.fromkeys(self._leave(*kind) for kind in kinds)
-            words |= dict.fromkeys((side, Word(kind, number)) for side, kind in kinds for number in range(kind.count))
-            within = near_the_sum(self._near(values[0], None), self._small(*words), list(leaves), share)
-        else:
-            one, two = values
-            there = list(_before(two))
-            shared = next((step for step in _before(one) if step in there), None)
-            within = near_each_other([self._near(one, shared), self._near(two, shared)], self._small(*words), share)
-        return compares(self.claim.assertion, within, list(map(self._settled, self.wanted.zeros)))
+    def within(self) -> Theorem:
+        parts, space = self.wanted.parts, self.space
+        if len(parts) == 1:
+            return of_unit(space, parts[0], bound_of(unit_of(parts[0], space), self.settle))
+        one, two = (recorded_part(part, space.factors, space.terms) for part in parts)
+        words = [word for value in (one, two) for step in units(value) for word in (("a", step.a), ("b", step.b))]
+        there = list(_before(two))
+        shared = next((step for step in _before(one) if step in there), None)
+        nears = [self._near(one, shared), self._near(two, shared)]
+        return near_each_other(nears, self._small(*dict.fromkeys(words)))
 
     def _near(self, value: Value, shared: Value | None) -> Theorem:
         """How far a value lies from the one that is shared, or from where it begins."""
@@ -76,10 +70,6 @@ class _Sharing:
             share = first if number == 0 else power(-number * _kept(how))
             found.append(self._settled(WordIsSmall(how, self._window(side), share, number)))
         return list(dict.fromkeys(found))
-
-    def _leave(self, side: str, how: Words) -> Theorem:
-        share = Fraction(0) if how.count * how.into.precision >= how.given.precision else power(-how.count * _kept(how))
-        return self._settled(WordsLeave(how, self._window(side), share))
 
     def _window(self, side: str) -> tuple[int, int]:
         return self.space.window.a if side == "a" else self.space.window.b

@@ -17,13 +17,13 @@ from typing import NoReturn
 import numpy as np
 from pysmt.fnode import FNode
 
-from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.hypotheses.claim import Claim, Largest
 from mmaprobe.hypotheses.claim_file import located
 from mmaprobe.queries.claims.faults import no_number
 from mmaprobe.queries.claims.maximise import climb
 from mmaprobe.queries.claims.outcome import BATCH, DECIDED, SHRINK, Outcome, SearchStep
 from mmaprobe.queries.claims.samples import claim_rows
-from mmaprobe.queries.claims.shares import by_shares
+from mmaprobe.queries.claims.shares import within_of
 from mmaprobe.queries.claims.stages import Stages
 from mmaprobe.queries.kernel.lemmas import settled
 from mmaprobe.queries.kernel.scene import conditions, symbolic_scene
@@ -37,6 +37,7 @@ from mmaprobe.queries.kernel.undecided import (
     lemmas_of,
     undecided,
 )
+from mmaprobe.queries.kernel.unit_shares import ShareClaim, compares, share_claim
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import build_query, evaluate_claim, row_of
 from mmaprobe.queries.search.witness import Row, shrink_rows
@@ -58,6 +59,7 @@ SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # share of the time f
 BEFORE = 64 * BATCH  # inputs, at most, that are simulated before a proof is tried
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
 CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # share of the time, and most seconds, for climbing to the worst input
+REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # seconds for the largest share: of what is proved, and else
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 
 
@@ -101,7 +103,9 @@ class _Verifier:
     def _run(self) -> None:
         """Raises OutOfTimeError."""
         limits = (self._patience, math.inf) if self._expects_input else (SAMPLE_LEAST, BEFORE)
-        if not self._simulate(*limits) and not self._climb():
+        if self._simulate(*limits) or self._climb():
+            self._shares(decided=True)
+        else:
             self._solve()
             if self.outcome.verdict == "unknown" and not self._expects_input:
                 self._simulate(self._patience)
@@ -152,11 +156,11 @@ class _Verifier:
         began = time.monotonic()
         limit = CLIMB_MOST if limit is None else min(limit, CLIMB_MOST)
         self.options.progress(Wait("climbing to the worst input", limit))
-        row = climb(claim, limit, self._decides)
+        row = climb(claim, claim.maximise, limit, self._decides).row
         self.outcome.asked.append(SearchStep("climbing to the worst input", (), time.monotonic() - began))
-        if row is not None:
+        if decides := row is not None and self._decides(row):
             self._decide(row)
-        return row is not None
+        return decides
 
     def _decides(self, row: Row) -> bool:
         return bool(evaluate_claim(self.claim, np.array([row], dtype=np.uint64)).deciding[0])
@@ -199,15 +203,42 @@ class _Verifier:
             lemmas = [*self.apart, *ledger.lemmas(*facts)]
             self.outcome.lemmas = confirm(lemmas, self.options, time.monotonic() - self.start)
 
-    def _shares(self) -> bool:
-        """Whether it follows from error bounds and the sizes of words."""
-        settle = Settled(replace(self.options, timeout=self.remaining()), needed=False)
+    def _shares(self, decided: bool = False) -> bool:
+        """Whether the least share of the sum of magnitudes that is proved decides, or the largest one that is found, of
+        a claim that compares with such a share. `decided`: an input has decided, and both are wanted all the same."""
+        outcome, assertion = self.outcome, self.claim.assertion
         try:
-            self.outcome.theorem = by_shares(self.claim, settle)
+            wanted = share_claim(assertion)
         except RuleError:
             return False
-        self.outcome.lemmas = settle.asked
-        return True
+        settle = Settled(replace(self.options, timeout=self.remaining()), needed=False)
+        self.options.progress("the error bound")
+        began = time.monotonic()
+        try:
+            outcome.within = within_of(self.claim, settle)
+            if not decided:
+                outcome.theorem = compares(assertion, outcome.within)
+                outcome.lemmas = settle.asked
+        except RuleError as error:
+            if not decided:
+                outcome.asked.append(SearchStep(f"error bounds ({error})", (), time.monotonic() - began))
+        return self._reached(wanted, decided) or outcome.theorem is not None
+
+    def _reached(self, wanted: ShareClaim, decided: bool) -> bool:
+        """Whether an input decides, found by climbing to the largest share."""
+        proved, began = decided or self.outcome.theorem is not None, time.monotonic()
+        limit = REACHED if proved else REACHED_MOST
+        limit = min(limit, REACHED_SHARE * (self.remaining() or limit))
+        self.options.progress(Wait("climbing to the largest share of the sum of magnitudes", limit))
+        largest = Largest(wanted.compared, wanted.against, ())
+        worst = climb(self.claim, largest, limit, self._decides)
+        self.outcome.reached = worst.value
+        if decided:
+            return True
+        self.outcome.asked.append(SearchStep("climbing to the largest share", (), time.monotonic() - began))
+        if decides := worst.row is not None and self._decides(worst.row):
+            self._decide(worst.row)
+        return decides
 
     def _stages(self, question: Question, ledger: Ledger) -> Stages:
         solver = engines_of(self.options.solver)[0]  # the others slow it down

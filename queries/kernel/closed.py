@@ -31,7 +31,8 @@ RULES = _by_name({
     "induction": "repeated chained closed carried",
     "table9": "summed truncated loosened",
     "sums": "begun held nothing tile added iterated halved of_all_products",
-    "shares": "begins from_here after_instruction after_addition near_the_sum near_each_other compares",
+    "shares": "begins from_here after_instruction after_addition near_each_other",
+    "unit_shares": "of_unit compares",
     "rows": "below_one parted joined converted column_sums trees in_sequence never_overflows",
     "rewriting": "rewritten followed congruent looped results_alike",
     "opposite": "turned",
@@ -60,7 +61,7 @@ LEMMAS = _by_name({
     "opposite": "RoundsOpposite",
     "rounding_rises": "RoundingRises RoundingScales",
     "undecided": "FirstWordIsWhole ZerosGiveZero ConditionsReadNumbers",
-    "shares": "WordIsSmall WordsLeave",
+    "shares": "WordIsSmall",
 })  # fmt: skip
 
 

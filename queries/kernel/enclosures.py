@@ -33,6 +33,7 @@ from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.kernel.theorem import Made, OpenLemmaError, RuleError, Theorem, goal_of, is_theorem, rule
+from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.queries.kernel.wording import form_text
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -115,6 +116,20 @@ class Kept:
 Hypothesis: TypeAlias = Assumption | Kept
 
 
+def knowledge_of(unit: Unit | PlanAt | Windowed) -> Knowledge:
+    """What is known of the nodes of a unit on finite inputs on which nothing overflows."""
+    return Knowledge(unit.formats, fits=True, given=unit.given if isinstance(unit, Windowed) else {})
+
+
+def index_at(node: Element, places: Places) -> Index | None:
+    """The place of an element for these values of loop variables."""
+    index, given = node.index, dict(places)
+    if index is None:
+        return None
+    at = sum(factor * given[level] for level, factor in index.factors if level in given)
+    return Index(index.offset + at, tuple(x for x in index.factors if x[0] not in given))
+
+
 @dataclass(frozen=True)
 class NoOverflow:
     """A rounding does not overflow, a product does not reach its limit, or, for the sum of a plan, no rounding of its
@@ -157,7 +172,7 @@ class Enclosed:
     """The facts about a node of a unit (or of a plan, outside of its sums), for these values of loop variables and any
     values of the others, under the hypotheses `assuming`, on all finite inputs of which those `provided` are true."""
 
-    unit: Unit | PlanAt
+    unit: Unit | PlanAt | Windowed
     node: Node
     places: Places
     facts: Facts
@@ -268,21 +283,19 @@ def numbers(known: Known, low: Form, high: Form, size: Form) -> Facts:
 
 
 @rule
-def element(unit: Unit | PlanAt, node: Element, places: Places = ()) -> Made:
+def element(unit: Unit | PlanAt | Windowed, node: Element, places: Places = ()) -> Made:
     """An input is exact, v = x. Its exponent e is that of its magnitude, but at least emin (which counts for subnormal
-    numbers, where these are kept): 2^e <= max(|x|, 2^emin)."""
+    numbers, where these are kept): 2^e <= max(|x|, 2^emin). In a window of exponents no number is subnormal."""
     if places != bound_places(node, dict(places)):
         raise RuleError("element: it has other loop variables")
     fmt = unit.formats.get(node.operand)
     if fmt is None:
         raise RuleError("element: the unit has no scale factors")
-    index, given = node.index, dict(places)
-    if index is not None:
-        at = sum(factor * given[level] for level, factor in index.factors if level in given)
-        index = Index(index.offset + at, tuple(x for x in index.factors if x[0] not in given))
-    raised = magnitude(node.operand, index, raised=fmt.subnormals and node.subnormals == "keep")
-    known = node.known(Knowledge(unit.formats, fits=True), ())
-    return Made(Enclosed(unit, node, places, Facts(NOUGHT, NOUGHT, magnitude(node.operand, index), raised, known)))
+    index = index_at(node, places)
+    known = node.known(knowledge_of(unit), ())
+    raised = fmt.subnormals and not known.never_tiny
+    facts = Facts(NOUGHT, NOUGHT, magnitude(node.operand, index), magnitude(node.operand, index, raised=raised), known)
+    return Made(Enclosed(unit, node, places, facts))
 
 
 @rule
@@ -296,13 +309,13 @@ def segment(node: Segment, places: Places, premises: Sequence[Theorem]) -> Made:
 
 
 @rule
-def constant(unit: Unit | PlanAt, node: Constant) -> Made:
+def constant(unit: Unit | PlanAt | Windowed, node: Constant) -> Made:
     """A zero is exact, and has no exponent of its own in an alignment."""
     return Made(Enclosed(unit, node, (), numbers(_known(node, ()), NOUGHT, NOUGHT, NOUGHT)))
 
 
 @rule
-def literal(unit: Unit | PlanAt, node: Literal) -> Made:
+def literal(unit: Unit | PlanAt | Windowed, node: Literal) -> Made:
     """A fixed number is exact, and finite."""
     value = exact_value(node.pattern, node.format)
     if isinstance(value, str) and value != "-0":
@@ -312,7 +325,7 @@ def literal(unit: Unit | PlanAt, node: Literal) -> Made:
 
 
 @rule
-def assumed(unit: Unit, node: Running | Element, formats: frozenset[Format]) -> Made:
+def assumed(unit: Unit | Windowed, node: Running | Element, formats: frozenset[Format]) -> Made:
     """The result so far of a loop, under the assumption that it is a number of these formats, |v - x| <= E and |x| <=
     A, for any E and A. Likewise the addend c, which is the previous result in a chain of instructions; if c reads
     subnormal numbers as zero, |v - x| <= E + 2^emin."""
@@ -321,10 +334,10 @@ def assumed(unit: Unit, node: Running | Element, formats: frozenset[Format]) -> 
         level = node.level
     elif node.operand != "c":
         raise RuleError("assumed: only a result so far, or the addend, is assumed")
-    elif formats != {unit.c}:
+    elif formats != {unit.formats["c"]}:
         raise RuleError("assumed: the addend is a number of its own format")
     elif node.subnormals != "keep":
-        lost, known = number(power(unit.c.emin)), replace(known, never_tiny=True)
+        lost, known = number(power(unit.formats["c"].emin)), replace(known, never_tiny=True)
     error = magnitude(ERROR, Index(level)) + lost
     facts = numbers(known, error, error, magnitude(SIZE, Index(level)))
     return Made(Enclosed(unit, node, (), facts, frozenset({Assumption(level, formats)})))
@@ -601,15 +614,18 @@ def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Se
 
 
 def after_rounding(y: Facts, how: Rounding) -> Facts:
-    """The facts about a term with the facts `y` once it is rounded, as in `rounded`. Raises RuleError for a format
-    without subnormal numbers (one without a sign is none that a number can be rounded to)."""
+    """The facts about a term with the facts `y` once it is rounded, as in `rounded`: one that is certainly zero or at
+    least 2^emin has no fixed loss. Raises RuleError for a format without subnormal numbers (one without a sign is none
+    that a number can be rounded to)."""
     fmt = how.format
     if not fmt.subnormals:
         raise RuleError(f"rounded: {fmt.name} has no subnormal numbers")
     known = y.known
     relative = Fraction(0) if known.bits is not None and known.bits <= fmt.precision else power(-fmt.fraction)
     flush = how.subnormals != "keep" and (known.grid is None or known.grid < fmt.emin)
-    fine = known.grid is not None and known.grid >= fmt.emin - fmt.fraction
+    normal = known.formats is not None and known.never_tiny and known.least is not None and known.least >= fmt.emin
+    fine = normal or (known.grid is not None and known.grid >= fmt.emin - fmt.fraction)
+    flush = flush and not normal
     fixed = Fraction(0) if fine else power(fmt.emin - fmt.fraction)
     sides = []
     for loss in LOSSES[how.mode]:

@@ -11,6 +11,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -53,7 +54,7 @@ _FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
 VALUES = (
     *(f"{closed.KERNEL}.{file}" for file in ("conditions", "plan_units", "problem", "ranges", "recorded", "shares",
-                                             "steps", "unreachable")),
+                                             "steps", "unreachable", "windows")),
     "mmaprobe.smtmodel.algorithms.exact", "mmaprobe.smtmodel.arithmetic.formats", "mmaprobe.smtmodel.nodes.round",
     "mmaprobe.smtmodel.arithmetic.rounding",
 )  # fmt: skip
@@ -76,9 +77,15 @@ class Subject:
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """The units of all models and plans, each once; then those with any NaN, which rules may speak of as well."""
+        """The units of all models and plans, each once; then those with any NaN, which rules may speak of as well; and
+        those that parts of claims are."""
         models = [*self.models, *(model for plan in self.plans for model in plan.models)]
-        return tuple(dict.fromkeys(one.unit for model in models for one in (model, model.any_nan)))
+        every = [one.unit for model in models for one in (model, model.any_nan)]
+        for assertion in self.assertions:
+            for part in assertion.shape.parts.values():
+                with suppress(ParameterError):
+                    every.append(part.unit(assertion.shape.factors, assertion.terms))
+        return tuple(dict.fromkeys(every))
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -11,6 +11,8 @@ from functools import reduce
 from operator import mul
 
 from mmaprobe.queries.kernel.enclosures import (
+    CHAIN,
+    Assumption,
     Enclosed,
     Facts,
     Kept,
@@ -18,13 +20,16 @@ from mmaprobe.queries.kernel.enclosures import (
     Places,
     after_rounding,
     bound_places,
+    index_at,
+    knowledge_of,
     numbers,
     terms_of,
     with_lemmas,
 )
-from mmaprobe.queries.kernel.forms import NOUGHT, Form, magnitude, number, total
+from mmaprobe.queries.kernel.forms import NOUGHT, ONE, SIZE, Form, magnitude, number, power, total
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
@@ -43,7 +48,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Sum,
 )
-from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -57,15 +62,23 @@ Polynomial = Mapping[Powers, Fraction]  # powers of symbols: the coefficient of 
 
 
 class Parted:
-    """Values of nodes as polynomials of inputs and of what the roundings `kept` add to their operands."""
+    """Values of nodes as polynomials of inputs and of what the roundings `kept` add to their operands. `chain`: the
+    addend is the previous result of a chain of instructions, without rounding."""
 
-    def __init__(self, unit: Unit, kept: Set[Node]) -> None:
-        self.unit, self.kept = unit, kept
+    def __init__(self, unit: Unit | Windowed, kept: Set[Node], chain: bool = False) -> None:
+        self.unit, self.kept, self.chain, self.knowledge = unit, kept, chain, knowledge_of(unit)
         self._known: dict[Symbol, Polynomial] = {}
         self._sizes: dict[Symbol, Form] = {}
 
     def of(self, node: Node, places: Places) -> Polynomial:
         """The node without its roundings, those kept apart. Raises RuleError."""
+        if not node.free and (node, ()) not in self._known:  # from below: steps may be deep within one another
+            for below in walk(node):
+                if isinstance(below, (Round, Repeat)) and not below.free:
+                    self._of(below, ())
+        return self._of(node, places)
+
+    def _of(self, node: Node, places: Places) -> Polynomial:
         key = node, bound_places(node, dict(places))
         if key not in self._known:
             found = {item: value for item, value in self._made(*key).items() if value}
@@ -77,12 +90,7 @@ class Parted:
     def _made(self, node: Node, places: Places) -> Polynomial:
         match node:
             case Element():
-                index = node.index
-                if index is not None:
-                    known = dict(places)
-                    at = sum(factor * known[level] for level, factor in index.factors if level in known)
-                    index = Index(index.offset + at, tuple(x for x in index.factors if x[0] not in known))
-                return _symbol((replace(node, index=index), ()))
+                return _symbol((replace(node, index=index_at(node, places)), ()))
             case Constant():
                 return {}
             case Literal():
@@ -91,22 +99,22 @@ class Parted:
                     raise RuleError(f"parts: {value} is not a number")
                 return {} if isinstance(value, str) else {frozenset(): value}
             case Product() | Scale():
-                return reduce(_times, (self.of(operand, places) for operand in node.operands))
+                return reduce(_times, (self._of(operand, places) for operand in node.operands))
             case Sum():
-                return _added([self.of(*term) for item in node.items for term in terms_of(item, dict(places))])
+                return _added([self._of(*term) for item in node.items for term in terms_of(item, dict(places))])
             case Gate() | Cancelling() | Cut():
-                return self.of(node.term, places)
+                return self._of(node.term, places)
             case Round():
-                operand = self.of(node.term, places)
+                operand = self._of(node.term, places)
                 return _added([operand, _symbol((node, places))]) if node in self.kept else operand
             case Repeat():
-                found = self.of(node.start, places)
+                found = self._of(node.start, places)
                 for place in node.places:
                     own = {**dict(places), node.level: place}
                     # a result so far of this loop is another one now
                     self._known = {key: one for key, one in self._known.items() if node.level not in key[0].free}
                     self._known[Running(node.level), ((node.level, place),)] = found
-                    found = self.of(node.body, tuple(sorted(own.items())))
+                    found = self._of(node.body, tuple(sorted(own.items())))
                 return found
         raise RuleError(f"parts: nothing is known of {node.kind}")
 
@@ -115,19 +123,49 @@ class Parted:
         found = []
         for item, value in polynomial.items():
             if counts(any(isinstance(node, Round) for (node, _), _ in item)):
-                factors = [self._size(symbol) for symbol, power in item for _ in range(power)]
+                factors = [self._size(symbol) for symbol, count in item for _ in range(count)]
                 found.append(reduce(mul, factors, number(abs(value))))
         return total(found)
 
     def _size(self, symbol: Symbol) -> Form:
         node, places = symbol
         if isinstance(node, Element):
-            return magnitude(node.operand, node.index)
+            chained = self.chain and node.operand == "c"
+            return magnitude(SIZE, Index(CHAIN)) if chained else magnitude(node.operand, node.index)
         if symbol not in self._sizes:
             assert isinstance(node, Round)
-            operand = Facts(NOUGHT, NOUGHT, self.size(self.of(node.term, places)))
-            self._sizes[symbol] = after_rounding(operand, node.rounding).error
+            operand = self.of(node.term, places)
+            known = self.knowledge.of(node.term) if isinstance(self.unit, Windowed) else UNKNOWN
+            term = Facts(NOUGHT, NOUGHT, self.size(operand), known=known)
+            lost = after_rounding(term, node.rounding).error
+            self._sizes[symbol] = self.relative(lost, operand)
         return self._sizes[symbol]
+
+    def relative(self, form: Form, polynomial: Polynomial) -> Form:
+        """A bound of what a form bounds where a polynomial is not zero, and which is zero where it is: an input that is
+        a factor of all its products is then not zero, and in a window, so that it is at least its least number."""
+        if not (isinstance(self.unit, Windowed) and form.constant):
+            return form
+        windows = dict(self.unit.windows)
+        there = sorted((node for node in self._factors(polynomial) if node.operand in windows), key=repr)
+        if not there or self.chain:
+            return form
+        rest, one = Form({atom: value for atom, value in form.parts.items() if atom != ONE}), there[0]
+        return rest + magnitude(one.operand, one.index) * (form.constant * power(-windows[one.operand][0]))
+
+    def _factors(self, polynomial: Polynomial) -> frozenset[Element]:
+        """The inputs that are zero nowhere that the polynomial is not: those that are factors of all its products, or
+        of all that a rounding in it rounds."""
+        every = [frozenset[Element]().union(*(self._zeros(symbol) for symbol, _ in item)) for item in polynomial]
+        return frozenset.intersection(*every) if every else frozenset()
+
+    def _zeros(self, symbol: Symbol) -> frozenset[Element]:
+        """The inputs with which a symbol is zero."""
+        node, places = symbol
+        if isinstance(node, Element):
+            return frozenset({node})
+        assert isinstance(node, Round)
+        return self._factors(self.of(node.term, places))
 
 
 def _symbol(symbol: Symbol) -> Polynomial:
@@ -159,7 +197,7 @@ def part_lemmas(node: Node) -> list[RoundingLoses]:
 
 
 @rule
-def part(unit: Unit, node: Round, places: Places, lemmas: Sequence[Theorem]) -> Made:
+def part(unit: Unit | Windowed, node: Round, places: Places, lemmas: Sequence[Theorem]) -> Made:
     """A rounding of an expression without loss of inputs and of such roundings, all kept: v = x, by what is kept. Its
     operand is a polynomial of inputs and of what those roundings add, each at most what `rounded` says of it: |v| is at
     most the sum of the magnitudes of all products of the polynomial, and of what this rounding adds. Likewise what each
@@ -170,9 +208,12 @@ def part(unit: Unit, node: Round, places: Places, lemmas: Sequence[Theorem]) -> 
         raise RuleError("part: a rounding of what is not exact")
     kept = frozenset(roundings_in(node))
     parted, how = Parted(unit, kept), node.rounding
-    size = parted.size(parted.of(node, places))
+    polynomial = parted.of(node, places)
+    size = parted.size(polynomial)
     known = replace(Known.number(frozenset({how.format})), never_tiny=how.subnormals != "keep")
     facts = numbers(known, NOUGHT, NOUGHT, size)
+    if facts.weight is not None:
+        facts = replace(facts, weight=parted.relative(facts.weight, polynomial))
     provided = frozenset(
         NoOverflow(one, bound_places(one, dict(places)), one.rounding.format.emax,
                    parted.size(parted.of(one.term, places))) for one in kept
@@ -181,17 +222,27 @@ def part(unit: Unit, node: Round, places: Places, lemmas: Sequence[Theorem]) -> 
     return with_lemmas(made, lemmas, part_lemmas(node))
 
 
+def _reads_addend(node: Node) -> bool:
+    return any(isinstance(one, Element) and one.operand == "c" for one in walk(node))
+
+
 @rule
 def rejoined(premise: Theorem) -> Made:
     """A bound of |v - x| where roundings are kept implies one where none is: x with what is kept is a polynomial of
     inputs, and of what the roundings kept add to their operands; x without is the same with zero for these. The two
-    differ by the products with such a factor."""
+    differ by the products with such a factor. In a chain of instructions the addend's x is that of the previous result,
+    in both."""
     goal: Enclosed = goal_of(premise, Enclosed, "rejoined")
     kept = frozenset(one.node for one in goal.assuming if isinstance(one, Kept))
-    if not kept or len(kept) < len(goal.assuming) or goal.places or goal.node.free or not isinstance(goal.unit, Unit):
-        raise RuleError("rejoined: the premise is not about roundings that are kept, and nothing else")
-    parted = Parted(goal.unit, kept)
+    others = frozenset(one for one in goal.assuming if isinstance(one, Assumption))
+    if not kept or any(one.level != CHAIN for one in others):
+        raise RuleError("rejoined: the premise is not about roundings that are kept, and nothing else but the addend")
+    if goal.places or goal.node.free or not isinstance(goal.unit, (Unit, Windowed)):
+        raise RuleError("rejoined: the premise is not about a unit, or about some places alone")
+    if others and any(_reads_addend(node) for node in kept):
+        raise RuleError("rejoined: the addend is taken both as a previous result and as an exact input")
+    parted = Parted(goal.unit, kept, bool(others))
     polynomial = parted.of(goal.node, ())
     lost, size = parted.size(polynomial, lambda lost: lost), parted.size(polynomial, lambda lost: not lost)
     facts = replace(goal.facts, low=goal.facts.low + lost, high=goal.facts.high + lost, size=size)
-    return Made(replace(goal, facts=facts, assuming=frozenset()), (premise,))
+    return Made(replace(goal, facts=facts, assuming=others), (premise,))

@@ -8,30 +8,25 @@ product of words has a factor zero.
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import numpy as np
-
 from mmaprobe.queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
 from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, Monomial, power, round_up
 from mmaprobe.queries.kernel.induction import embeds
-from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words, recorded_part
-from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words
 from mmaprobe.queries.kernel.table9 import factors_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.queries.kernel.undecided import NoInputDecides, ZerosGiveZero, check_windows
+from mmaprobe.queries.kernel.undecided import check_windows
 from mmaprobe.queries.kernel.wording import up_decimal
 from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.exact import Fixed, Window, admitted, in_units, magnitude
-from mmaprobe.smtmodel.algorithms.predicate import power_of
 from mmaprobe.smtmodel.algorithms.words import converted
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, constant
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise
 from mmaprobe.smtmodel.nodes import Constant, Cut, ExactSum, FusedSum, Node, Repeat, Round, Running
 from mmaprobe.smtmodel.nodes.given import Given
@@ -82,66 +77,33 @@ def space_of(assertion: Assertion) -> Space:
 
 
 @dataclass(frozen=True)
-class _OfWords:
-    words: Words
-    window: tuple[int, int]
-    share: Fraction
-
-    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
-        return (symbol("x", self.words.given.width),)
-
-    def _opened(self, number: Bits) -> tuple[Bit, Fixed, list[tuple[Fixed, Bit]]]:
-        """Whether a number is neither zero nor normal with its exponent in the window; the number in fixed point; its
-        words in fixed point, each with whether it is a finite multiple of the least last place of numbers in the
-        window."""
-        how, (low, high) = self.words, self.window
-        given = how.given
-        check_windows(given, self.window)
-        zero = Fixed(constant(number.carrier, 0, high - low + given.fraction + 4), low - given.fraction)
-        wide = converted(number, given, how.source)
-        words = split(how.source, Rounding(how.into, how.rounding), how.count)
-        found = [wide if isinstance(word, Given) else Elementwise(word, (how.source,))(wide)[0] for word in words]
-        return ~admitted(number, given, self.window), in_units(number, given, zero)[0], [
-            in_units(word, how.into, zero) for word in found
-        ]  # fmt: skip
-
-    def _below(self, part: Fixed, number: Fixed) -> Bit:
-        """|part| <= share * |number|."""
-        carrier = number.bits.carrier
-        over, under = (fixed.number(carrier, x) for x in (self.share.numerator, self.share.denominator))
-        return ~fixed.less(fixed.multiply(over, magnitude(number)), fixed.multiply(under, magnitude(part)))
-
-
-@dataclass(frozen=True)
-class WordIsSmall(_OfWords):
+class WordIsSmall:
     """For x zero, or normal with its exponent in the window, the word of x with the index `number` is finite, at most
     share * |x|, and a multiple of the least last place of such x."""
 
+    words: Words
+    window: tuple[int, int]
+    share: Fraction
     number: int
 
     def statement(self) -> str:
         return f"word {self.number} of {self.words.count} is at most {self.share} of its number"
 
-    def claim(self, given: tuple[Bits, ...]) -> Bit:
-        outside, number, words = self._opened(given[0])
-        word, fits = words[self.number]
-        return outside | (fits & self._below(word, number))
-
-
-@dataclass(frozen=True)
-class WordsLeave(_OfWords):
-    """The words of such an x are finite multiples of the least last place of such x, and their sum differs from x by at
-    most share * |x|."""
-
-    def statement(self) -> str:
-        return f"{self.words.count} words leave at most {self.share} of their number"
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return (symbol("x", self.words.given.width),)
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
-        outside, number, words = self._opened(given[0])
-        rest = number
-        for word, _ in words:
-            rest = fixed.subtract(rest, word)
-        return outside | (all_of([fits for _, fits in words]) & self._below(rest, number))
+        how, (low, high), (number,) = self.words, self.window, given
+        fmt, carrier = how.given, number.carrier
+        check_windows(fmt, self.window)
+        zero = Fixed(constant(carrier, 0, high - low + fmt.fraction + 4), low - fmt.fraction)
+        wide = converted(number, fmt, how.source)
+        expression = split(how.source, Rounding(how.into, how.rounding), how.count)[self.number]
+        pattern = wide if isinstance(expression, Given) else Elementwise(expression, (how.source,))(wide)[0]
+        (word, fits), (own, _) = in_units(pattern, how.into, zero), in_units(number, fmt, zero)
+        over, under = (fixed.number(carrier, x) for x in (self.share.numerator, self.share.denominator))
+        small = ~fixed.less(fixed.multiply(over, magnitude(own)), fixed.multiply(under, magnitude(word)))
+        return ~admitted(number, fmt, self.window) | (fits & small)
 
 
 # -- values
@@ -379,33 +341,21 @@ def _product(item: Monomial) -> int | None:
 
 
 @dataclass(frozen=True)
-class Within:
-    """On every input of a space where M is not zero two results differ by at most share * M; or one result differs from
-    the exact sum by at most share * M. Results are finite multiples of 2^unit, with magnitudes of at most size * M."""
+class Apart:
+    """On every input of a space where M is not zero two results differ by at most share * M. They are finite multiples
+    of 2^unit, with magnitudes of at most size * M."""
 
     space: Space
-    values: tuple[Value, ...]
+    values: tuple[Value, Value]
     share: Fraction
     size: Fraction
 
     def statement(self) -> str:
-        what = "the error is" if len(self.values) == 1 else "two results are apart by"
-        return f"{what} at most {up_decimal(self.share, 6)} M"
+        return f"two results are apart by at most {up_decimal(self.share, 6)} M"
 
 
 @rule
-def near_the_sum(near: Theorem, words: Sequence[Theorem], leaves: Sequence[Theorem], share: Fraction) -> Made:
-    """The error of a result with the base c is at most its distance and the shares of the products of words that it
-    does not add; where the sums of the words of a and b differ from a and b by shares r_a and r_b, their product
-    differs from ab by at most (r_a + r_b + r_a r_b) |ab|."""
-    goal: Near = goal_of(near, Near, "near_the_sum")
-    if goal.base != Addend():
-        raise RuleError("near_the_sum: the error is not counted from c on")
-    return _within([near], goal.distance + left_out(goal, words, leaves), share, [*words, *leaves])
-
-
-@rule
-def near_each_other(nears: Sequence[Theorem], words: Sequence[Theorem], share: Fraction) -> Made:
+def near_each_other(nears: Sequence[Theorem], words: Sequence[Theorem]) -> Made:
     """Two results with a common base differ by at most their distances and the share of the products of words that only
     one of them adds."""
     goals: list[Near] = [goal_of(near, Near, "near_each_other") for near in nears]
@@ -414,15 +364,8 @@ def near_each_other(nears: Sequence[Theorem], words: Sequence[Theorem], share: F
     one, two = goals
     if one.base != two.base or one.space != two.space:
         raise RuleError("near_each_other: two results without a base in common")
-    return _within(nears, one.distance + two.distance + apart(one, two, words), share, words)
-
-
-def _within(nears: Sequence[Theorem], found: Fraction, share: Fraction, more: Sequence[Theorem]) -> Made:
-    goals: list[Near] = [goal_of(near, Near, "within") for near in nears]
-    if found > share:
-        raise RuleError(f"within: only {up_decimal(found, 6)} M is known")
-    values = tuple(goal.value for goal in goals)
-    return Made(Within(goals[0].space, values, share, max(goal.size for goal in goals)), (*nears, *more))
+    share = one.distance + two.distance + apart(one, two, words)
+    return Made(Apart(one.space, (one.value, two.value), share, max(one.size, two.size)), (*nears, *words))
 
 
 def units(value: Value) -> Iterator[Instruction]:
@@ -449,114 +392,3 @@ def apart(first: Near, second: Near, words: Sequence[Theorem]) -> Fraction:
     space = first.space
     return sum((count * share_of(space, "a", a, words) * share_of(space, "b", b, words)
                 for (a, b), count in most.items()), Fraction(0))  # fmt: skip
-
-
-def left_out(near: Near, words: Sequence[Theorem], leaves: Sequence[Theorem]) -> Fraction:
-    """The share by which the sum of the products of words that are added differs from that of the exact products.
-    Raises RuleError."""
-    space = near.space
-    places = Counter((a, b, k) for a, b, start, stop in near.products for k in range(start, stop))
-    if any(count > 1 for count in places.values()):
-        raise RuleError("left_out: a product is added twice")
-    kinds = {(a.words, b.words) for a, b, _ in places}
-    if len(kinds) != 1:
-        raise RuleError("left_out: products of words of several kinds")
-    ((left, right),) = kinds
-    found = Fraction(0)
-    for a, b in ((Word(left, i), Word(right, j)) for i in range(left.count) for j in range(right.count)):
-        if any((a, b, k) not in places for k in range(space.terms)):
-            found += share_of(space, "a", a, words) * share_of(space, "b", b, words)
-    one, two = (_left(space, side, kind, leaves) for side, kind in (("a", left), ("b", right)))
-    return found + one + two + one * two
-
-
-def _left(space: Space, side: str, kind: Words, premises: Sequence[Theorem]) -> Fraction:
-    """The share that words leave of a number, by a lemma among the premises. Raises RuleError."""
-    window = space.window.a if side == "a" else space.window.b
-    for premise in premises:
-        goal: WordsLeave = goal_of(premise, WordsLeave, "left_out")
-        if (goal.words, goal.window) == (kind, window) and kind.given == space.factors:
-            return goal.share
-    raise RuleError("left_out: it is not known what the words leave")
-
-
-# -- claims
-
-
-@dataclass(frozen=True)
-class ShareClaim:
-    """That |value(first) - value(second)|, or error(first), is at most share * M. `values`: those of its parts, for
-    `Within`; `size`: results of at most size * M are in the range of the exact sum; `zeros`: the lemmas about units
-    that are needed where M is zero."""
-
-    space: Space
-    values: tuple[Value, ...]
-    share: Fraction
-    size: Fraction
-    zeros: tuple[ZerosGiveZero, ...]
-    text: str
-
-
-def share_claim(assertion: Assertion) -> ShareClaim:
-    """The statement of a claim that compares an error, or two results, with the sum of magnitudes. Raises RuleError for
-    another claim."""
-    names, share = _sides(assertion)
-    space = space_of(assertion)
-    values = tuple(recorded_part(assertion.shape.parts[name], space.factors, space.terms) for name in names)
-    used = dict.fromkeys(one.model for value in values for one in units(value))
-    zeros = tuple(ZerosGiveZero(model, min(space.terms, model.length)) for model in used)
-    # of two rows: the quantities of one are constants, which fold
-    scene = lanes_of(assertion, np.zeros((2, len(assertion.layout.formats)), dtype=np.uint64))
-    if any(scene.truth(tree).reads for tree in assertion.conditions):
-        raise RuleError("share_claim: a condition reads a result, and whether that is a number is not known here")
-    exact = scene.exact()
-    if exact.unit > space.unit:
-        raise RuleError("share_claim: the exact sum has another unit")
-    # numbers of a claim are multiples of the exact sum's unit, within its width
-    return ShareClaim(space, values, share, power(exact.unit + exact.bits.width - 1) / space.most, zeros,
-                    assertion.text)  # fmt: skip
-
-
-def _sides(assertion: Assertion) -> tuple[tuple[str, ...], Fraction]:
-    match assertion.predicate:
-        case ast.Compare(left=left, ops=[ast.LtE()], comparators=[ast.BinOp(left=one, op=ast.Mult(), right=two)]) if (
-            assertion.quantifier == "all"
-        ):
-            found = [side for side, other in ((one, two), (two, one)) if ast.unparse(other) == "magnitude_sum()"]
-            if found:
-                match left:
-                    case ast.Call(func=ast.Name("error"), args=[ast.Name(name)]):
-                        return (name,), _constant(found[0])
-                    case ast.Call(func=ast.Name("abs"), args=[ast.BinOp(op=ast.Sub(), left=ast.Call(
-                            func=ast.Name("value"), args=[ast.Name(name)]), right=ast.Call(
-                            func=ast.Name("value"), args=[ast.Name(other)]))]):  # fmt: skip
-                        if name in assertion.shape.parts and other in assertion.shape.parts:
-                            return (name, other), _constant(found[0])
-    raise RuleError("share_claim: the claim compares no error, or two results, with the sum of magnitudes")
-
-
-def _constant(tree: ast.expr) -> Fraction:
-    match tree:
-        case ast.Constant(value=int(value)):
-            return Fraction(value)
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -_constant(inner)
-        case ast.BinOp(op=ast.Pow(), left=left, right=right) if _constant(right).denominator == 1:
-            return power_of(_constant(left), _constant(right), tree)
-        case ast.BinOp(op=ast.Mult(), left=left, right=right):
-            return _constant(left) * _constant(right)
-    raise RuleError("share_claim: a factor of the sum of magnitudes that is not a constant")
-
-
-@rule
-def compares(assertion: Assertion, within: Theorem, zeros: Sequence[Theorem]) -> Made:
-    """Where M is zero, every result is zero: a unit gives a zero for products with zeros and an addend zero, and a sum
-    of zeros is zero. Elsewhere the results are as close as the claim says, and in the range of its numbers."""
-    wanted, goal = share_claim(assertion), goal_of(within, Within, "compares")
-    if (goal.space, goal.values) != (wanted.space, wanted.values) or goal.share > wanted.share:
-        raise RuleError("compares: the premise is not about the results of its parts, or says less")
-    if goal.size > wanted.size:
-        raise RuleError("compares: a result may leave the range of the exact sum")
-    if {goal_of(zero, ZerosGiveZero, "compares") for zero in zeros} != set(wanted.zeros):
-        raise RuleError("compares: it is not known that a unit makes a zero of zeros")
-    return Made(NoInputDecides(assertion), (within, *zeros))

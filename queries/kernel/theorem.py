@@ -67,16 +67,17 @@ class Theorem:
 
     def walk(self, leaves: Container[Theorem] = ()) -> Iterator[Theorem]:
         """This theorem and all that it rests on, each once, premises first; not what `leaves` rest on."""
-        seen: set[int] = set()
-
-        def visit(one: Theorem) -> Iterator[Theorem]:
-            if id(one) not in seen:
-                seen.add(id(one))
-                for premise in () if one in leaves else one.premises:
-                    yield from visit(premise)
-                yield one
-
-        return visit(self)
+        found: dict[int, Theorem] = {}
+        waiting = [self]
+        while waiting:  # without recursion: a theorem may rest on a long chain of others
+            one = waiting[-1]
+            missing = [] if one in leaves else [premise for premise in one.premises if id(premise) not in found]
+            if missing and id(one) not in found:
+                waiting += reversed(missing)
+            else:
+                found[id(one)] = one
+                waiting.pop()
+        return iter(found.values())
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
@@ -22,6 +22,15 @@ GROUPS = 3  # up to this number of coefficients of like atoms are printed separa
 
 def up_text(value: Fraction) -> str:
     """A nonnegative number as a multiple of a power of two; one with many digits is rounded up."""
+    return _text(value, lambda scaled: -(-scaled // 1))
+
+
+def down_text(value: Fraction) -> str:
+    """The same, rounded down."""
+    return _text(value, lambda scaled: scaled // 1)
+
+
+def _text(value: Fraction, whole: Callable[[Fraction], int]) -> str:
     if not value:
         return "0"
     place = (value.numerator & -value.numerator).bit_length() - (value.denominator & -value.denominator).bit_length()
@@ -30,10 +39,10 @@ def up_text(value: Fraction) -> str:
         return _times(str(rest.numerator), place)
     place = value.numerator.bit_length() - value.denominator.bit_length()
     place -= power(place) > value
-    up = -(-value * DIGITS // power(place))
-    if up == 2 * DIGITS:
+    found = whole(value * DIGITS / power(place))
+    if found == 2 * DIGITS:
         return _times("1", place + 1)
-    return _times(f"{float(up) / DIGITS:.4f}", place)
+    return _times(f"{float(found) / DIGITS:.4f}", place)
 
 
 def up_decimal(value: Fraction | float, digits: int) -> str:

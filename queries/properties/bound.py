@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from mmaprobe.queries.kernel import enclosures as rules
 from mmaprobe.queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
@@ -14,6 +14,7 @@ from mmaprobe.queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined, 
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
 from mmaprobe.queries.kernel.table9 import loosened, sum_of, summed, terms_of_sum, truncated
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
@@ -41,17 +42,27 @@ from mmaprobe.smtmodel.units.unit import Unit
 Settle = Callable[[Lemma], Theorem | None]
 
 
-def bound_of(unit: Unit, settle: Settle) -> Theorem:
+def bound_of(unit: Unit | Windowed, settle: Settle) -> Theorem:
     """A theorem that bounds |d - exact|; `settle` proves the lemmas that it rests on. Raises RuleError if no rule gives
     a bound, or if a lemma is not proved."""
-    parts = parts_of(unit)
-    with suppress(RuleError):
+    return _composed(unit, settle, False)
+
+
+def _composed(unit: Unit | Windowed, settle: Settle, chain: bool) -> Theorem:
+    parts = frozenset(node for node in parts_of(unit) if not (chain and "c" in _operands_of(node)))
+    why = ""
+    try:
         if parts:
-            return _Composer(unit, settle, parts=parts).of(unit.result, ())
-    return _Composer(unit, settle).of(unit.result, ())
+            return _Composer(unit, settle, chain, parts).result()
+    except RuleError as error:
+        why = f"; with parts of inputs: {error}"
+    try:
+        return _Composer(unit, settle, chain).result()
+    except RuleError as error:
+        raise type(error)(f"{error}{why}") from None
 
 
-def parts_of(unit: Unit) -> frozenset[Node]:
+def parts_of(unit: Unit | Windowed) -> frozenset[Node]:
     """The parts into which inputs are split: roundings of an input, and of the rest of others; empty if no rest is
     used."""
 
@@ -63,9 +74,13 @@ def parts_of(unit: Unit) -> frozenset[Node]:
     return frozenset(found) if any(found & set(walk(node.term)) for node in found) else frozenset()
 
 
+def _operands_of(node: Node) -> set[str]:
+    return {one.operand for one in walk(node) if isinstance(one, Element)}
+
+
 def chain_of(unit: Unit, settle: Settle) -> Theorem:
     """A theorem about how one instruction of a chain changes the error. Raises RuleError if no rule gives one."""
-    return chained(_Composer(unit, settle, chain=True).of(unit.result, ()))
+    return chained(_composed(unit, settle, True))
 
 
 def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle) -> Theorem:
@@ -96,31 +111,54 @@ def error_of(theorem: Theorem) -> Form:
 
 
 class _Composer:
-    def __init__(self, unit: Unit, settle: Settle, chain: bool = False,
+    def __init__(self, unit: Unit | Windowed, settle: Settle, chain: bool = False,
                  parts: frozenset[Node] = frozenset()) -> None:  # fmt: skip
         self.unit, self.settle, self.chain, self.parts = unit, settle, chain, parts
         self.known: dict[tuple[Node, Places], Theorem] = {}
         self.formats: dict[int, frozenset[Format]] = {}
         self.tops: set[Node] = set()
+        own = unit.unit if isinstance(unit, Windowed) else unit
+        self.steps = {step: name for name, step in own.names.items()} | {own.result: "d"}
+        self.where: str | None = None
         node = unit.result
         while not chain and isinstance(node, (Round, Cut)):
             node = node.term
             self.tops.add(node)
         self.joined = node
 
+    def result(self) -> Theorem:
+        """About the unit's result, from below: steps may be deep within one another."""
+        inside = {one for part in self.parts for one in walk(part)} - self.parts
+        for node in walk(self.unit.result):
+            if isinstance(node, (Round, Repeat)) and not node.free and node not in inside:
+                self.of(node, ())
+        return self.of(self.unit.result, ())
+
     def of(self, node: Node, places: Places) -> Theorem:
         key = node, bound_places(node, dict(places))
         if key not in self.known:
-            made = self._made(*key)
+            with self._located(node):
+                made = self._made(*key)
             made = rejoined(made) if self.parts and node == self.joined else made
             self.known[key] = rules.whole(made) if node in self.tops else made
         return self.known[key]
+
+    @contextmanager
+    def _located(self, node: Node) -> Iterator[None]:
+        """A rule that refuses says in which step of the unit: the innermost one that has a name."""
+        try:
+            yield
+        except RuleError as error:
+            if self.where is None and (name := self.steps.get(node)) is not None:
+                self.where = name
+                raise type(error)(f"{error}, in step {name}") from None
+            raise
 
     def _made(self, node: Node, places: Places) -> Theorem:
         match node:
             case Element():
                 if self.chain and node.operand == "c":
-                    return rules.assumed(self.unit, node, frozenset({self.unit.c}))
+                    return rules.assumed(self.unit, node, frozenset({self.unit.formats["c"]}))
                 return rules.element(self.unit, node, places)
             case Constant():
                 return rules.constant(self.unit, node)

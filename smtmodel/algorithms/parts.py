@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 from mmaprobe.smtmodel.algorithms.reference import REDUCTIONS
 from mmaprobe.smtmodel.algorithms.words import converted
@@ -12,12 +12,15 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of
 from mmaprobe.smtmodel.evaluate.operands import check_plain
+from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.dot import ByFirstWords, Dot, Step, word_format
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.multiword import parse_scheme
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.stages import Chain
 from mmaprobe.smtmodel.tables.reference import is_plan, is_unit_file, parse_plan_reference
+from mmaprobe.smtmodel.units.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,20 @@ class Part:
                 raise ParameterError(self.text, f"{what}, but it takes c in {model.c.name} and gives {model.d.name}")
         unit_of_plan(self.plan, terms)
 
+    def unit(self, given: Format, terms: int) -> Unit:
+        """The part for this many products as a unit with factors in the format `given`, which computes the same for
+        factors that the part `holds`. Raises ParameterError for a number of products that does not fit."""
+        return _unit(self, given, terms)
+
     def holds(self, fmt: Format, low: int, high: int) -> bool:
         """Whether every normal number of a format with an exponent from `low` to `high` is a factor of this part."""
         mine = self.source
         return mine.fraction >= fmt.fraction and mine.emin <= low and high <= mine.emax
+
+
+@lru_cache(maxsize=64)
+def _unit(part: Part, given: Format, terms: int) -> Unit:
+    unit = replace(unit_of_plan(part.plan, terms), a=given, b=given, reference=part.text)
+    if isinstance(unit.result, Round):
+        return unit
+    return replace(unit, result=Round(unit.result, Rounding(part.result)))

@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, stacked, truth
 from mmaprobe.smtmodel.nodes.index import Index
-from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known, power
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Terminal, Value, Variant, others
 from mmaprobe.smtmodel.nodes.trace import Stage
 from mmaprobe.smtmodel.operand import NAMED, READ
@@ -103,7 +103,13 @@ class Element(Terminal):
             return UNKNOWN
         kept = self.subnormals != "zero" and self.operand in knowledge.unsigned
         finite = knowledge.fits or not (fmt.has_infinity or fmt.has_nan)
-        return _known(fmt, self.positive_zeros or kept, self.subnormals != "keep", finite)
+        plain = _known(fmt, self.positive_zeros or kept, self.subnormals != "keep", finite)
+        own = knowledge.given.get(self.operand)
+        if own is None:
+            return plain
+        return replace(
+            own, never_minus=plain.never_minus, never_tiny=plain.never_tiny or own.never_tiny, finite=plain.finite
+        )
 
     def key(self, context: Context) -> Hashable:
         given = self._pattern(context).value  # a constant is the same number at every place
@@ -181,7 +187,15 @@ class Literal(Terminal):
         value = exact_value(self.pattern, self.format)
         if value in ("-0", 0):
             return replace(ZERO, never_minus=value == 0)
-        return replace(Known.number(frozenset({self.format})), never_minus=True, finite=isinstance(value, Fraction))
+        found = replace(Known.number(frozenset({self.format})), never_minus=True, finite=isinstance(value, Fraction))
+        if isinstance(value, str):
+            return found
+        size, down = abs(value.numerator), value.denominator.bit_length() - 1
+        grid = (size & -size).bit_length() - 1 - down
+        top = size.bit_length() - down
+        exponent = max(top - 1, self.format.emin)
+        return replace(found, least=exponent, most=exponent, head=abs(value) / power(exponent), digits=exponent - grid,
+                       grid=grid, bits=top - grid, top=top)  # fmt: skip
 
     def sentence(self) -> str:
         return f"the {self.format.name} {self.pattern:#x}"

@@ -488,26 +488,35 @@ def near(value: int) -> tuple[int, ...]:
 class Knowledge:
     """The facts of the nodes of one unit. `formats`: of its operands, by name; `unsigned`: operands none of whose
     elements is -0; `running`: facts of the running results of the loops around, by level. `fits`: the facts hold on
-    finite inputs without overflow; else on all inputs."""
+    finite inputs without overflow; else on all inputs. `given`: facts of the elements of an operand beside its
+    format."""
 
     formats: Mapping[str, Format]
     unsigned: frozenset[str] = frozenset()
     running: Mapping[int, Known] = field(default_factory=dict)
     fits: bool = False
+    given: Mapping[str, Known] = field(default_factory=dict)
     _found: dict[Node, Known] = field(default_factory=dict)
 
     def of(self, node: Node) -> Known:
         """The facts of a node's value."""
+        if node not in self._found and not node.free:  # from below: steps may be deep within one another
+            for below in walk(node):
+                if not below.free:
+                    self._of(below)
+        return self._of(node)
+
+    def _of(self, node: Node) -> Known:
         if node not in self._found:
             self._found[node] = node.known(self, [known for term in node.known_from for known in self._terms(term)])
         return self._found[node]
 
     def _terms(self, item: Node) -> list[Known]:
-        return [self.of(item)] * item.count
+        return [self._of(item)] * item.count
 
     def within(self, level: int, so_far: Known) -> Knowledge:
         """The same knowledge inside a loop at `level`, of whose running result `so_far` is known."""
-        return Knowledge(self.formats, self.unsigned, {**self.running, level: so_far}, self.fits)
+        return Knowledge(self.formats, self.unsigned, {**self.running, level: so_far}, self.fits, self.given)
 
 
 class Terminal(Node):

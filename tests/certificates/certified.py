@@ -16,11 +16,12 @@ from mmaprobe.queries.certificates.claim_files import claim_texts
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.decide import decide
-from mmaprobe.queries.claims.shares import by_shares
+from mmaprobe.queries.claims.shares import within_of
 from mmaprobe.queries.covering.certify import certify_cover
 from mmaprobe.queries.covering.cover import Change, Covering
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.unit_shares import compares
 from mmaprobe.queries.plans.bound_certificate import certify_plan_bound
 from mmaprobe.queries.plans.bound_report import find_plan_bound
 from mmaprobe.queries.plans.certify import certify_plans
@@ -141,7 +142,7 @@ def _shares(folder: Path) -> None:
     data = {"terms": 1, "inputs": NUMBERS, "parts": {"p": str(file)}, "claim": "error(p) <= 4 * magnitude_sum()"}
     (claim,) = build_claims(read_yaml(yaml.safe_dump(CLAIM | data), "mine.yaml"))
     assert isinstance(claim, Claim)
-    theorem = by_shares(claim, Settled(FREE, needed=False))
+    theorem = compares(claim.assertion, within_of(claim, Settled(FREE, needed=False)))
     certify_theorems([theorem], of_assertion(claim.assertion), claim_texts(claim), folder, FREE)
 
 

@@ -118,7 +118,7 @@ def test_a_certificate_of_every_kind_passes(folder: Path) -> None:
 WITHIN = """given defined follows themselves replaced one_maximum never settled exhausted by_first_words element
     segment constant literal assumed product unchanged scale exact fused grid cut part repeated
     chained summed begun held nothing tile added iterated halved begins from_here after_instruction
-    after_addition near_the_sum near_each_other below_one parted joined converted column_sums trees
+    after_addition of_unit near_each_other below_one parted joined converted column_sums trees
     in_sequence rewritten followed congruent looped results_alike turned rises same_forms same_parts same_bodies
     same_steps"""
 #: of each other rule, a rule of a kind here whose theorems have the same goal: what is stated is checked alike

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 import mmaprobe
+from mmaprobe import bound_values
 from mmaprobe.cli.main import main
 from mmaprobe.documents.prove import ErrorBound, Nearest, NearestProduct
 from mmaprobe.smtmodel import VERSION
@@ -444,6 +445,31 @@ def test_a_bound_of_given_numbers(unit: str, length: int | None, kind: type[np.f
     assert found.at(a, b)[1, 0] <= bounds[1, 0]
     twice = (side[1, 0] * kind(2) for side in addend)
     assert found.at(a[1] * kind(2), b[:, 0], *twice) == pytest.approx(2 * bounds[1, 0], rel=1e-3)
+
+
+@pytest.mark.parametrize(("unit", "length"), [
+    (HOPPER, None), (HOPPER, 48), ("plan:cublas/plain", 40), ("cdna3/mfma/f32_32x32x8_f16", None),
+    ("ieee/fma/f64", 4)])  # fmt: skip
+def test_a_bound_of_large_matrices_is_that_of_their_elements(
+    unit: str, length: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In f64, rounded up: subnormal factors and products that f64 does not hold too."""
+    found = mmaprobe.bound(unit, length=length, confirm=False)
+    kind = np.float64 if "f64" in unit else np.float16
+    rng, k = np.random.default_rng(3), found.proved.length if length is None else length
+    a = (rng.standard_normal((6, k)) * 10.0 ** rng.integers(-7, 3, (6, k))).astype(kind)
+    b = rng.standard_normal((k, 5)).astype(kind)
+    a[0], b[0, 0] = 0, np.finfo(kind).smallest_subnormal
+    a[1] = np.finfo(kind).tiny
+    if kind is np.float64:
+        a[2] *= 1e-200
+        b[:, 2] *= 1e-200
+    sizes = found.at(a, b)
+    monkeypatch.setattr(bound_values, "EXACTLY", 0)
+    monkeypatch.setattr(bound_values, "_evaluated", lambda found: (k, None))
+    at_once = found.at(a, b)
+    assert (at_once >= sizes).all()
+    assert (at_once <= sizes * (1 + 1e-9) + 1e-300).all()
 
 
 def test_numbers_that_a_bound_is_not_for() -> None:

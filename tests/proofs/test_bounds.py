@@ -20,7 +20,7 @@ from mmaprobe.queries.kernel import enclosures, forms, induction, lemmas, roundi
 from mmaprobe.queries.kernel import parts as of_parts
 from mmaprobe.queries.kernel.enclosures import cut_loses, weakened
 from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, number
-from mmaprobe.queries.kernel.induction import Step, carried
+from mmaprobe.queries.kernel.induction import Step, carried, chained
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
 from mmaprobe.queries.kernel.parts import part_lemmas
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
@@ -592,14 +592,34 @@ def test_the_checker_refuses_parts_that_are_none_and_what_else_is_assumed() -> N
     assert "part: it keeps other roundings" in faults(at["part"], assuming=[{"node": over}])
     (premise,) = document["theorems"][at["rejoined"]]["premises"]
     below = document["theorems"][premise]["goal"]
-    more = [*below["assuming"], {"level": -1, "formats": []}]
+    more = [*below["assuming"], {"level": 1, "formats": []}]
     assert below["assuming"] == goal["assuming"]
-    assert "rejoined: roundings that are kept are all that is assumed" in faults(premise, assuming=more)
+    assert "rejoined: what is kept, and of c, is all that is assumed" in faults(premise, assuming=more)
+    more = [*below["assuming"], {"level": -1, "formats": []}]
+    assert "rejoined: it is about another, or assumes something else" in faults(premise, assuming=more)
     document["theorems"].append({"rule": "whole", "premises": [premise], "goal": below})
     assert "whole: the premise assumes something of it" in faults(premise)
-    chain = _Composer(unit, believed, chain=True, parts=parts_of(unit))
-    with pytest.raises(RuleError, match="rejoined: the premise is not about roundings"):
-        chain.of(unit.result, ())
+
+
+@pytest.mark.parametrize("name", ["parts", "parts in a loop"])
+def test_a_chain_of_instructions_follows_the_parts_of_its_inputs(name: str) -> None:
+    unit = small(*UNITS[name]).unit
+    chain = chain_of(unit, believed)
+    assert "rejoined" in {one.rule for one in chain.walk()}
+    apart = chained(_Composer(unit, believed, chain=True).of(unit.result, ()))
+    together, others = (carried(one, 2).goal.error for one in (chain, apart))  # type: ignore[attr-defined]
+    assert together.value(lambda factor: Fraction(1)) < others.value(lambda factor: Fraction(1)) * 3 / 4
+    assert not list(Tree(written(unit, [carried(chain, 3)])).check())
+
+
+def test_a_part_of_the_addend_is_no_part_in_a_chain() -> None:
+    """Of a previous result the parts are not exact: it has an error of its own."""
+    unit = small(f"r(exact({BOTH}, c, low(exact(c, product(h(c), number(0xbc00, f16))))))", "nearest_even").unit
+    assert len(parts_of(unit)) == 2
+    with pytest.raises(RuleError, match="enters the step more than once"):
+        chain_of(unit, believed)
+    with pytest.raises(RuleError, match="the addend is taken both"):
+        _Composer(unit, believed, chain=True, parts=parts_of(unit)).of(unit.result, ())
 
 
 def test_a_loop_within_a_loop_adds_its_products_every_time() -> None:

@@ -203,7 +203,6 @@ WRONG = {
         "plans that agree", ("same_parts",), stages, "partition", lambda one, other, number: number, 79
     ),
     "an instruction loses nothing": Wrong("shares", ("after_instruction",), shares._Sizes, "share", _nothing, 16),
-    "all words are added": Wrong("shares", ("near_the_sum",), shares, "left_out", _nothing, 42),
     "two results share all": Wrong("shares", ("near_each_other",), shares, "apart", _nothing, 53),
     "no input decides a claim": Wrong(
         "claims", ("undecided",), undecided, "decides", lambda assertion, said: said.yes & ~said.yes, 8

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from tests.second.document import Document, conclude, largest_number, need_lemmas, operands_of
-from tests.second.goals import Condition, Facts, Goal, frozen
+from tests.second.goals import CHAIN, Condition, Facts, Goal, frozen
 from tests.second.magnitudes import Form, add, need, plain, single, times
 from tests.second.node_rules import after_rounding, finite
 
@@ -20,10 +20,11 @@ LOSSLESS = ("element", "zero", "number", "product", "exact", "scale", "gate", "r
 
 
 class Polynomials:
-    """The polynomial of each node of a tree's unit: roundings add nothing, but for those of `kept`."""
+    """The polynomial of each node of a tree's unit: roundings add nothing, but for those of `kept`. `chain`: of c only
+    the size that is assumed of it is known."""
 
-    def __init__(self, tree: Document, kept: Iterable[int]) -> None:
-        self.tree, self.kept = tree, frozenset(kept)
+    def __init__(self, tree: Document, kept: Iterable[int], chain: bool = False) -> None:
+        self.tree, self.kept, self.chain = tree, frozenset(kept), chain
 
     def of(self, node: int, places: Places, running: Mapping[int, Polynomial]) -> Polynomial:
         what = self.tree.nodes[node]
@@ -81,7 +82,7 @@ class Polynomials:
 
     def size(self, symbol: Symbol) -> Form:
         if symbol[0] == "input":
-            return single(*symbol[1:4])
+            return single("size", CHAIN) if self.chain and symbol[1] == "c" else single(*symbol[1:4])
         _, node, places = symbol
         what = self.tree.nodes[node]
         below = self.bound(self.of(what["term"], places, {}))
@@ -122,10 +123,14 @@ def rejoined(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
     (premise,) = premises
     below, facts = tree.enclosed(premise)
     kept = {level[1] for level, _ in below.assuming if isinstance(level, tuple)}
-    need(bool(kept) and len(kept) == len(below.assuming), "roundings that are kept are all that is assumed")
-    need(goal.node == below.node and not (goal.assuming or goal.places or tree.free(goal.node)), "it is about another")
+    others = {one for one in below.assuming if not isinstance(one[0], tuple)}
+    need(bool(kept) and {level for level, _ in others} <= {CHAIN}, "what is kept, and of c, is all that is assumed")
+    inside = {below_ for node in kept for below_ in tree.below(node)}
+    need(not others or all(tree.nodes[node].get("operand") != "c" for node in inside), "c is also an exact input")
+    need(goal.node == below.node and goal.assuming == others, "it is about another, or assumes something else")
+    need(not (goal.places or tree.free(goal.node)), "it is about some places alone")
     need(goal.provided == below.provided, "something else may not overflow")
-    known = Polynomials(tree, kept)
+    known = Polynomials(tree, kept, bool(others))
     found = known.of(goal.node, (), {})
     lost = known.bound(found, lost=True)
     size = known.bound(found, lost=False)

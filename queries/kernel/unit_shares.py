@@ -1,0 +1,287 @@
+"""The error of a part of a claim as a share of the sum of magnitudes, from the error bound of the unit that it is.
+
+M is |c| + sum of |a_k b_k| of an input (shares.py). A part for a given number of products is a unit, one expression
+over its factors and c, and a bound of that unit in magnitudes of inputs is a share of M.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mmaprobe.queries.kernel.enclosures import Enclosed, knowledge_of
+from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, Monomial, power
+from mmaprobe.queries.kernel.parts import Parted
+from mmaprobe.queries.kernel.recorded import recorded_part
+from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.kernel.shares import Apart, Space, space_of
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.undecided import NoInputDecides
+from mmaprobe.queries.kernel.windows import Windowed
+from mmaprobe.queries.kernel.wording import up_decimal
+from mmaprobe.smtmodel.algorithms.assertion import Assertion
+from mmaprobe.smtmodel.algorithms.parts import Part
+from mmaprobe.smtmodel.algorithms.predicate import power_of
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.nodes import (
+    Cancelling,
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Gate,
+    Index,
+    Node,
+    Product,
+    Relu,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+    Segment,
+)
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.units.unit import Unit
+
+
+def unit_of(part: Part, space: Space) -> Windowed:
+    """A part on the inputs of a space, as a unit. Raises RuleError where it is none."""
+    if not all(part.holds(space.factors, *bounds) for bounds in (space.window.a, space.window.b)):
+        raise RuleError("unit_of: a factor is no number of the part's format")
+    try:
+        unit = part.unit(space.factors, space.terms)
+    except ParameterError as error:
+        raise RuleError(f"unit_of: {error}") from None
+    if unit.c != space.addend:
+        raise RuleError("unit_of: c is a number of another format")
+    window = space.window
+    return Windowed(unit, (("a", window.a), ("b", window.b), ("c", window.c)))
+
+
+@dataclass(frozen=True)
+class Errs:
+    """On every input of a space where M is not zero the result of a part differs from the exact sum by at most share *
+    M. It is a finite multiple of 2^unit, with a magnitude of at most size * M."""
+
+    space: Space
+    part: Part
+    share: Fraction
+    size: Fraction
+
+    def statement(self) -> str:
+        return f"the error is at most {up_decimal(self.share, 6)} M"
+
+
+@rule
+def of_unit(space: Space, part: Part, bound: Theorem) -> Made:
+    """The result of a part is within the bound of its unit from the unit's exact value, which is c + sum of a_k b_k,
+    each once. Where M is not zero the bound is at most a share of M (`share_of`). Nothing overflows if the hypotheses
+    of the bound are met by the largest inputs of the space."""
+    goal: Enclosed = goal_of(bound, Enclosed, "of_unit")
+    unit = unit_of(part, space)
+    if goal.unit != unit or goal.node != unit.result or goal.places or goal.assuming:
+        raise RuleError("of_unit: the bound is not that of the part's result on the inputs of the space")
+    adds_products_once(unit.unit)
+    if not all(one.is_met(lambda factor: _most(space, factor)) for one in goal.provided):
+        raise RuleError("of_unit: a rounding may overflow on the largest inputs")
+    finest = knowledge_of(unit).of(unit.result).grid
+    if finest is None or finest < space.unit:
+        raise RuleError("of_unit: a result may be no multiple of the place down to which exact sums go")
+    share = share_of(space, goal.facts.error)
+    return Made(Errs(space, part, share, 1 + share), (bound,))
+
+
+def _most(space: Space, factor: Factor) -> Fraction:
+    """The largest value of a magnitude. Raises RuleError."""
+    ends = {"a": (space.window.a[1], space.factors), "b": (space.window.b[1], space.factors),
+            "c": (space.window.c[1], space.addend)}  # fmt: skip
+    if factor.name == EXACT:
+        return space.most
+    if factor.name not in ends:
+        raise RuleError("of_unit: a unit with scale factors, or of which a result so far is not known")
+    if factor.name == "c" and space.no_addend:
+        return Fraction(0)
+    top, fmt = ends[factor.name]
+    return power(top + 1) - power(top - fmt.fraction)
+
+
+def share_of(space: Space, form: Form) -> Fraction:
+    """A share of M that bounds a form. Of the terms |c| and |a_k b_k| alone only the largest coefficient counts; the
+    exact sum, and the largest of such terms, are at most M; anything else is at most its largest value, and M at least
+    its least value other than zero."""
+    alone, found = dict[object, Fraction](), Fraction(0)
+    for atom, value in form.parts.items():
+        terms = {_term(item) for item in atom}
+        if len(terms) == 1 and None not in terms and terms != {EXACT}:
+            (term,) = terms
+            alone[term] = alone.get(term, Fraction(0)) + value
+        elif None not in terms:
+            found += value
+        else:
+            found += value * max(_largest(space, item) for item in atom) / space.least
+    if space.no_addend:
+        alone.pop("c", None)
+    return found + max(alone.values(), default=Fraction(0))
+
+
+def _term(item: Monomial) -> object:
+    """What a monomial is, if it is at most M: "c", "exact", or the k of a_k b_k; None for another one."""
+    names = [factor.name for factor in item]
+    if any(factor.raised or factor.factors for factor in item):
+        return None
+    if names in (["c"], [EXACT]):
+        return names[0]
+    return item[0].offset if names == ["a", "b"] and item[0].offset == item[1].offset else None
+
+
+def _largest(space: Space, item: Monomial) -> Fraction:
+    found = Fraction(1)
+    for factor in item:
+        if factor.raised:
+            raise RuleError("share_of: of a number that may be subnormal")
+        found *= _most(space, factor)
+    return found
+
+
+# -- what a unit adds, and when it makes a zero
+
+
+def adds_products_once(unit: Unit) -> None:
+    """Checks that the value of a unit without rounding is c and the sum of every product a_k b_k once. Raises
+    RuleError."""
+    found = dict[tuple[tuple[str, int], ...], Fraction]()
+    for item, value in Parted(unit, frozenset()).of(unit.result, ()).items():
+        inputs = [node for (node, _), count in item for _ in range(count) if isinstance(node, Element)]
+        read = tuple(sorted((node.operand, 0 if node.index is None else node.index.offset) for node in inputs))
+        found[read] = found.get(read, Fraction(0)) + value
+    wanted = {(("a", k), ("b", k)): Fraction(1) for k in range(unit.length)} | {(("c", 0),): Fraction(1)}
+    if {item: value for item, value in found.items() if value} != wanted:
+        raise RuleError("adds_products_once: not every product, and c, is added once")
+
+
+def makes_zero(unit: Unit) -> None:
+    """Checks that a result is zero where c, and of each product a_k b_k a factor, is zero. Raises RuleError.
+
+    Of each node: the inputs of which any makes it zero; and whether it is zero there. A result so far is taken to be
+    zero, as it is by induction if the start is, and the body whenever the result so far is."""
+    inputs, zero = dict[Node, frozenset[tuple[str, Index | None]]](), dict[Node, bool]()
+    for node in walk(unit.result):  # operands first
+        every, below = [inputs[one] for one in node.operands], [zero[one] for one in node.operands]
+        none = frozenset[tuple[str, Index | None]]()
+        some, all_zero = none.union(*every), all(below)
+        match node:
+            case Element():
+                inputs[node], zero[node] = frozenset({(node.operand, node.index)}), False
+            case Constant() | Running():
+                inputs[node], zero[node] = none, True
+            case Product() | Scale():
+                inputs[node], zero[node] = some, any(below)
+            case Round() | Cut() | Relu() | Cancelling() | Gate() | Each() | Segment():
+                inputs[node], zero[node] = some, all_zero
+            case ExactSum() | FusedSum():
+                inputs[node], zero[node] = frozenset.intersection(*every), all_zero
+            case _:
+                inputs[node], zero[node] = none, isinstance(node, Repeat) and all_zero
+        own = inputs[node]
+        zero[node] |= any(name == "c" or (name == "a" and ("b", index) in own) for name, index in own)
+    if not zero[unit.result]:
+        raise RuleError("makes_zero: it is not known that the unit makes a zero of zeros")
+
+
+# -- claims
+
+
+@dataclass(frozen=True)
+class ShareClaim:
+    """That |value(first) - value(second)|, or error(first), is at most share * M. `parts`: one or two; `size`: results
+    of at most size * M are in the range of the exact sum; `compared`, `against`: the two sides, without the share."""
+
+    space: Space
+    parts: tuple[Part, ...]
+    share: Fraction
+    size: Fraction
+    compared: ast.expr
+    against: ast.expr
+
+
+def share_claim(assertion: Assertion) -> ShareClaim:
+    """The statement of a claim that compares an error, or two results, with the sum of magnitudes. Raises RuleError for
+    another claim."""
+    names, compared, share, against = _sides(assertion)
+    space = space_of(assertion)
+    # of two rows: the quantities of one are constants, which fold
+    scene = lanes_of(assertion, np.zeros((2, len(assertion.layout.formats)), dtype=np.uint64))
+    if any(scene.truth(tree).reads for tree in assertion.conditions):
+        raise RuleError("share_claim: a condition reads a result, and whether that is a number is not known here")
+    exact = scene.exact()
+    if exact.unit > space.unit:
+        raise RuleError("share_claim: the exact sum has another unit")
+    # numbers of a claim are multiples of the exact sum's unit, within its width
+    most = power(exact.unit + exact.bits.width - 1) / space.most
+    parts = tuple(assertion.shape.parts[name] for name in names)
+    return ShareClaim(space, parts, _constant(share), most, compared, against)
+
+
+def _sides(assertion: Assertion) -> tuple[tuple[str, ...], ast.expr, ast.expr, ast.expr]:
+    """The parts that are compared, what is compared, the share of the sum of magnitudes, and that sum. Raises
+    RuleError."""
+    match assertion.predicate:
+        case ast.Compare(left=left, ops=[ast.LtE()], comparators=[ast.BinOp(left=one, op=ast.Mult(), right=two)]) if (
+            assertion.quantifier == "all"
+        ):
+            sums = [(share, whole) for share, whole in ((one, two), (two, one))
+                    if ast.unparse(whole) == "magnitude_sum()"]  # fmt: skip
+            match left:
+                case ast.Call(func=ast.Name("error"), args=[ast.Name(name)]) if sums:
+                    return (name,), left, *sums[0]
+                case ast.Call(func=ast.Name("abs"), args=[ast.BinOp(op=ast.Sub(), left=ast.Call(
+                        func=ast.Name("value"), args=[ast.Name(name)]), right=ast.Call(
+                        func=ast.Name("value"), args=[ast.Name(other)]))]) if sums:  # fmt: skip
+                    if name in assertion.shape.parts and other in assertion.shape.parts:
+                        return (name, other), left, *sums[0]
+    raise RuleError("share_claim: the claim compares no error, or two results, with the sum of magnitudes")
+
+
+def _constant(tree: ast.expr) -> Fraction:
+    match tree:
+        case ast.Constant(value=int(value)):
+            return Fraction(value)
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return -_constant(inner)
+        case ast.BinOp(op=ast.Pow(), left=left, right=right) if _constant(right).denominator == 1:
+            return power_of(_constant(left), _constant(right), tree)
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            return _constant(left) * _constant(right)
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            return _constant(left) + _constant(right)
+        case ast.BinOp(op=ast.Sub(), left=left, right=right):
+            return _constant(left) - _constant(right)
+    raise RuleError("share_claim: a factor of the sum of magnitudes that is not a constant")
+
+
+@rule
+def compares(assertion: Assertion, within: Theorem) -> Made:
+    """Where M is zero, every result is zero (`makes_zero`). Elsewhere the results are as close as the claim says, and
+    in the range of its numbers."""
+    wanted, space = share_claim(assertion), space_of(assertion)
+    goal: Any = goal_of(within, Errs if len(wanted.parts) == 1 else Apart, "compares")
+    if len(wanted.parts) == 1:
+        results: object = wanted.parts[0]
+        about = goal.part
+    else:
+        results = tuple(recorded_part(part, space.factors, space.terms) for part in wanted.parts)
+        about = goal.values
+    same = (goal.space, about) == (space, results)
+    if not same or goal.share > wanted.share:
+        raise RuleError(f"compares: only {up_decimal(goal.share, 6)} M is known, or it is known of other results")
+    if goal.size > wanted.size:
+        raise RuleError("compares: a result may leave the range of the exact sum")
+    for part in wanted.parts:
+        makes_zero(unit_of(part, space).unit)
+    return Made(NoInputDecides(assertion), (within,))
