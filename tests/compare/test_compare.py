@@ -638,7 +638,8 @@ def test_alpha_and_beta_are_estimated_and_have_plans(alpha: float, beta: float) 
     asked = parse_signature("f16,f16,f32,f32" if beta else "f16,f16,f32", 40)
     forms = forms_of(asked, sample_of(a, b, c if beta else np.zeros_like(c), d))
     texts = [plan.reference for form in forms if (plan := form.plan(chain)) is not None]
-    first, second = (f"number(0x{int(np.float32(x).view(np.uint32)):08x}, f32)" for x in (alpha, beta))
+    powers = {0.5: "2**-1", 0.125: "2**-3"}
+    first, second = (powers.get(x, f"number(0x{int(np.float32(x).view(np.uint32)):08x}, f32)") for x in (alpha, beta))
     total = f"sum({chain.model.reference}, +0)"
     wanted = {
         (1.0, 0.5): f"r(exact({total}, product({second}, c)))",
