@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 from mmaprobe.smtmodel.nodes.trace import Trace
 from mmaprobe.smtmodel.units.unitfile import unit_text
 
-_WIRE = re.compile(r"\bn\d+\b")
+_WIRE = re.compile(r"\bn[0-9]+\b")
 
 
 def exported(model: Model) -> tuple[bytes, str, str]:

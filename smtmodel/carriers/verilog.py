@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.carriers.carrier import Carrier
 
 _BINARY = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 _COMPARE = {"eq": "==", "ult": "<", "ule": "<=", "slt": "<", "sle": "<="}
-_NAME = re.compile(r"\bn\d+\b")
+_NAME = re.compile(r"\bn[0-9]+\b")
 _TRUE, _FALSE = "1'b1", "1'b0"
 
 

@@ -105,7 +105,7 @@ def test_a_factor_is_seen_before_other_plans_are_tried(save: Save) -> None:
     one, other = (np.float32(0.125) * product(stage, a, b) for stage in (CHAIN, in_runs(3, CHAIN, R, "backwards")))
     _, found, text = run("compare", "--gemm", *save(a=a, b=b, d1=one, d2=other))
     names = [found["gemm"]["plans"][name]["plans"][0] for name in ("D1", "D2")]
-    assert all(name.startswith("r(product(number(0x3e000000, f32), sum(") for name in names), text
+    assert all(name.startswith("r(product(2**-3, sum(") for name in names), text
     assert "split(3, " in names[1]
 
 

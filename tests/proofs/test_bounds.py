@@ -98,6 +98,7 @@ SUMS: dict[str, Any] = {
     "rectified": lambda v: np.maximum(v["a0"] * v["b0"] + v["a1"] * v["b1"] + v["c"], 0),
     "rectified number": lambda v: np.maximum(v["a0"] * v["b0"] + v["a1"] * v["b1"], 0) + v["c"],
     "a product truncated": lambda v: v["a0"] * v["b0"],
+    "a number": lambda v: 1.5 * v["a0"] * v["b0"],
     "segments": lambda v: v["a0"] * v["b0"] + np.where(v["a1"] % 1.5 == 0, v["a1"] / 3, 0) * v["b1"] + v["c"],
 }
 BOTH = "a[0] * b[0], a[1] * b[1]"
@@ -134,6 +135,7 @@ UNITS = {
     "gated": ("r(fused(gate(a[0:2] * b[0:2], -0), c, F=1))", "toward_zero", ""),
     "cancelling": (f"r(fused(cancelling(fused({BOTH}, F=1)), c, F=1))", "toward_zero", ""),
     "cancelling cut": (f"r(fused(cancelling(cut(exact({BOTH}), 2, down, least=-1)), c, F=1))", "nearest_even", ""),
+    "a number": ("r(product(number(0x3e00, f16), r(a[0] * b[0])))", "down", ""),
     "segments": ("r(fused(segment(a[0], 0, 2) * b[0], "
                  "product(segment(a[1], 1, 3, leading=true), b[1], normalised=true), c, F=1))", "down", ""),
     "parts": (f"r(exact({PARTS.format(0)}, a[1] * b[1], c))", "down", ""),

@@ -111,7 +111,10 @@ def test_the_error_is_the_bound_that_is_proved(group: Any) -> None:
 def test_a_unit_without_a_bound_says_why() -> None:
     wraps = f"{HOPPER}@carry_bits=0"
     (line,) = (x for x in sheet_of_model(parse_reference(wraps), SILENT).lines if x.name.startswith("Error"))
-    assert (line.value, line.basis) == ("no bound is proved", "fused: a sum of 17 terms may wrap in 0 carry bits")
+    assert (line.value, line.basis) == (
+        "no bound is proved",
+        "fused: a sum of 17 terms may wrap in 0 carry bits, in step d",
+    )
 
 
 def test_an_identified_device(tmp_path: Path) -> None:

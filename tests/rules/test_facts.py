@@ -30,7 +30,6 @@ from mmaprobe.queries.kernel.facts import (
 from mmaprobe.queries.kernel.lemmas import exhausted, settled
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.same import Compared, SidesAgree, agreed
-from mmaprobe.queries.kernel.shares import share_claim
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.undecided import (
     ByFirstWords,
@@ -43,6 +42,7 @@ from mmaprobe.queries.kernel.undecided import (
     lemmas_of,
     undecided,
 )
+from mmaprobe.queries.kernel.unit_shares import share_claim
 from mmaprobe.queries.properties import proving
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.asking import Engines

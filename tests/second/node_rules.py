@@ -45,7 +45,15 @@ def literal(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     what = tree.node(goal, "number")
     need_nothing(goal, premises)
     fmt = what["format"]
-    conclude(goal, tree.numbers(frozenset({fmt}), {}, {}, plain(finite(what["pattern"], tree.formats[fmt]))))
+    value = finite(what["pattern"], tree.formats[fmt])
+    if not value:
+        return conclude(goal, tree.numbers(frozenset(), {}, {}, {}))
+    top = next(k for k in count(-2000) if two(k) > value)
+    grid = next(k for k in count(top, -1) if (value / two(k)).denominator == 1)
+    facts = tree.numbers(frozenset({fmt}), {}, {}, plain(value), grid)
+    exponent = max(top - 1, tree.emin(fmt))
+    conclude(goal, replace(facts, least=exponent, most=exponent, head=value / two(exponent), digits=exponent - grid,
+                           grid=grid, bits=top - grid, top=top))  # fmt: skip
 
 
 def finite(pattern: int, fmt: Mapping[str, Any]) -> Fraction:
