@@ -21,6 +21,7 @@ from mmaprobe.smtmodel.evaluate.model import evaluate
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.tables.reference import parse_reference
+from tests.marks import some_slow
 
 pytestmark = [
     pytest.mark.compilers,
@@ -91,7 +92,7 @@ def test_every_operator_computes_as_icarus_simulates_it(tmp_path: Path) -> None:
         assert (ours == simulated[:, place]).all(), text
 
 
-@pytest.mark.parametrize("reference", MODELS)
+@pytest.mark.parametrize("reference", some_slow(MODELS, "hopper/mma/m16n8k32.f16.e4m3.e4m3.f16"))
 def test_a_model_read_back_from_its_verilog_is_the_model(tmp_path: Path, reference: str) -> None:
     model, random = parse_reference(reference), np.random.default_rng(1)
     netlist = read_design([written(tmp_path, module(model, "unit"))], "unit")
