@@ -34,6 +34,7 @@ from mmaprobe.smtmodel.nodes import (
     Segment,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS
+from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.plan import Plan
@@ -59,13 +60,13 @@ class Reach:
     @staticmethod
     def of(low: int, high: int, fraction: int) -> Reach:
         """Normal numbers with exponents in a window."""
-        return Reach(low - fraction, _power(high + 1) - _power(high - fraction), low, high)
+        return Reach(low - fraction, power(high + 1) - power(high - fraction), low, high)
 
     def shifted(self, exponent: int) -> Reach:
         """The numbers times 2^exponent."""
         places = (self.unit, self.low, self.top)
         unit, low, top = (place + exponent for place in places)
-        return replace(self, unit=unit, most=self.most * _power(exponent), low=low, top=top)
+        return replace(self, unit=unit, most=self.most * power(exponent), low=low, top=top)
 
     def times(self, other: Reach) -> Reach:
         """Exact products, unnormalised."""
@@ -82,7 +83,7 @@ class Reach:
             unit = min(unit, self.alone)
         least = -FINEST if emin is None else emin
         if mode != "toward_zero":
-            last = _power(max(_exponent(most), least) - precision + 1)
+            last = power(max(_exponent(most), least) - precision + 1)
             most = -(-most // last) * last
         unit = max(unit, least - precision + 1)
         return Reach(unit, most, max(unit, least), max(_exponent(most), least), self.infinite)
@@ -91,20 +92,16 @@ class Reach:
 Reach.ZERO = Reach(FINEST, Fraction(0), FINEST, -FINEST)
 
 
-def _power(exponent: int) -> Fraction:
-    return Fraction(2) ** exponent
-
-
 def _exponent(value: Fraction) -> int:
     """floor(log2) of a positive number."""
     found = value.numerator.bit_length() - value.denominator.bit_length()
-    return found - (_power(found) > value)
+    return found - (power(found) > value)
 
 
 def _to_format(value: Reach, how: Rounding) -> Reach:
     fmt = how.format
     exponent, significand = fmt.largest_number
-    largest, last = significand * _power(exponent), exponent - fmt.fraction
+    largest, last = significand * power(exponent), exponent - fmt.fraction
     found = value.rounded(fmt.precision, how.mode, fmt.emin)
     if found.most > largest or (found.infinite and not fmt.has_infinity):  # the largest number may stand for it
         infinite = found.infinite or found.most > largest
@@ -167,7 +164,7 @@ class _Unit:
                 for other in rest:
                     first = first.times(other)
                 limit = node.limit if isinstance(node, Product) else None
-                return replace(first, infinite=first.infinite or (limit is not None and first.most >= _power(limit)))
+                return replace(first, infinite=first.infinite or (limit is not None and first.most >= power(limit)))
             case Round():
                 return _to_format(self.of(node.term), node.rounding)
             case Cut():
@@ -181,7 +178,7 @@ class _Unit:
                     return found
                 top = max([found.top, *node.bounds])
                 exact = node.rounding == "toward_zero" and not node.sticky
-                raised = Fraction(0) if exact else len(node.bits_of_terms) * _power(top - min(node.bits_of_terms))
+                raised = Fraction(0) if exact else len(node.bits_of_terms) * power(top - min(node.bits_of_terms))
                 return replace(found, most=found.most + raised, top=top)
             case GridSum():
                 return self._on_grid(node)
@@ -192,7 +189,7 @@ class _Unit:
         match node.items:
             case (x, Product(left=Literal() as minus, right=Round(term=term) as r)) if x == term and minus == MINUS:
                 found = self.of(x)
-                return replace(found, most=found.most * _power(1 - r.rounding.format.precision), low=found.unit)
+                return replace(found, most=found.most * power(1 - r.rounding.format.precision), low=found.unit)
         return None
 
     def _sum(self, items: Sequence[Node]) -> Reach:
@@ -213,7 +210,7 @@ class _Unit:
         coarsest = max([term.top - bits for term, bits in zip(terms, node.fraction_bits, strict=True)] + floors)
         if not found.most or (node.rounding == "toward_zero" and node.frame is None):
             return found
-        found = replace(found, most=found.most + len(node.bits_of_terms) * _power(coarsest))
+        found = replace(found, most=found.most + len(node.bits_of_terms) * power(coarsest))
         if node.frame is None:
             return found
         grids = [term.low - bits for term, bits in zip(terms, node.fraction_bits, strict=True)]
