@@ -37,14 +37,12 @@ class RtlDevice(BatchDevice):
     steady = True
 
     def __init__(self, text: str) -> None:
-        files, values = _parts(text)
+        files, values, parameters = _parts(text)
         top = values.pop("top", "")
         if not files or not top:
             raise InputError(f"device rtl:{text}: a design is written {WRITTEN}")
         self.ports = {name: values.pop(name, name) for name in PORTS}
-        numbers = {name: _number(name, value) for name, value in values.items()}
-        parameters = {name.removeprefix("#"): value for name, value in numbers.items() if name.startswith("#")}
-        constants = {name: value for name, value in numbers.items() if not name.startswith("#")}
+        constants = {name: _number(name, value) for name, value in values.items()}
         try:
             self.netlist = read_design(files, top, parameters, constants)
         except MissingYosysError as error:
@@ -106,16 +104,17 @@ class RtlDevice(BatchDevice):
         return to_integers(found[self.ports[RESULT]], count)
 
 
-def _parts(text: str) -> tuple[list[Path], dict[str, str]]:
-    """Files, and what is given by name."""
-    files, values = list[Path](), dict[str, str]()
+def _parts(text: str) -> tuple[list[Path], dict[str, str], dict[str, int]]:
+    """Files; what is given by name; and the module's parameters."""
+    files, values, parameters = list[Path](), dict[str, str](), dict[str, int]()
     for part in text.split(","):
-        name, equals, value = part.partition("=")
-        if not equals or not re.fullmatch(r"#?\w+", name):
+        if (named := re.fullmatch(r"(#?)(\w+)=(.*)", part)) is None:
             files.append(Path(part))
+        elif named[1]:
+            parameters[named[2]] = _number(named[2], named[3])
         else:
-            values[name] = value
-    return files, values
+            values[named[2]] = named[3]
+    return files, values, parameters
 
 
 def _number(name: str, value: str) -> int:

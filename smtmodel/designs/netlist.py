@@ -69,7 +69,7 @@ class Netlist:
         """From the JSON that Yosys writes of a flat design. `name`: what it is called in messages."""
         module = document["modules"][module_name]
         ports = {port: (row["direction"], tuple(row["bits"])) for port, row in module["ports"].items()}
-        cells = [_cell(given, row) for given, row in module["cells"].items() if row["type"] not in ("$scopeinfo",)]
+        cells = [_cell(given, row) for given, row in module["cells"].items() if row["type"] != "$scopeinfo"]
         return cls(name, {port: bits for port, (way, bits) in ports.items() if way == "input"},
                    {port: bits for port, (way, bits) in ports.items() if way == "output"}, tuple(cells),
                    )  # fmt: skip
@@ -81,6 +81,9 @@ class Netlist:
         found = frozenset(name for name, bits in self.inputs.items() if bits in clocks)
         if len(clocks) > 1 or len(found) != len(clocks):
             raise ParameterError(self.name, "registers with several clocks, or a clock that is no input port")
+        read = {bit for cell in self.cells for port, bits in cell.inputs.items() if port != "CLK" for bit in bits}
+        if any(read & set(self.inputs[name]) for name in found):
+            raise ParameterError(self.name, "the clock is read as data too")
         return found
 
     @cached_property

@@ -14,6 +14,7 @@ from mmaprobe.cli.main import main
 from mmaprobe.reports.exports.verilog import module
 from mmaprobe.runner.devices import open_device
 from mmaprobe.runner.protocol import DeviceUnavailableError
+from mmaprobe.runner.rtl import RtlDevice
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.designs.yosys import read_design
@@ -144,6 +145,19 @@ def test_what_is_no_pipeline_is_said(tmp_path: Path) -> None:
     counter += "  always @(posedge clk) d <= d + a * b;\nendmodule\n"
     with pytest.raises(ParameterError, match="hangs on itself: it is no pipeline"):
         open_device(f"rtl:{written(tmp_path, counter, 'counter.v')},top=counter")
+    clocked = "module clocked(input clk, input [15:0] a, input [15:0] b, output reg [31:0] d);\n"
+    clocked += "  always @(posedge clk) d <= a * b + clk;\nendmodule\n"
+    with pytest.raises(ParameterError, match="the clock is read as data too"):
+        open_device(f"rtl:{written(tmp_path, clocked, 'clocked.v')},top=clocked")
+
+
+def test_a_parameter_of_the_module_is_given(tmp_path: Path) -> None:
+    wide = "module wide #(parameter W = 8) (input [W-1:0] a, input [W-1:0] b, output [2*W-1:0] d);\n"
+    path = written(tmp_path, wide + "  assign d = a * b;\nendmodule\n")
+    for given, width in ((",#W=16", 16), ("", 8)):
+        device = open_device(f"rtl:{path},top=wide{given}")
+        assert isinstance(device, RtlDevice)
+        assert len(device.netlist.inputs["a"]) == width
 
 
 def test_a_changed_design_differs(tmp_path: Path) -> None:
