@@ -16,8 +16,6 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 from mmaprobe.smtmodel.nodes.trace import Trace
 from mmaprobe.smtmodel.units.unitfile import unit_text
 
-_WIRE = re.compile(r"\bn[0-9]+\b")
-
 
 def exported(model: Model) -> tuple[bytes, str, str]:
     """The text of a model's module; nothing to be said beside it; and what it is."""
@@ -33,9 +31,7 @@ def module(model: Model, name: str = "") -> str:
     operands = layout.split(elements)
     result = evaluate(model, operands.a, operands.b, operands.c, *operands.rest)
     names = _names(model, layout, result.trace, elements)
-    lines = [
-        _WIRE.sub(lambda found: names.get(found[0], found[0]), line) for line in carrier.statements_of(result.d.node)
-    ]
+    lines = carrier.statements_of(result.d.node, names)
     name = name or identifier(model.reference)
     ports = [f"  input  [{fmt.width * count - 1}:0] {operand}" for operand, fmt, count in ports_of(model)]
     last = names.get(result.d.node, result.d.node)
@@ -75,7 +71,7 @@ def _names(model: Model, layout: Layout, trace: Trace, elements: Sequence[Bits])
     taken = {*model.formats, "d", *found.values()}
     for signal in trace:
         wire, name = signal.value.node, identifier(str(signal.name))
-        if wire not in found and _WIRE.fullmatch(wire) and name not in taken:
+        if signal.value.value is None and wire not in found and wire not in taken and name not in taken:
             found[wire] = name
             taken.add(name)
     return found

@@ -7,7 +7,7 @@ those of one bit, so that a bit of each can be taken; truths are scalars.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.carriers.carrier import Carrier
@@ -32,14 +32,14 @@ class VerilogCarrier(Carrier):
             self._wires[key] = f"n{len(self._wires)}"
         return self._wires[key]
 
-    def statements_of(self, result: str) -> list[str]:
-        """The declarations of the wires that a value hangs on, in order."""
+    def statements_of(self, result: str, names: Mapping[str, str]) -> list[str]:
+        """The declarations of the wires that a value hangs on, in order; some wires have `names` of their own."""
         needed, found = {result}, list[str]()
         for (width, expression), name in reversed(self._wires.items()):
             if name in needed:
                 needed.update(_NAME.findall(expression))
                 found.append(f"wire {_range(width)}{name} = {expression};")
-        return found[::-1]
+        return [_NAME.sub(lambda wire: names.get(wire[0], wire[0]), line) for line in reversed(found)]
 
     def _vector(self, value: str, width: int) -> str:
         """A vector of which a part can be taken: a constant gets a wire."""

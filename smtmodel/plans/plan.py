@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.nodes import Constant, Element, Node, Round
 from mmaprobe.smtmodel.nodes.node import Context, Value, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, check_holds, check_takes
-from mmaprobe.smtmodel.plans.words import PLAIN, Words, check_word, converted
+from mmaprobe.smtmodel.plans.words import PLAIN, Words, check_word, rounded_element
 from mmaprobe.smtmodel.units.unit import operand_formats
 
 
@@ -146,7 +146,7 @@ class Plan:
 
     @cached_property
     def _converted(self) -> Words:
-        return converted(self.a, self.convert_a), converted(self.b, self.convert_b)
+        return rounded_element(self.a, self.convert_a), rounded_element(self.b, self.convert_b)
 
     def words_read(self, side: int) -> tuple[Round | None, ...]:
         """The words of a (0) or of b (1) that its units read, each once: after those of which it is made."""

@@ -18,7 +18,7 @@ Words = tuple[Round | None, Round | None]
 PLAIN: Words = (None, None)
 
 
-def converted(fmt: Format, how: Rounding | None) -> Round | None:
+def rounded_element(fmt: Format, how: Rounding | None) -> Round | None:
     """The one word of a side whose elements are rounded; none if they are taken as they are."""
     return None if how is None else Round(Given(0, fmt), how)
 
