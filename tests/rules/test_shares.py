@@ -454,6 +454,24 @@ def test_a_part_as_a_unit_computes_the_same() -> None:
         assert np.array_equal(one, other), part
 
 
+@pytest.mark.parametrize(
+    ("part", "given"),
+    [(f"markidis@unit=({VOLTA})", "f16"), (f"ootomo-yokota@unit=({VOLTA})", "bf16"),
+     ("markidis@unit=cdna2/mfma/f32_32x32x8f16", "f16"), ("ieee/fma/f32", "bf16"), ("x86/amx/tdpbf16ps", "e4m3")],
+)  # fmt: skip
+def test_a_part_takes_factors_of_a_narrower_format(part: str, given: str) -> None:
+    claim = error("1", part, terms=6, inputs={"format": given, "a": [-6, 6], "b": [-6, 6], "c": [-9, 9]})
+    unit, rows = claim.shape.parts["p"].unit(FORMATS[given], 6), claim_rows(claim, 512, 5)
+    with np.errstate(over="ignore"):
+        wanted = to_integers(lanes_of(claim.assertion, rows).steps("p")[RESULT], len(rows))
+    assert evaluate_batch(Model("lowered", unit), rows[:, :6], rows[:, 6:12], rows[:, 12]).tolist() == wanted.tolist()
+
+
+def test_factors_that_a_part_does_not_hold_are_refused() -> None:
+    with pytest.raises(RuleError, match="unit_of: a factor is no number of the part's format"):
+        unit_of(Part(VOLTA), replace(SPACE, factors=FORMATS["f32"]))
+
+
 # -- certificates
 
 
