@@ -262,6 +262,8 @@ class Order(Document):
     products_fused: Sequence[int] = ABSENT  #: products that are not rounded before they are added
     products_rounded: Sequence[int] = ABSENT  #: products that are rounded before
     left_out: Sequence[int] = ABSENT  #: products that are not in the sum
+    twice: Sequence[int] = ABSENT  #: products that are added twice
+    instead: str = ABSENT  #: what stands in the place of those that are not in the sum, in words
     weights: Mapping[str, str] = ABSENT
     """where some terms are subtracted or scaled: by which power of two, with its sign; by the number of the product, or
     c"""
