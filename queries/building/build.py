@@ -401,6 +401,7 @@ class Builder:
         self.result.nearest = near[best]
         found = self.answers.same(evaluate_models([Model(BUILT, near[best])], rows)[0])
         answers, wrong = self.answers.same(answers), np.flatnonzero(differ[best])
+        wrong = wrong[np.unique(rows[wrong], axis=0, return_index=True)[1]]  # a vector may have been asked twice
         wrong = wrong[np.argsort((rows[wrong] != 0).sum(axis=1), kind="stable")][:3]
         self.result.unexplained = [
             (self.answers.vector(rows[place]), int(answers[place]), int(found[place])) for place in wrong
