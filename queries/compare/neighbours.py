@@ -126,10 +126,10 @@ def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: M
             twins = _products_alone(sides[not which], sides[which], taken) if _is_product(name) else iter(())
             if (twin := next(twins, None)) is not None:
                 taken |= {name, twin}
-                other = sides[not which][twin]
-                if other[1] == alone[1]:
+                theirs = sides[not which][twin]
+                if theirs[1] == alone[1]:
                     continue
-                here, there = (other, alone) if which else (alone, other)
+                here, there = (theirs, alone) if which else (alone, theirs)
         elif here[1] == there[1]:
             continue
         return Divergence(_stage(name, left.trace, right.trace), here and here[0], there and there[0])
