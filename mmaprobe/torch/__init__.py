@@ -20,7 +20,25 @@ except ModuleNotFoundError as error:
     raise MissingError(f"mmaprobe.torch needs PyTorch: {install_command('torch')}") from error
 del _torch
 
+from mmaprobe.torch.divergence import (  # noqa: E402
+    Divergences,
+    assert_same_bits,
+    assert_within_bound,
+    diverge,
+)
 from mmaprobe.torch.emulation import Emulation, emulate  # noqa: E402
 from mmaprobe.torch.products import addmm, bmm, linear, matmul, scaled_mm  # noqa: E402
 
-__all__ = ["Emulation", "addmm", "bmm", "emulate", "linear", "matmul", "scaled_mm"]
+__all__ = [
+    "Divergences",
+    "Emulation",
+    "addmm",
+    "assert_same_bits",
+    "assert_within_bound",
+    "bmm",
+    "diverge",
+    "emulate",
+    "linear",
+    "matmul",
+    "scaled_mm",
+]
