@@ -134,7 +134,7 @@ def test_what_is_no_machine(given: dict[str, Any], said: str) -> None:
     assert said in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["torch"])
+@pytest.mark.parametrize("name", ["torch", "jax"])
 def test_a_framework_that_is_missing_is_named_with_the_command_that_installs_it(name: str) -> None:
     code = f"import sys; sys.modules[{name!r}] = None\nimport mmaprobe\nimport mmaprobe.{name}"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
