@@ -23,7 +23,7 @@ from tests.documentation import blocks
 ARCHITECTURES = sorted({row.arch for row in INSTRUCTIONS.values()} | {"ieee"}, key=len, reverse=True)
 _CHANGES = r"\w+=[\w:.-]*\w"
 REFERENCE = re.compile(
-    rf"(?<![\w/-])(?:{'|'.join(ARCHITECTURES)})/[a-z0-9_]+/[a-z0-9_.]*[a-z0-9](?:/c[0-9+()]+[0-9)])?(?:@{_CHANGES}(?:,{_CHANGES})*)?"
+    rf"(?<![\w/-])(?:{'|'.join(ARCHITECTURES)})/[a-z0-9_]+/[a-z0-9_.-]*[a-z0-9](?:/c[0-9+()]+[0-9)])?(?:@{_CHANGES}(?:,{_CHANGES})*)?"
 )
 PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*(@.*)?|.*(\.\.\.|[{*]).*")
 FILE = re.compile(r".*\.(yaml|jsonl?|gz|npy|html)")
