@@ -452,13 +452,15 @@ def product_of_zeros(_: Scope, node: Node) -> Replacement | None:
     return Replacement(Constant(node.left != node.right))
 
 
-@rewrite("-0 added")
-def minus_zero_added(_: Scope, node: Node) -> Replacement | None:
-    """Unless rounding is down, -0 among the terms of an exact sum changes nothing, not even the sign of a zero sum,
-    which is -0 if all terms are. A sum of one term is that term, also where exact zero sums are +0."""
-    if not isinstance(node, Round) or not isinstance(node.term, ExactSum) or node.rounding.mode == "down":
+@rewrite("neutral zero added")
+def neutral_zero_added(_: Scope, node: Node) -> Replacement | None:
+    """-0 among the terms of an exact sum changes nothing, not even the sign of a zero sum, which is -0 if all terms
+    are; where rounding is down, +0 does, as there it is +0 if all terms are. A sum of one term is that term, also where
+    exact zero sums are +0."""
+    if not isinstance(node, Round) or not isinstance(node.term, ExactSum):
         return None
-    items = tuple(item for item in node.term.items if item != Constant(negative=True))
+    neutral = Constant(negative=node.rounding.mode != "down")
+    items = tuple(item for item in node.term.items if item != neutral)
     if not items or len(items) == len(node.term.items):
         return None
     other = replace(node, term=ExactSum(items))
@@ -586,8 +588,8 @@ def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
 PLAIN: dict[type[Node], tuple[Rewrite, ...]] = {
     Product: (product_of_zeros,), Gate: (gated_zero,), ExactSum: (nested_sum,),
     Repeat: (no_last_sum_to_zero, read_once),
-    Round: (no_sum_to_zero, positive_term, unread_sign, zero_added, single_term, rounded_again, zero_after,
-            rounded_in_vain, minus_zero_added, input_read),
+    Round: (no_sum_to_zero, positive_term, unread_sign, neutral_zero_added, zero_added, single_term,
+            rounded_again, zero_after, rounded_in_vain, input_read),
 }  # fmt: skip
 
 

@@ -457,11 +457,12 @@ def rounded_twice(place: Place) -> Needs:
     return Needs([[twice, *({"is": "RoundingScales", "target": target} for target in (targets[0], targets[2]))]])
 
 
-def minus_zero_added(place: Place) -> Needs:
+def neutral_zero_added(place: Place) -> Needs:
     how, total = place.kind("round")["rounding"], place.of(place.node["term"], place.new.get("term", -1))
     items = total.kind("exact")["items"]
-    kept = [item for item in items if place.tree.nodes[item] != {"kind": "zero", "negative": True}]
-    need(how["mode"] != "down" and 0 < len(kept) < len(items), "no -0 is added, or rounding is down")
+    neutral = {"kind": "zero", "negative": how["mode"] != "down"}
+    kept = [item for item in items if place.tree.nodes[item] != neutral]
+    need(0 < len(kept) < len(items), "no zero that is neutral is added")
     place.changes(term=total.other)
     total.changes(items=kept)
     return Needs(signs=how["zero"] != "exact_positive" or sum(map(place.known.count, kept)) > 1)
@@ -568,7 +569,7 @@ REWRITES: dict[str, Callable[[Place], Needs]] = {
     "number of the format, rounded again": rounded_again,
     "rounding that the next one makes needless": rounded_twice,
     "rounding that the number needs not": rounded_in_vain,
-    "-0 added": minus_zero_added,
+    "neutral zero added": neutral_zero_added,
     "first step of a loop": first_step,
     "number of the format and +0, rounded again": zero_after,
     "product of zeros": product_of_zeros,
