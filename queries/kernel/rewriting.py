@@ -105,6 +105,11 @@ def rewrite(name: str) -> Callable[[Rewrite], Rewrite]:
     return kept
 
 
+#: what IEEE 754 does beyond the largest number, where that does not depend on the sign
+AS_IEEE: dict[Mode, Overflow] = {
+    "nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate", "to_odd": "saturate",
+}  # fmt: skip
+
 # --- the rules of rewriting -----------------------------------------------------------------------------------------
 
 
@@ -232,12 +237,23 @@ def lossless_sum(scope: Scope, node: Node) -> Replacement | None:
 def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
     """IEEE 754-2019, 7.4: beyond the largest number, to nearest gives infinity, and toward zero the largest number. The
     rule for overflow changes nothing else in a rounding."""
-    given: dict[Mode, Overflow] = {"nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate",
-                                   "to_odd": "saturate"}  # fmt: skip
-    if not isinstance(node, Round) or node.rounding.overflow != "ieee" or node.rounding.mode not in given:
+    if not isinstance(node, Round) or node.rounding.overflow != "ieee" or node.rounding.mode not in AS_IEEE:
         return None
-    how = replace(node.rounding, overflow=given[node.rounding.mode])
+    how = replace(node.rounding, overflow=AS_IEEE[node.rounding.mode])
     return Replacement(replace(node, rounding=how), (RoundsAlike(target_of(node.rounding), target_of(how)),))
+
+
+@rewrite("overflow that no number reaches")
+def unreached_overflow(scope: Scope, node: Node) -> Replacement | None:
+    """If every number that is rounded lies below 2^emax, none is rounded to one beyond the largest number. The rule for
+    overflow, which says nothing of infinities that come in, is then as if it were IEEE's."""
+    if not isinstance(node, Round):
+        return None
+    how, top = node.rounding, scope.known(node.term).top
+    plain = AS_IEEE.get(how.mode, "ieee")
+    if how.overflow in ("ieee", plain) or top is None or top > how.format.emax:
+        return None
+    return Replacement(replace(node, rounding=replace(how, overflow=plain)))
 
 
 @rewrite("no sum rounded to zero")

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.ranges import Scope
-from mmaprobe.queries.kernel.rewriting import neutral_zero_added
+from mmaprobe.queries.kernel.rewriting import AS_IEEE, neutral_zero_added, unreached_overflow
 from mmaprobe.queries.kernel.same import SidesAgree
 from mmaprobe.queries.kernel.statements import negations, reorderings
 from mmaprobe.queries.properties.forms import ANY_ORDER, SAME, by_expression, by_rewriting
@@ -163,3 +163,30 @@ def test_every_input_of_a_small_format_agrees_with_a_neutral_zero_alone(mode: st
     assert (one == other).all() == (negative == (mode != "down"))
     replaced = neutral_zero_added(Scope.of(added.unit), added.unit.result)
     assert (replaced is not None) == (negative == (mode != "down"))
+
+
+REACH = """unit: reach
+formats: {{a: e2m1, b: e2m1, c: none, d: {fmt}}}
+length: 2
+roundings: {{r: "round({fmt}, {mode}, overflow={overflow})"}}
+steps: {{d: "r(exact(a[0] * b[0], a[1] * b[1]))"}}
+"""
+
+
+@pytest.mark.parametrize("fmt", ["e2m3", "e3m2", "e4m3", "e5m2"])
+def test_every_input_of_a_small_format_agrees_where_no_overflow_is_reached(fmt: str) -> None:
+    """The rule applies in e4m3 and wider formats alone, below which some sum is beyond the largest number."""
+    every = np.array([(x, y, z, 3, 0) for x in range(16) for y in range(16) for z in range(16)], dtype=np.uint64)
+    for mode in ("nearest_even", "nearest_away", "toward_zero", "up", "down", "to_odd"):
+        for overflow in ("ieee", "infinity", "saturate"):
+            text = REACH.format(fmt=fmt, mode=mode, overflow=overflow)
+            model = Model("x", parse_unit(text, "x.yaml"))
+            found = unreached_overflow(Scope.of(model.unit), model.unit.result)
+            if found is not None:
+                assert not found.lemmas
+                assert found.signs
+                other = Model("y", replace(model.unit, result=found.other))
+                one, two = evaluate_models([model, other], every)
+                assert (one == two).all()
+            named = overflow != "ieee" and overflow != AS_IEEE.get(mode)
+            assert (found is not None) == (named and fmt in ("e4m3", "e5m2"))

@@ -175,6 +175,17 @@ def plain_overflow(place: Place) -> Needs:
     return Needs([[_rounds_alike(place)]])
 
 
+def unreached_overflow(place: Place) -> Needs:
+    how = place.kind("round")["rounding"]
+    own = {"nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate", "to_odd": "saturate"}
+    plain = own.get(how["mode"], "ieee")
+    need(how["overflow"] not in ("ieee", plain), "its overflow is IEEE's")
+    top = place.known.value(place.scope, place.node["term"]).top
+    need(top is not None and top <= largest_number(place.tree.formats[how["format"]])[0], "a number may be as large")
+    place.rounds(overflow=plain)
+    return Needs()
+
+
 def _rounds_alike(place: Place, fitting: bool = False) -> dict[str, Any]:
     left, right = (target_of(node["rounding"]) for node in (place.node, place.new))
     return {"is": "RoundsAlike", "left": left, "right": right, "fitting": fitting}
@@ -558,6 +569,7 @@ REWRITES: dict[str, Callable[[Place], Needs]] = {
     "carry bits that no sum needs": needless_carry,
     "fused sum that loses nothing": lossless_sum,
     "overflow as the rounding has it": plain_overflow,
+    "overflow that no number reaches": unreached_overflow,
     "no sum rounded to zero": no_sum_to_zero,
     "no last sum of a loop rounded to zero": no_last_sum_to_zero,
     "sum that fits the result": fitting_sum,
