@@ -128,6 +128,9 @@ def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]
         flag(f"{name} special", one.special[:, place], f"{what} is infinite or NaN", f"{what} is finite", cost)
         flag(f"{name} subnormal", one.subnormal[:, place], f"{what} is subnormal", f"{what} is not subnormal", cost)
         size(name, one.exponent[:, place], f"|{what}|", cost)
+        if name[-1].isdigit() and len(name) > 1 and name[0] in "ab":
+            low, high = f"{what} has at least {{}} significant bits", f"{what} has fewer than {{}} significant bits"
+            found[f"{name} bits"] = Feature(one.bits[:, place], low, high, 1.2)
 
     if asked.addend:
         number("c", read["c"], 0, "c", 1.0)
@@ -171,7 +174,7 @@ def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]
 
 
 class _Numbers:
-    """Signs, exponents and kinds of some numbers, shape (vectors, numbers)."""
+    """Signs, exponents, kinds and significant bits of some numbers, shape (vectors, numbers)."""
 
     def __init__(self, patterns: Table, fmt: Format) -> None:
         with np.errstate(invalid="ignore"):  # signalling NaNs
@@ -184,6 +187,8 @@ class _Numbers:
         self.mantissa, exponents = np.frexp(sized)
         self.exponent = np.where(self.zero, LOW, exponents.astype(np.int64) - 1)
         self.subnormal = ~self.zero & ~self.special & (self.exponent < fmt.emin)
+        whole = (self.mantissa * 2.0**53).astype(np.int64)
+        self.bits = np.where(whole == 0, 0, 54 - np.frexp((whole & -whole).astype(np.float64))[1])
 
     def times(self, other: _Numbers) -> _Numbers:
         """The products of these numbers and others."""
