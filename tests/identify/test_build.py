@@ -446,8 +446,12 @@ class Broken(BatchDevice):
 def test_a_defect_at_the_smallest_number_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     only_likely_tiers(monkeypatch)
     monkeypatch.setattr("mmaprobe.runner.devices.open_device", lambda *rest: Broken())
-    found = built("model:x", "f32,f32,f32,f32", 1, code=1)
+    found = built("model:x", "f32,f32,f32,f32", 1, code=3)
     assert found["verdict"] == "unexplained"
+    [way] = found["differs"]["ways"]  # and where it is
+    assert way["how"] == "the device gives +0"
+    assert any("is below 2^-148" in fact for fact in way["where"])
+    assert (found["differs"]["wrong"], found["differs"]["fresh"] >= 1000) == (0, True)
 
 
 class Dying(ModelDevice):
