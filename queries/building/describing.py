@@ -44,6 +44,7 @@ MOST = 6  # facts of a condition
 LOW = -(1 << 20)  # in place of the exponent of a zero
 ROUNDS = 8  # of learning from fresh vectors that refute a condition
 GOOD = 0.6  # the most of the vectors that do not differ, on which a condition that only has to hold may hold too
+NEAR = 0.5  # the most of random vectors on which a device may differ where a condition only has to hold
 BAD = 0.002  # the most of the fresh vectors that conditions may be wrong about
 SIMPLE = (False, 0.0, 3.5)  # the order of what is learnt, up to which no other unit is looked at
 CHOOSING = 0.3  # share of the time after which no other unit is looked at
@@ -464,7 +465,7 @@ class Describer:
                 rows, answers = np.concatenate([rows, batch[some]]), np.concatenate([answers, found[some]])
             if not wrong or time.monotonic() > self.until:
                 break
-        if not fresh or wrong > BAD * fresh:
+        if not fresh or wrong > BAD * fresh or (learnt.one_sided and shares["random"][0] > NEAR * shares["random"][1]):
             return None
         counted = tuple((name, count, whole) for name, (count, whole) in shares.items())
         some = (int(inside[0]), int(inside[1])) if learnt.one_sided else None
