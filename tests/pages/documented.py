@@ -17,7 +17,7 @@ from mmaprobe.hypotheses.library import library, question_named
 from mmaprobe.smtmodel.tables.gpus import gpu_named
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path, parse_plan_reference, parse_reference
-from mmaprobe.studies.catalogue import study_named
+from mmaprobe.studies.file import study_named
 from tests.documentation import blocks
 
 ARCHITECTURES = sorted({row.arch for row in INSTRUCTIONS.values()} | {"ieee"}, key=len, reverse=True)
