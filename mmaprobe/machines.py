@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers, type_of
-from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.nodes import Constant, Round
 from mmaprobe.smtmodel.plans import Chain, Plan, Products
 from mmaprobe.smtmodel.plans.gemm import simulate_each
 from mmaprobe.smtmodel.plans.planfile import parse_plan
@@ -75,6 +75,15 @@ class Rule:
         """The plan; of a map one of its plans, which have the same formats."""
         return self.how.plan if isinstance(self.how, PlanMap) else self.how
 
+    @cached_property
+    def before_rounding(self) -> Rule:
+        """The rule for the sum to which c is added: without the rounding that ends plans, where that is their last
+        step."""
+        if isinstance(self.how, Plan):
+            return replace(self, how=_before_rounding(self.how))
+        rules = tuple(replace(rule, plan=_before_rounding(rule.plan)) for rule in self.how.rules)
+        return replace(self, how=replace(self.how, rules=rules)) if len({rule.plan.d for rule in rules}) == 1 else self
+
     @property
     def name(self) -> str:
         """What names the plan, or the map."""
@@ -99,6 +108,13 @@ class Rule:
         if isinstance(self.how, Plan):
             return (self.name,)
         return tuple(self.how.rules[number].plan.reference for number in np.unique(_own(self.how, shape)).tolist())
+
+
+def _before_rounding(plan: Plan) -> Plan:
+    last = plan.result
+    if isinstance(last, Round) and isinstance(last.operands[0], Products):
+        return replace(plan, result=last.operands[0])
+    return plan
 
 
 @lru_cache(maxsize=256)
@@ -290,12 +306,13 @@ def product_of(machine: Machine, asked: Asked, a: Patterns, b: Patterns, c: NDAr
         sums, c = to_numbers(rule.product(x, y, z), plan.d), None
         said.append("c: that of the plan")
     else:
-        sums = to_numbers(rule.product(x, y), plan.d)
+        how = rule if c is None and asked.alpha == 1 else rule.before_rounding
+        sums = to_numbers(how.product(x, y), how.plan.d)
     wide = np.float64 if "f64" in (plan.d.name, asked.d) else np.float32
     if c is not None or asked.alpha != 1:
         with np.errstate(all="ignore"):
             sums = scaled(sums.astype(wide), None if c is None else c.astype(wide), asked.alpha, asked.beta)
-        said.append(f"alpha, beta and c: in {'f64' if wide is np.float64 else 'f32'} after the sum")
+        said.append(f"alpha, beta and c: added to the sum in {'f64' if wide is np.float64 else 'f32'}")
     if sums.dtype != type_of(wanted):
         said.append(f"rounded once to {asked.d}")
         with np.errstate(all="ignore"):
