@@ -83,17 +83,15 @@ def test_a_map_that_identify_found_is_this_processors_products(fmt: str, tmp_pat
     path.write_text(found.stdout)
     layers = transformer().to(TYPE_OF[fmt])
     (x,) = tensors(fmt, (2, 32, 64))
-    differ, seen = [], []
-
-    def compare(one: Seen) -> None:
-        seen.append(one)
+    seen: list[Seen] = []
+    with Emulation(machine_of(path), "native", listener=seen.append) as context:
+        step(layers, x)
+    differ = []
+    for one in seen:
         if one.operator == "aten.addmm":
             native = torch.addmm(one.c, one.a[0], one.b[0])[None]
         else:
             native = torch.bmm(one.a, one.b) if one.operator == "aten.bmm" else torch.mm(one.a[0], one.b[0])[None]
-        differ.extend([] if same(native, one.d) else [one.shape])
-
-    with Emulation(machine_of(path), "native", listener=compare) as context:
-        step(layers, x)
+        differ += [] if same(native, one.d) else [one.shape]
     assert not differ
     assert len(seen) > 2 * sum(context.report.unknown.values())
