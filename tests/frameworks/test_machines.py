@@ -93,6 +93,17 @@ def test_products_of_a_gpu_are_those_of_the_plans_that_were_recorded(fmt: str, p
     assert (found[0].view("u2") == mmaprobe.matmul(a[0], b[0], plan=plan).view("u2")).all()
 
 
+def test_c_is_added_before_the_last_rounding_of_a_plan() -> None:
+    a, b, c = numbers(1, 30, 64), numbers(1, 64, 20, seed=1), numbers(20, seed=2)
+    asked = Asked("f16", "f16", "f16")
+    found, said = product_of(machine_of(plan="cublas/plain"), asked, a.view("u2"), b.view("u2"), c)
+    sums = mmaprobe.matmul(a[0], b[0], unit="hopper/wgmma/m64n8k16.f32.f16.f16")
+    expected = (sums + c.astype(np.float32)).astype(np.float16)
+    assert (found[0] == expected).all()
+    assert (expected != sums.astype(np.float16) + c).any()  # rounded twice it is another one
+    assert said == "alpha, beta and c: added to the sum in f32; rounded once to f16"
+
+
 def test_a_map_says_which_plan_computes_an_element(tmp_path: Path) -> None:
     limit = {"kind": "number", "of": "K", "step": 0, "turn": 0, "least": 1, "most": 64, "spans": []}
     rule = {"elements": "all", "plan": "fma", "limits": [limit], "confirmed": True, "agree": 9, "differ": []}
