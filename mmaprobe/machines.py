@@ -34,6 +34,7 @@ ANY = ("*", "*")  # the formats of a rule for all others, whose numbers it round
 FP8 = ("e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz")
 _NEAR = ("H100", "H200")  # whose cuBLAS was recorded, see docs/cublas-plans.md
 _CUBLAS = "cuBLAS 13.1 on an H200"
+_ASKED = ("aten.mm", "aten.addmm", "aten._scaled_mm")  # of PyTorch, of whose products these records are
 #: what recordings say of the plan by format, on Hopper
 _RECORDED = {
     "f16": f"one chain rounded once: {_CUBLAS}, 273 of 436 shapes",
@@ -63,12 +64,23 @@ class UnsupportedProductError(MmaprobeError):
 @dataclass(frozen=True)
 class Rule:
     """How products of some formats are computed: by one plan, or by those of a map. `known`, `evidence`: how that is
-    known. `convert`: the rounding of elements to the plan's input formats, where these hold fewer numbers."""
+    known; `recorded_for`: the operators of frameworks of which it was recorded, for others it is inferred. `convert`:
+    the rounding of elements to the plan's input formats, where these hold fewer numbers."""
 
     how: Plan | PlanMap = field(repr=False)
     known: Known
     evidence: str
     convert: str | None = None
+    recorded_for: tuple[str, ...] = ()
+
+    def known_for(self, operator: str, shape: tuple[int, ...]) -> tuple[Known, str]:
+        """How the plan of a product (blocks, M, N, K) of an operator is known, and what that rests on: batches, and
+        vectors on a GPU, run other kernels than those recorded."""
+        blocks, m, n, _ = shape
+        alike = operator in self.recorded_for and blocks == 1 and (isinstance(self.how, PlanMap) or min(m, n) > 1)
+        if self.known != "recorded" or alike:
+            return self.known, self.evidence
+        return "inferred", f"inferred from other products: {self.evidence}"
 
     @property
     def plan(self) -> Plan:
@@ -219,7 +231,8 @@ def _of_maps(paths: Sequence[str]) -> Machine:
         into, pair = with_c if plan.addend else rules, (plan.a.name, plan.b.name)
         if pair in into:
             raise InputError(f"a second map for products of {pair[0]} * {pair[1]}", path)
-        into[pair] = Rule(found, "recorded", f"identify --gemm: {Path(path).name}")
+        asked = ("aten.addmm",) if plan.addend else ("aten.mm", "dot_general")
+        into[pair] = Rule(found, "recorded", f"identify --gemm: {Path(path).name}", None, asked)
     return Machine(", ".join(Path(path).name for path in paths), with_c | rules, {}, with_c)
 
 
@@ -251,7 +264,7 @@ def _of_gpu(gpu: str, arch: str) -> Machine:
 
 def _rule(plan: Plan, gpu: str, recorded: str, unit: str) -> Rule:
     if recorded and gpu in _NEAR:
-        return Rule(plan, "recorded", f"plan recorded: {recorded}; unit: {unit}")
+        return Rule(plan, "recorded", f"plan recorded: {recorded}; unit: {unit}", None, _ASKED)
     return Rule(plan, "inferred", f"plan inferred from cuBLAS on Hopper; unit: {unit}")
 
 

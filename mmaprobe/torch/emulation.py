@@ -153,7 +153,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         rule = self.machine.rule(asked.a, asked.b, addend=c is not None, fast=fast)
         plans = () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
         found, after = product(self.machine, asked, a, b, c)
-        key = (name, backward, (asked.a, asked.b, asked.d), shape, plans, rule.known, rule.evidence, after)
+        key = (name, backward, (asked.a, asked.b, asked.d), shape, plans, *rule.known_for(name, shape), after)
         self._products[key] += 1
         if self._listener is not None:
             self._listener(Seen(name, backward, asked, shape, plans, a, b, c, found))

@@ -80,6 +80,16 @@ def test_what_is_recorded_is_said_of_the_gpus_that_were() -> None:
         machine_of("V100").rule("bf16", "bf16")
 
 
+def test_what_was_not_recorded_is_inferred() -> None:
+    rule = machine_of("H100").rule("f16", "f16")
+    assert rule.known_for("aten.addmm", (1, 8, 8, 64)) == ("recorded", rule.evidence)
+    others = ("aten.bmm", (3, 8, 8, 64)), ("aten.mm", (1, 1, 8, 64)), ("aten.convolution", (1, 8, 8, 64))
+    for operator, shape in (*others, ("dot_general", (1, 8, 8, 64))):
+        assert rule.known_for(operator, shape) == ("inferred", f"inferred from other products: {rule.evidence}")
+    given = machine_of(plan="cublas/plain").rule("f16", "f16")
+    assert given.known_for("aten.bmm", (3, 8, 8, 64))[0] == "given"
+
+
 @pytest.mark.parametrize(("fmt", "plan"), [("f16", "cublas/plain"), ("e4m3", "deepgemm/fp8")])
 def test_products_of_a_gpu_are_those_of_the_plans_that_were_recorded(fmt: str, plan: str) -> None:
     how = mmaprobe.plan(plan)
