@@ -212,6 +212,9 @@ class FusedSum(Sum):
 
     def _maximum(self, exponents: Sequence[Exponent], least: int | None) -> Exponent:
         own = [exponent.bits for exponent in exponents]
+        if least is not None and least >= exponents[0].high:
+            bits = constant(own[0].carrier, least - exponents[0].low, own[0].width)
+            return replace(exponents[0], bits=bits)
         if least is not None:
             own.append(constant(own[0].carrier, least - exponents[0].low, own[0].width))
         return replace(exponents[0], bits=max_of(own))
