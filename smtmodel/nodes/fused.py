@@ -271,6 +271,7 @@ def _is_kept(known: Known, bits: int) -> bool:
 def _loses(term: Term, maximum: Exponent, bits: int, magnitude: Bits) -> Bit:
     """Whether a term has a set bit below its last place."""
     spare = max(0, term.fraction - bits)
-    width = magnitude.width + spare
+    whole = term.significand.pad(max(0, bits - term.fraction))
+    width = max(magnitude.width + spare, whole.width)
     back = magnitude.pad(spare).zext(width).shl(distance(term, maximum))
-    return ~back.eq(term.significand.pad(max(0, bits - term.fraction)).zext(width))
+    return ~back.eq(whole.zext(width))
