@@ -247,6 +247,8 @@ def check_plans(name: str, left: Plan, right: Plan, *stages: Stage) -> None:
     for plan in (left, right):
         if plan.scale is not None:
             raise RuleError(f"{name}: plans with scale factors are not compared")
+        if plan.shares:
+            raise RuleError(f"{name}: parts of products whose words hold an exponent of the whole row")
         stages = (*stages, *(product.stage for product in plan.sums))
     if (left.a, left.b) != (right.a, right.b):
         raise RuleError(f"{name}: the plans take other formats")
