@@ -30,7 +30,6 @@ from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import SharedOf, Words, over_given
 
-
 INPUTS = 4  # of an expression that is computed at once, at most; of more, each rounding is one
 
 

@@ -82,8 +82,11 @@ def sliced(row: list[float], count: int, bits: int) -> tuple[int, list[list[int]
     found = []
     for x in row:
         n, d = abs(x).as_integer_ratio()
-        whole = (n << count * bits - 1) // d if top == 0 else (
-            (n << count * bits - 1 - top) // d if count * bits - 1 >= top else n // (d << top - count * bits + 1))
+        whole = (
+            (n << count * bits - 1) // d
+            if top == 0
+            else ((n << count * bits - 1 - top) // d if count * bits - 1 >= top else n // (d << top - count * bits + 1))
+        )
         digits = [whole >> bits * k & (1 << bits) - 1 for k in reversed(range(count))]
         found.append([-y if x < 0 else y for y in digits])
     return top, found
