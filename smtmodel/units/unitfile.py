@@ -82,11 +82,11 @@ WRITTEN = {
     "cancelling": "cancelling(SUM)",
     "segment": "segment(INPUT, FIRST, END)",
     "round": "round(TERM, FORMAT, MODE)",
+    "shared": "shared(a[0:16])",
     "relu": "relu(TERM)",
     "scale": "scale(TERM, SCALE_A, SCALE_B)",
     "repeat": "repeat(k in range(...), START, BODY)",
     "each": "each(k in range(...), TERM)",
-    "shared": "shared(a[0:16])",
 }
 
 
@@ -466,6 +466,10 @@ class ExpressionReader:
         self._only(tree, options, ())
         return Literal(self._number(pattern), self._format_word(fmt))
 
+    def _call_exact(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ())
+        return ExactSum(tuple(self._item(term, scope) for term in tree.args))
+
     def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         self._only(tree, options, ("up",))
         items = [own for term in tree.args for own in each_of(self._item(term, scope))]
@@ -480,10 +484,6 @@ class ExpressionReader:
         if not isinstance(node, Shared) or node.inverse:
             raise MistakeError(tree, "1 is divided by a power of two that elements share: 1 / shared(a[0:16])")
         return replace(node, inverse=True)
-
-    def _call_exact(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
-        return ExactSum(tuple(self._item(term, scope) for term in tree.args))
 
     def _call_fused(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         self._only(tree, options, ("F", "rounding", "sticky", "carry", "zeros", "least", "floors", "reach"))
