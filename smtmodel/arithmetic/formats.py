@@ -21,7 +21,7 @@ from typing import Literal, get_args
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 
 OwnSpecials = Literal["ieee", "all_ones", "negative_zero", "none", "extended"]
-Specials = OwnSpecials | Literal["unused"]
+Specials = OwnSpecials | Literal["unused", "complement"]
 WIDEST = 64  # bits of a pattern
 SPELLINGS = {
     "binaryKpP[se|sf|ue|uf]": "IEEE P3109, K bits of precision P: signed or unsigned, extended (infinities) or finite",
@@ -38,8 +38,8 @@ class Format:
     `specials`: ieee = infinities and NaNs under the top exponent; all_ones = one NaN of all ones for each sign, no
     infinity; negative_zero = the pattern of -0 is the only NaN; extended = the largest patterns are infinities, and the
     only NaN is the pattern of -0, or, unsigned, the one above infinity; none = every pattern is finite; unused = no
-    number has the top exponent (see `finite`). `complement`: a negative number is the two's complement of its fields,
-    so that there is one more of these, and no -0.
+    number has the top exponent (see `finite`); complement = every pattern is finite, a negative number is the two's
+    complement of its fields: there is one more of these, and no -0.
     """
 
     name: str
@@ -51,7 +51,6 @@ class Format:
     subnormals: bool = True
     padding: int = 0
     storage: int = 0
-    complement: bool = False
 
     def __hash__(self) -> int:
         return hash(self.name)  # hashing every field takes as long as some of the work that is looked up by formats
@@ -83,7 +82,7 @@ class Format:
 
     def takes(self, other: Format) -> bool:
         """Whether every pattern of the other format, its padding read as zeros, is the same number in this format."""
-        keys = ("exponent", "bias", "specials", "signed", "width", "complement")
+        keys = ("exponent", "bias", "specials", "signed", "width")
         return self.name == other.name or (
             0 == self.padding <= other.padding and all(getattr(self, key) == getattr(other, key) for key in keys)
         )
@@ -91,7 +90,7 @@ class Format:
     def is_within(self, other: Format) -> bool:
         """Whether conversion to the other format only adds fraction bits: numbers, their exponents, and whether they
         are subnormal stay."""
-        keys = ("exponent", "bias", "specials", "signed", "subnormals", "complement")
+        keys = ("exponent", "bias", "specials", "signed", "subnormals")
         return all(getattr(self, key) == getattr(other, key) for key in keys) and self.fraction <= other.fraction
 
     def holds(self, other: Format) -> bool:
@@ -117,7 +116,12 @@ class Format:
 
     @cached_property
     def has_nan(self) -> bool:
-        return self.specials not in ("none", "unused")
+        return self.specials not in ("none", "unused", "complement")
+
+    @cached_property
+    def complement(self) -> bool:
+        """Whether its negative numbers are two's complements."""
+        return self.specials == "complement"
 
     @cached_property
     def has_infinity(self) -> bool:
@@ -145,7 +149,7 @@ class Format:
     @cached_property
     def finite(self) -> Format:
         """The same format without infinities and NaNs: its patterns are the numbers."""
-        return replace(self, specials="unused" if self.specials == "ieee" else "none")
+        return self if self.complement else replace(self, specials="unused" if self.specials == "ieee" else "none")
 
     @cached_property
     def infinity_field(self) -> int:
@@ -204,7 +208,7 @@ class Format:
 def integer(name: str, bits: int, signed: bool) -> Format:
     """The integers of so many bits."""
     fraction = bits - 1 - signed
-    return Format(name, 1, fraction, 1 - fraction, "none", signed, complement=signed)
+    return Format(name, 1, fraction, 1 - fraction, "complement" if signed else "none", signed)
 
 
 _ROWS = (

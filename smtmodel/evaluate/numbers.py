@@ -160,6 +160,7 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "e3m4_ieee": np.dtype(ml_dtypes.float8_e3m4),
     "e4m3_ieee": np.dtype(ml_dtypes.float8_e4m3),
     "e4m3b11_negative_zero": np.dtype(ml_dtypes.float8_e4m3b11fnuz),
+    "int4": np.dtype(ml_dtypes.int4),
     "int8": np.dtype(np.int8),
     "int32": np.dtype(np.int32),
 }

@@ -31,6 +31,7 @@ from mmaprobe.smtmodel.nodes import (
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Node
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.words import SharedOf
 from mmaprobe.smtmodel.units.unit import Unit
 from tests.oracles.oracle import FORMATS, ROUND, decode, encode, floor_log2, infinity, power
 
@@ -239,7 +240,7 @@ def rounded(value: Value, how: Rounding) -> Value:
     return number(name, bits, bits)
 
 
-def shared(values: Sequence[Value], node: Shared) -> Value:
+def shared(values: Sequence[Value], node: Shared | SharedOf) -> Value:
     """A power of two from the largest of some magnitudes."""
     if any(value.kind != "finite" for value in values):
         return NAN
