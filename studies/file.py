@@ -15,7 +15,8 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
-from mmaprobe.smtmodel.tables.reference import is_unit_file, parse_plan_path
+from mmaprobe.smtmodel.plans.plan_files import beside
+from mmaprobe.smtmodel.tables.reference import parse_plan_path
 from mmaprobe.studies.study import ALLOWED, MEASURES, Distribution, Kind, Measure, Series, Study
 
 LARGEST = 1 << 26  # of a size
@@ -85,7 +86,7 @@ def build_study(file: YamlFile) -> Study:
 
 
 def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
-    """One curve of a file; paths begin at its folder. Raises InputError."""
+    """One curve of a file, beside which paths are looked for first. Raises InputError."""
     key, *others = [name for name in SUBJECTS if getattr(curve, name)] or [""]
     if not key or others:
         raise file.error(("curves", at), f"a curve has one of {', '.join(SUBJECTS)}")
@@ -94,7 +95,7 @@ def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
     if curve.minus and key != "plan":
         raise file.error(("curves", at, "minus"), "a difference is one of two plans")
     given = {name: getattr(curve, name) for name in (key, "minus") if getattr(curve, name)}
-    texts = {name: str(Path(file.name).parent / text) if is_unit_file(text) else text for name, text in given.items()}
+    texts = {name: beside(Path(file.name).parent, text) for name, text in given.items()}
     for name, text in texts.items():
         try:
             if kind == "sum":
