@@ -28,7 +28,6 @@ from mmaprobe.smtmodel.nodes import (
     Running,
     Scale,
     Segment,
-    Shared,
 )
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Node
@@ -119,9 +118,6 @@ class Maker:
         if isinstance(product.left, Element) and rng.random() < self.gates:
             first, odd = rng.choice((0, 0, 1, 2)), (rng.random() < 0.5, rng.random() < 0.3)
             product = replace(product, left=Segment(product.left, first, first + rng.randint(1, 3), *odd))
-        elif isinstance(product.left, Element) and rng.random() < self.gates / 2:
-            fmt, several = self.formats[product.left.operand], [self.element(product.left.operand) for _ in range(2)]
-            product = replace(product, right=Shared(tuple(several), fmt, rng.random() < 0.5, rng.random() < 0.5))
         elif rng.random() < self.gates:
             product = replace(product, left=self.converted(product.left), right=self.converted(product.right))
         return Gate(product, rng.random() < 0.5) if rng.random() < self.gates else product
