@@ -81,7 +81,7 @@ def prove(
     models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool,
     certificate: Path | None, explain: bool, length: int | None, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
-    """Prove two models or plans equal, or a model and a design, or a property of a model. A proof is about every input.
+    """Prove two models or designs equal, or a property. A proof is about every input.
 
     Intermediate results are proved equal stage by stage. A difference is reported as a vector, which is evaluated
     again. The second model may be a design in Verilog, rtl:FILE.sv,top=NAME (see `mmaprobe compare`).

@@ -48,9 +48,9 @@ HERE = Path(__file__).parent / "designs"
 #: designs that are written by hand: the model, and changes that make another function of each
 OWN = {
     "fma": ("ieee/fma/f16", [
-        ("|moved_p[N:0]", "|moved_p[N-1:0]"),  # a bit that is lost below the last place
         ("wire again = !near[N] && $signed(places) < room", "wire again = 0"),  # what was anticipated is not mended
         ("(kept[0] | |sum[N-P-1:0])", "|sum[N-P-1:0]"),  # ties
+        ("|moved_p[N:0]", "|moved_p[N-1:0]"),  # a bit that is lost below the last place
     ]),
     "dot4": ("volta/mma/m8n8k4.f32.f16.f16.f32", [
         (" + {28'b0, minus[4]}", ""),  # a ones' complement for a negative number
