@@ -39,8 +39,11 @@ SAMPLES = 2048  # of each kind of inputs
 RANDOM = 256  # values of cut-points, before a lemma is asked
 LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # operations between a claim and its cut-points
 TRIED = 3  # words that one word may equal
-BRIEF, SHARE = 2.0, 0.5  # seconds for a lemma with cut-points; share of the time that is left for the result
+BRIEF, SIGNAL = 2.0, 30.0  # seconds for a lemma about a word; for one that is a signal of the model
+SHARE = 0.5  # of the time that is left, for the result
 WIRING = {op.BV_EXTRACT, op.BV_CONCAT, op.BV_ZEXT, op.BV_SEXT, op.NOT, op.BV_NOT}
+SHIFTED = {op.BV_ADD, op.BV_SUB, op.BV_EXTRACT, op.BV_CONCAT, op.ITE}  # words that may be others but for a constant
+WIDEST = 32  # bits of such words
 RESULT = "result"
 _AN = dict.fromkeys(("add", "and", "equals", "extract", "iff", "ite", "or"), "an")
 
@@ -105,8 +108,11 @@ class _Sweep:
                    if bits.value is None}  # fmt: skip
         self.values: dict[FNode, Value] = simulated([*self.ours, *self.theirs], symbols)
         self.known: dict[tuple[bytes, ...], list[FNode]] = {}
+        self.scaled: dict[bytes, tuple[FNode, int]] = {}
         for term in self.ours:
             self.known.setdefault(self._key(term), []).append(term)
+            if (found := self._scaled(term)) is not None and found[1] > 0:
+                self.scaled.setdefault(found[0], (term, found[1]))
 
     def _key(self, term: FNode) -> tuple[bytes, ...]:
         return lanes_of(self.values[term], len(self.rows))
@@ -130,10 +136,10 @@ class _Sweep:
             again = True
             while again:
                 again = False
-                for other in self.known.get(self._key(term), [])[:TRIED]:
+                for name, other in self._candidates(term):
                     if now == other:
                         break
-                    found = self._decide(f"word {number} of the design is {self._called(other)}", now, other, term)
+                    found = self._decide(f"word {number} of the design is {name}", now, other, term)
                     if found is False:  # an input refutes it
                         if self._differ_on(self.rows[-1:]):
                             return False
@@ -146,6 +152,47 @@ class _Sweep:
                         break
             self._learn(term)
         return True
+
+    def _candidates(self, term: FNode) -> Iterator[tuple[str, FNode]]:
+        """Words with the same values as one, and one that differs from it by a constant, as exponents
+        do, or has more bits, as a negative number may."""
+        same = self.known.get(self._key(term), [])
+        for word in sorted(same, key=lambda word: word not in self.names)[:TRIED]:
+            yield self._called(word), word
+        if (scaled := self._scaled(term)) is not None and (found := self.scaled.get(scaled[0])) is not None:
+            word, places = found[0], found[1] - scaled[1]
+            if places > 0:
+                part = self.compared.carrier.manager.BVExtract(word, places, word.bv_width() - 1)
+                yield f"{self._called(word)} >> {places}", self._fitted(part, term)
+        if not _is_shifted(term):
+            return
+        width = term.bv_width()
+        own, first = self._apart(term, width)
+        manager = self.compared.carrier.manager
+        for word in filter(_is_shifted, self.ours):
+            other, start = self._apart(word, width)
+            if own == other and (first != start or word.bv_width() > width):
+                offset, fitted = (first - start) % (1 << width), self._fitted(word, term)
+                yield (
+                    f"{self._called(word)} + {offset}",
+                    manager.BVAdd(fitted, manager.BV(offset, width)) if offset else fitted,
+                )
+                return
+
+    def _scaled(self, term: FNode) -> tuple[bytes, int] | None:
+        """The values of a word without the zeros at the end that all of them have, and how many these are."""
+        value = self.values[term]
+        if not isinstance(value, Bits) or value.width > LIMB or value.value is not None:
+            return None
+        lanes = np.broadcast_to(np.asarray(value.node, dtype=np.uint64), (len(self.rows),))
+        used = int(np.bitwise_or.reduce(lanes))
+        zeros = (used & -used).bit_length() - 1
+        return None if zeros < 0 else ((lanes >> np.uint64(zeros)).tobytes(), zeros)
+
+    def _apart(self, term: FNode, width: int) -> tuple[bytes, int]:
+        """The values of a word less the first one, in so many bits; and the first one."""
+        lanes = np.broadcast_to(np.asarray(self.values[term].node, dtype=np.uint64), (len(self.rows),))
+        return ((lanes - lanes[0]) & np.uint64((1 << width) - 1)).tobytes(), int(lanes[0])
 
     def _learn(self, term: FNode) -> None:
         """Later words may be what this one has become."""
@@ -163,7 +210,8 @@ class _Sweep:
         """Whether a word is another one: False with a refuting input at the end of the samples; None: open."""
         wanted = self._fitted(other, term)
         claim = equal(self.compared, term, wanted)
-        theorem = self._lemma(name, claim, (term, wanted), min(BRIEF, self._left() or BRIEF), (original, wanted))
+        seconds = SIGNAL if other in self.names else BRIEF
+        theorem = self._lemma(name, claim, (term, wanted), min(seconds, self._left() or seconds), (original, wanted))
         if isinstance(theorem, Theorem):
             self.changes[term] = wanted
             self.proved.append((theorem, term, wanted))
@@ -189,9 +237,12 @@ class _Sweep:
         pair: tuple[FNode, FNode] | None = None,
     ) -> Theorem | bool | None:  # fmt: skip
         """The theorem of a claim, with as many cut-points as possible; False: an input refutes it."""
+        end = None if seconds is None else self.options.clock() + seconds
         for cuts in self._cuts(sides):
             if cuts and self._too_coarse(claim, cuts):
                 continue
+            if end is not None and (seconds := end - self.options.clock()) <= 0:
+                break
             engines = self.options.engines(seconds, f"lemma {name}: {counted(len(cuts), 'cut-point')}")
             inputs = () if cuts else self.compared.symbols
             try:
@@ -246,6 +297,10 @@ class _Sweep:
             self._differ_on(self.rows[-1:])
         if isinstance(found, Theorem):
             self.proof.theorem = agreed(compared, never(compared, differ, alike, found))
+
+
+def _is_shifted(term: FNode) -> bool:
+    return term.node_type() in SHIFTED and not term.get_type().is_bool_type() and 2 < term.bv_width() <= WIDEST
 
 
 def _random(random: np.random.Generator, term: FNode) -> Value:
