@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from mmaprobe.queries.kernel import enclosures, sums
+from mmaprobe.queries.kernel import enclosures, parts, sums
 from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.induction import Chained
 from mmaprobe.queries.kernel.lemmas import Lemma
@@ -36,6 +36,8 @@ class _Composer:
         self.chains: dict[Model, Theorem] = {}
         self.steps: dict[tuple[Step, frozenset[Format]], Theorem] = {}
         self.sums: dict[Stage, Theorem] = {}
+        #: the nodes at which words become what they are parts of: above them the result is rounded or rectified alone
+        self.whole = _rejoined_at(plan)
 
     def result(self) -> Theorem:
         node, top = self.plan.result, set[Node]()
@@ -44,14 +46,17 @@ class _Composer:
             top.add(node)
         for products in self.plan.sums:
             self.sums[products.stage] = self._sum(products.stage)
-        growths = {found.goal.growth for found in self.sums.values() if isinstance(found.goal, Summed)} - {None}
-        growth = next(iter(growths), None) or Fraction(1)
-        return self._node(self.plan.result, PlanAt(self.plan, self.length, growth), top)
+        goals = [found.goal for found in self.sums.values() if isinstance(found.goal, Summed)]
+        growth = max(goal.growth or Fraction(1) for goal in goals)
+        loops = max(1, *(goal.loops for goal in goals))
+        return self._node(self.plan.result, PlanAt(self.plan, self.length, growth, loops), top)
 
     # -- the expression around the sums
 
     def _node(self, node: Node, at: PlanAt, top: set[Node]) -> Theorem:
         found = self._made(node, at, top)
+        if node in self.whole and isinstance(found.goal, Enclosed) and found.goal.assuming:
+            found = parts.rejoined(found)
         return enclosures.whole(found) if node in top else found
 
     def _made(self, node: Node, at: PlanAt, top: set[Node]) -> Theorem:
@@ -63,7 +68,8 @@ class _Composer:
             case Literal():
                 return enclosures.literal(at, node)
             case Products():
-                return sums.of_all_products(at, node, self.sums[node.stage], self._node(node.start, at, top))
+                start, lemmas = self._node(node.start, at, top), self._lemmas(*sums.word_lemmas(self.plan))
+                return sums.of_all_products(at, node, self.sums[node.stage], start, lemmas)
         premises = [self._node(operand, at, top) for operand in node.operands]
         match node:
             case Product():
@@ -106,9 +112,7 @@ class _Composer:
             case Zero():
                 return sums.nothing(self.plan, step)
             case Tile():
-                goals = [RoundingLoses(how.format, how.mode) for how in step.converts if how is not None]
-                start = self._step(step.start, formats)
-                return sums.tile(step, self._chain(step.model), start, self._lemmas(*dict.fromkeys(goals)))
+                return sums.tile(step, self._chain(step.model), self._step(step.start, formats))
             case Added():
                 goal = RoundingLoses(step.rounding.format, step.rounding.mode)
                 return sums.added(step, [self._step(value, formats) for value in step.values], self._lemmas(goal))
@@ -128,6 +132,13 @@ class _Composer:
             self.chains[model] = chain_of(model.unit, self.settle)
             assert isinstance(self.chains[model].goal, Chained)
         return self.chains[model]
+
+
+def _rejoined_at(plan: Plan) -> set[Node]:
+    node = plan.result
+    while isinstance(node, (Round, Cut, Relu)):
+        node = node.term
+    return set(plan.sums) if any(isinstance(one, Relu) for one in walk(node)) else {node}
 
 
 def _formats(theorem: Theorem) -> frozenset[Format]:
