@@ -28,7 +28,7 @@ RULES = _by_name({
     "enclosures": "element segment constant literal assumed product unchanged scale exact fused grid cut "
                   "rounded whole weakened",
     "parts": "part rejoined",
-    "induction": "repeated chained closed carried",
+    "induction": "repeated chained from_zero closed carried",
     "table9": "summed truncated loosened",
     "sums": "begun held nothing tile added iterated halved of_all_products",
     "shares": "begins from_here after_instruction after_addition near_each_other",

@@ -40,7 +40,7 @@ from mmaprobe.queries.kernel.forms import (
     round_up,
     total,
 )
-from mmaprobe.queries.kernel.induction import Chained, linear
+from mmaprobe.queries.kernel.induction import Chained, FromZero, linear
 from mmaprobe.queries.kernel.parts import OfPlan, adds_products_once, counted, part_lemmas, roundings_in
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import (
@@ -109,9 +109,11 @@ def _split(form: Form) -> tuple[Form, Form]:
 
 def _apart(forms: Sequence[Form]) -> Form:
     """The sum of forms about different products of each pair: for each magnitude of products, the largest coefficient
-    times the magnitude over all of them is an upper bound."""
+    times the magnitude over all of them is an upper bound. A magnitude that is raised in one of them is in all, so that
+    it has one coefficient."""
     parts = [_split(form) for form in forms]
-    return larger([own for own, _ in parts]) + total(rest for _, rest in parts)
+    lifts = frozenset[str]().union(*(own.lifts for own, _ in parts))
+    return larger([own.lifted(lifts) for own, _ in parts]) + total(rest for _, rest in parts)
 
 
 def _put(form: Form, change: Callable[[Factor], Form]) -> Form:
@@ -159,18 +161,21 @@ def _sums_of(form: Form, pair: int) -> Form:
 @rule
 def begun(plan: Plan, step: Begin, formats: frozenset[Format]) -> Made:
     """What a sum starts from, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
-    any E and A."""
+    any E and A; of no format: that it is zero."""
     return Made(_assumed(plan, step, START, formats))
 
 
 @rule
 def held(plan: Plan, step: SoFar, formats: frozenset[Format]) -> Made:
     """The sum so far of a loop, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
-    any E and A."""
+    any E and A; of no format: that it is zero."""
     return Made(_assumed(plan, step, step.level, formats))
 
 
 def _assumed(plan: Plan, step: Step, level: int, formats: frozenset[Format]) -> Summed:
+    if not formats:
+        zero = numbers(replace(ZERO, never_minus=False), NOUGHT, NOUGHT, NOUGHT)
+        return Summed(plan, step, zero, frozenset({(level, formats)}))
     error, size = (magnitude(name, Index(level)) for name in (ERROR, SIZE))
     return Summed(plan, step, numbers(Known.number(formats), error, error, size), frozenset({(level, formats)}))
 
@@ -186,23 +191,32 @@ def tile(step: Tile, chain: Theorem, start: Theorem) -> Made:
     """One use of a unit. Each instruction of a chain takes any E and A of its addend to growth * E + part * A + own,
     and to A + size, whatever its products, zeros too; the start is a number of the unit's c. The largest coefficient of
     a product in own applies to the sum over all products of what the unit reads. Where that are words, the unit has to
-    add every product once, and nothing else."""
-    does: Chained = goal_of(chain, Chained, "tile")
+    add every product once, and nothing else. Of a start that is zero it may be told what an instruction from zero
+    does."""
+    does: Chained | FromZero = goal_of(chain, FromZero if chain.rule == "from_zero" else Chained, "tile")
     goal: Summed = goal_of(start, Summed, "tile")
     if does.unit != step.model.unit or goal.step is not step.start:
         raise RuleError("tile: the premises are not about its unit and its start")
     if goal.facts.known.formats is None or not all(step.model.c.holds(fmt) for fmt in goal.facts.known.formats):
         raise RuleError(f"tile: the start is not a number of the unit's {step.model.c.name}")
-    one, pairs = does.step, pairs_of(goal.plan)
+    pairs = pairs_of(goal.plan)
     if step.read not in pairs:
         raise RuleError("tile: its unit reads what none of the plan's does")
     if any(not isinstance(node, Element) for pair in pairs for node in pair):
         adds_products_once(does.unit)
-    parts = [_split(form) for form in (one.own, one.size)]
+    if isinstance(does, Chained):
+        one = does.step
+        own_form, size_form = one.own, one.size
+        before = goal.facts.error * one.growth + goal.facts.size * one.part
+    elif goal.facts.is_zero:
+        own_form, size_form, before = does.own, does.size, NOUGHT
+    else:
+        raise RuleError("tile: the start is not zero")
+    parts = [_split(form) for form in (own_form, size_form)]
     (own, fixed), (size, none) = [(_sums_of(products, pairs.index(step.read)), rest) for products, rest in parts]
     if none.parts or set(fixed.parts) - {ONE}:
         raise RuleError("tile: an instruction adds more than products")
-    error = _apart([goal.facts.error * one.growth + goal.facts.size * one.part, own + fixed])
+    error = _apart([before, own + fixed])
     facts = numbers(Known.number(frozenset({step.model.d})), error, error, _apart([goal.facts.size, size]))
     return Made(replace(goal, step=step, facts=facts), (chain, start))
 
@@ -238,7 +252,7 @@ def _joined(step: Step, facts: Facts, goals: Sequence[Summed]) -> Summed:
 
 
 @rule
-def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
+def iterated(step: Loop, start: Theorem, body: Theorem, zero: Theorem | None = None) -> Made:
     """Induction over n rounds, the first one from the start. A round takes any E and A to r * E + part * A + own, and
     to A + size, r >= 1, where own and size are about its own products. In the final error, own of round i has the
     factor r^(n - 1 - i), and its size the factor part * (1 + ... + r^(n - 2 - i)); both are largest for the first
@@ -247,7 +261,13 @@ def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
 
     If the start is after m loops of any number of rounds, with x + y G in its error or size, r is the largest of the
     growths, G is that of m + 1 loops, which is no smaller, and (x + y G) r^n = x r L + y r G L is at most x r + (y r +
-    x r (r - 1)) G in terms of this G."""
+    x r (r - 1)) G in terms of this G.
+
+    If the start is zero, the first round may be told by `zero`, a bound of the body where the sum so far is zero, with
+    the error own' + fixed' and the size A'. n - 1 rounds follow: own' has the factor r^(n - 1), A' the factor part * G,
+    a constant of each other round 1 + ... + r^(n - 2) = G; and own and size of the others r^(n - 2) and part * (1 + ...
+    + r^(n - 3)), which are L / r and part * (G - 1) / r: together own / r - part * size / r and, times G, own (r - 1) /
+    r + part * size / r."""
     first: Summed = goal_of(start, Summed, "iterated")
     goal: Summed = goal_of(body, Summed, "iterated")
     if (first.step, goal.step) != (step.start, step.body) or first.plan is not goal.plan:
@@ -273,6 +293,11 @@ def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
         raise RuleError("iterated: a loop has a round")
     else:
         times = number(growth_of(growth, step.count - 1))
+    if zero is not None:
+        facts = _from_zero(
+            step, first, goal, goal_of(zero, Summed, "iterated"), (growth, part, own, size, fixed), times
+        )
+        return Made(Summed(goal.plan, step, facts, first.assuming, rate, loops), (start, body, zero))
     last, every = number(1) + times * (growth - 1), number(1) + times * growth  # r^(n - 1), and all powers below r^n
     own = own * last + size.lifted(own.lifts) * (times * part)
     old = _grown(first.facts.error, growth, times) + first.facts.size * (every * part)
@@ -281,6 +306,35 @@ def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
         Known.number(goal.facts.known.formats or frozenset()), error, error, _apart([first.facts.size, size])
     )
     return Made(Summed(goal.plan, step, facts, first.assuming, rate, loops), (start, body))
+
+
+Each = tuple[Fraction, Fraction, Form, Form, Form]  # growth, part, own, size and fixed
+
+
+def _from_zero(step: Loop, start: Summed, body: Summed, told: Summed, each: Each, times: Form) -> Facts:
+    """The facts about a loop from zero, of which `each` is a round but the first one; `times`: G. Raises RuleError."""
+    growth, part, own, size, fixed = each
+    if not start.facts.is_zero or start.growth is not None:
+        raise RuleError("iterated: the start is not zero")
+    if told.step != step.body or told.plan is not body.plan or told.growth is not None:
+        raise RuleError("iterated: the round from zero is not that of its body")
+    if told.assuming != {(step.level, frozenset())}:
+        raise RuleError("iterated: the round from zero assumes something else")
+    formats = body.facts.known.formats
+    if formats is None or told.facts.known.formats is None or not told.facts.known.formats <= formats:
+        raise RuleError("iterated: the first sum is not a number of the format of the others")
+    if any(factor.name in (ERROR, SIZE) for form in (told.facts.error, told.facts.size)
+           for atom in form.parts for item in atom for factor in item):  # fmt: skip
+        raise RuleError("iterated: the round from zero reads the sum so far")
+    first = told.facts.error * (number(1) + times * (growth - 1)) + told.facts.size * (times * part)
+    lifts = own.lifts | told.facts.error.lifts
+    own, first = own.lifted(lifts), first.lifted(lifts)
+    steady, lifted = own * (1 / growth), size.lifted(lifts) * (part / growth)
+    less = Form({atom: max(Fraction(0), value - lifted.parts.get(atom, Fraction(0)))
+                 for atom, value in steady.parts.items()})  # fmt: skip
+    others = less + (own * ((growth - 1) / growth) + lifted) * times
+    error = _apart([first, others + fixed * times])
+    return numbers(Known.number(formats), error, error, _apart([told.facts.size, size]))
 
 
 def _grown(form: Form, growth: Fraction, times: Form) -> Form:
