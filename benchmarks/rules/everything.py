@@ -63,7 +63,7 @@ PARTS = (
     Part("nodes", enclosures.instances, NODES, 4, 1.5, 18),
     Part("kinds of nodes", enclosures.kinds, RARE, 3, 1.0, 8),
     Part("parts of inputs", enclosures.parts, ("part", "rejoined"), 3, 0.8, 20),
-    Part("chains", enclosures.chained_units, ("chained", "closed", "carried"), 3, 1.2, 10),
+    Part("chains", enclosures.chained_units, ("chained", "from_zero", "closed", "carried"), 3, 1.2, 10),
     Part("units of an alignment", results.in_units, ("summed", "truncated", "loosened"), 6, 2.0, 16),
     Part("signs", results.signs, ("turned",), 6, 0.3),
     Part("order", results.order, ("rises",), 6, 0.5, 30),

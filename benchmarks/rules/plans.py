@@ -32,7 +32,7 @@ from benchmarks.rules.numbers import (
     zeros,
 )
 from benchmarks.rules.units import FACTORS, RESULTS, WIDE
-from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.enclosures import CHAIN, Enclosed
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.forms import Factor, Form
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
@@ -272,6 +272,7 @@ def summed(goal: Summed, rng: random.Random) -> Iterator[str]:
         for level, formats in sorted(assumed.items()):
             given = _any_of(formats, drawn)
             off = drawn.integers(-4, 5, ROWS) * 2.0 ** drawn.integers(-4, 1) * (drawn.random(ROWS) < 0.6)
+            off = off * bool(formats)
             own: Number = given, np.where(given.finite, given.exact + off, 0.0)
             run.counts &= given.finite
             others |= {("error", level): np.abs(off), ("size", level): np.abs(own[1])}
@@ -287,6 +288,11 @@ def _sizes(run: Run, others: Mapping[tuple[str, int], Lanes], growth: Fraction |
     rate, more = float(growth or 1), max(0, loops - 1)
     found = sum(rate**k for k in range(rounds - 1)) * rate ** (more * (rounds - 1))
     return Sums(run.feed, others, found, run.kept)
+
+
+def is_zero(theorem: Theorem) -> bool:
+    goal = theorem.goal
+    return isinstance(goal, Summed) and goal.facts.is_zero
 
 
 def _any_of(formats: frozenset[Format], drawn: np.random.Generator) -> Value:
@@ -447,6 +453,10 @@ class Composing:
     ) -> None:
         self.campaign, self.truths, self.plan, self.model = campaign, truths, plan, model
         self.chain, self.rng = chain, rng
+        own = Deriving(campaign, truths, model.unit, rng, chain=True)
+        own.mixing, own.zero = False, CHAIN
+        top = own.node(model.unit.result, ()) if rng.random() < 0.8 else None
+        self.zero = None if top is None else campaign.call("from_zero", top)
 
     def call(self, name: str, *arguments: Any) -> Theorem | None:
         return self.campaign.call(name, *arguments)
@@ -471,7 +481,8 @@ class Composing:
             return None
         narrow = self.rng.random() < 0.1
         given = format_named(self.rng.choice(FACTORS)) if narrow else stage.accumulator
-        return self.step(step, {START: frozenset({given})})
+        zero = stage in [product.stage for product in self.plan.sums if isinstance(product.start, Constant)]
+        return self.step(step, {START: frozenset() if zero and self.rng.random() < 0.8 else frozenset({given})})
 
     def step(self, step: Step, formats: dict[int, frozenset[Format]]) -> Theorem | None:
         rng, call = self.rng, self.call
@@ -488,7 +499,8 @@ class Composing:
                 start = self.step(step.start, formats)
                 if start is None or self.chain is None:
                     return None
-                return call("tile", step, self.chain, start)
+                chain = self.zero if self.zero and (is_zero(start) or rng.random() < 0.1) else self.chain
+                return call("tile", step, chain, start)
             case Added():
                 values = [self.step(value, formats) for value in step.values]
                 every = [value for value in values if value is not None]
@@ -503,7 +515,10 @@ class Composing:
                 body = self.step(step.body, {**formats, step.level: both})
                 if start is None or body is None:
                     return None
-                return call("iterated", step, start, body)
+                zero = None
+                if is_zero(start) or rng.random() < 0.1:
+                    zero = self.step(step.body, {**formats, step.level: frozenset()})
+                return call("iterated", step, start, body, zero)
         return None
 
 
