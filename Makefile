@@ -4,8 +4,9 @@ VENV := .venv
 WORKERS ?= 2
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
+TORCH := .venv-torch
 
-.PHONY: demo test test-fast proofs wheel lint bench evidence man schemas tables clean
+.PHONY: demo test test-fast test-torch proofs wheel lint bench evidence man schemas tables clean
 
 demo: $(INSTALLED)
 	$(BIN)/mmaprobe distinguish carry-bits-ampere -o carry-bits-ampere.jsonl
@@ -20,6 +21,10 @@ test-fast: $(INSTALLED)
 
 proofs: $(INSTALLED)
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+
+# mmaprobe.torch, in an environment of its own: PyTorch brings some GB of libraries for GPUs on some systems
+test-torch: $(TORCH)/installed
+	$(TORCH)/bin/python -m pytest -n 0 tests/frameworks -m "not slow"
 
 # the wheel: built, installed in a bare environment, used away from the checkout
 wheel: $(INSTALLED)
@@ -58,5 +63,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
+$(TORCH)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch]' pytest pytest-xdist
+	touch $@
+
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) $(TORCH) build *.egg-info

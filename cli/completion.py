@@ -41,9 +41,9 @@ def _families() -> Iterable[str]:
 
 
 def _studies() -> Iterable[str]:
-    from mmaprobe.studies.catalogue import STUDIES
+    from mmaprobe.studies.file import studies as known
 
-    return STUDIES
+    return known()
 
 
 def _claims() -> Iterable[str]:

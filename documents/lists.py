@@ -93,7 +93,7 @@ class ListedClaim(ListedThing):
 
     source: str  #: the publication, or where else it is from
     says: str  #: what the source says
-    expect: str  #: what is expected here
+    expect: str | None  #: what is expected here
     cases: Sequence[str]  #: its cases
 
 

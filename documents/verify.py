@@ -92,9 +92,9 @@ class Claim(Part):
     claim: str  #: the statement
     parts: Mapping[str, str]  #: name in the statement: the algorithm or model that it names
     zeros_only: Sequence[str]  #: operands of which its restrictions admit zeros alone
-    expect: str  #: what the file expects
+    expect: str | None  #: what the file expects
     verdict: str  #: holds, refuted or unknown
-    as_expected: bool  #: whether the verdict is that
+    as_expected: bool  #: whether the verdict is that, or, where nothing is expected, the claim holds
     interrupted: bool  #: whether an interrupt, or the end of its time, cut it short
     seconds: float  #: how long it took, in seconds
     lemmas: Sequence[ClaimLemma]  #: what was proved

@@ -20,14 +20,14 @@ Parsed = TypeVar("Parsed", bound="Head")
 
 
 class Head(Strict):
-    """`says`: what the source says; `expect`: what verify is to find; `cases`: {name} in the file is replaced by each
-    value, every choice a claim of its own."""
+    """`says`: what the source says; `expect`: what verify is to find (None: that it holds); `cases`: {name} in the file
+    is replaced by each value, every choice a claim of its own."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
-    about: str
-    source: str
-    says: Literal["holds", "refuted", "nothing"]
-    expect: Expected
+    about: str = ""
+    source: str = ""
+    says: Literal["holds", "refuted", "nothing"] = "nothing"
+    expect: Expected | None = None
     cases: dict[str, list[StrictInt | str]] = Field(default={})
     note: str = ""
 
@@ -40,7 +40,7 @@ class Statement(ABC):
     about: str
     source: str
     says: str
-    expect: Expected
+    expect: Expected | None
     file: YamlFile
     note: str = ""
     case: Case = field(default_factory=dict)

@@ -156,18 +156,29 @@ def _basis(group: Sequence[Instruction]) -> str:
 
 def sheet_of_model(model: Model, ask: PropertyAnswers) -> Sheet:
     """The sheet of one model reference."""
-    row = INSTRUCTIONS.get(model.reference.partition("@")[0])
+    row = _row(model)
     rests: Rests
     if model.member is None:
-        where = "; ".join(text for text in (model.unit.evidence, model.unit.source) if text) or "as the file has it"
         rests = basis.constant_basis(basis.of_file(model))
     elif row is None:
-        where, rests = "IEEE 754-2019", basis.constant_basis("published: IEEE 754-2019")
+        rests = basis.constant_basis("published: IEEE 754-2019")
     else:
-        where = ("parameters as given; " if "@" in model.reference else "") + _basis([row])
         rests = partial(basis.of_changed, row, model)
     pair = f"{model.a.name} * {model.b.name}"
-    return Sheet(model.reference, [model.reference], where, _lines(model, pair, ask, rests))
+    return Sheet(model.reference, [model.reference], basis_of_model(model), _lines(model, pair, ask, rests))
+
+
+def _row(model: Model) -> Instruction | None:
+    return INSTRUCTIONS.get(model.reference.partition("@")[0])
+
+
+def basis_of_model(model: Model) -> str:
+    """Where a model is from: its evidence and its source."""
+    if model.member is None:
+        return "; ".join(text for text in (model.unit.evidence, model.unit.source) if text) or "as the file has it"
+    if (row := _row(model)) is None:
+        return "IEEE 754-2019"
+    return ("parameters as given; " if "@" in model.reference else "") + _basis([row])
 
 
 def identification(document: Mapping[str, Any]) -> Identify | Build:
@@ -178,26 +189,36 @@ def identification(document: Mapping[str, Any]) -> Identify | Build:
     return found
 
 
-def sheet_of_identified(document: Identify | Build, ask: PropertyAnswers) -> Sheet:
-    """The sheet of a device, from what was identified. Raises ValueError if nothing was."""
+def model_of_identified(document: Identify | Build) -> Model:
+    """What a device was found to be. Raises ValueError if nothing was."""
     if document.verdict not in ("identified", "built"):
         raise ValueError(f"nothing was identified: {document.verdict}")
+    if isinstance(document, Identify):
+        return parse_reference(document.classes[0][0].model)
+    unit = parse_unit(document.unit or "", "unit")
+    return Model(unit.reference, unit)
+
+
+def basis_of_identified(document: Identify | Build) -> str:
+    """How a device was identified."""
+    found = f"identified in {document.family}" if isinstance(document, Identify) else "built without a family"
+    return f"{found}, from answers to {basis.question_count_text(document)}"
+
+
+def sheet_of_identified(document: Identify | Build, ask: PropertyAnswers) -> Sheet:
+    """The sheet of a device, from what was identified. Raises ValueError if nothing was."""
     rests: Rests
+    model, rests = model_of_identified(document), basis.constant_basis("the device's answers")
     if isinstance(document, Identify):
         family = families().get(document.family)
         varied = {*family.varied, "block"} if family is not None else set()  # other parameters were not asked about
-        model = parse_reference(document.classes[0][0].model)
-        found = f"identified in {document.family}"
         left = {name: list(map(format_parameter, values)) for name, values in document.undecided.items()}
         why = f"not distinguished: {'; '.join(document.why_undecided) or 'no vector distinguishes them'}"
         rests = partial(basis.of_device, document, varied)
     else:
-        unit = parse_unit(document.unit or "", "unit")
-        model, found, left, why = Model(unit.reference, unit), "built without a family", {}, ""
-        rests = basis.constant_basis("the device's answers")
+        left, why = {}, ""
     lines = _lines(model, f"{model.a.name} * {model.b.name}", ask, rests, left, why)
-    where = f"{found}, from answers to {basis.question_count_text(document)}"
-    return Sheet(f"Device {document.device['name']}", [model.reference], where, lines)
+    return Sheet(f"Device {document.device['name']}", [model.reference], basis_of_identified(document), lines)
 
 
 def _lines(

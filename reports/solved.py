@@ -113,13 +113,14 @@ def verify_sections(document: Verify, pictures: Pictures) -> list[Section]:
     """A section for each claim."""
     sections = []
     for claim in document.claims:
-        section = Section("verify", claim.about, claim.verdict, TONES[claim.verdict])
+        section = Section("verify", claim.about or claim.id, claim.verdict, TONES[claim.verdict])
         quantifier = {"all": "for all inputs", "exists": "for some input"}[claim.quantifier]
         by, confirmed = _claim_words(claim)
         section.facts = [
             (quantifier, claim.claim), *claim.parts.items(), ("by", by), ("confirmed by", confirmed),
-            ("expected", "yes" if claim.as_expected else f"no: {claim.expect}"),
         ]  # fmt: skip
+        if claim.expect is not None:
+            section.facts.append(("expected", "yes" if claim.as_expected else f"no: {claim.expect}"))
         _claim_vector(section, claim.vector)
         if claim.counterexample:
             section.vectors = _sides(claim.counterexample, pictures)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.designs.design import RESULT
 from mmaprobe.smtmodel.designs.yosys import MissingYosysError, read_design
 from mmaprobe.smtmodel.evaluate.batch import Patterns, lanes, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -23,7 +25,6 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.operand import OPERANDS
 
 WRITTEN = "rtl:FILE.sv[,FILE.sv...],top=NAME[,OPERAND=PORT...][,PORT=NUMBER...][,#PARAMETER=NUMBER...]"
-RESULT = "d"
 PORTS = (*(row.name for row in OPERANDS), RESULT)
 
 
@@ -44,12 +45,15 @@ class RtlDevice(BatchDevice):
         self.ports = {name: values.pop(name, name) for name in PORTS}
         constants = {name: _number(name, value) for name, value in values.items()}
         try:
-            self.netlist = read_design(files, top, parameters, constants)
+            design = read_design(files, top, parameters, constants)
         except MissingYosysError as error:
             raise DeviceUnavailableError(str(error)) from None
-        self.name = f"rtl:{text}"
+        self.netlist, self.name = design.parsed, f"rtl:{text}"
         self.description = {"name": f"design {top}", "latency": self.netlist.latency}
         self._check_ports()
+        sides = {RESULT: self.netlist.outputs}
+        own = tuple((name, port) for name, port in self.ports.items() if port in sides.get(name, self.netlist.inputs))
+        self.design = replace(design, ports=own)
 
     def _check_ports(self) -> None:
         inputs, outputs = self.netlist.inputs, self.netlist.outputs
@@ -97,11 +101,11 @@ class RtlDevice(BatchDevice):
         model, count = self.model, len(c)
         short = ((0, 0), (0, model.length - a.shape[1]))
         sides = dict(zip(PORTS, (np.pad(a, short), np.pad(b, short), c[:, None], *rest), strict=False))
-        words = {self.ports[name]: [lanes(side[:, k], model.formats[name].width) for k in range(side.shape[1])]
-                 for name, side in sides.items() if self.ports[name] in self.netlist.inputs}  # fmt: skip
+        words = {name: [lanes(side[:, k], model.formats[name].width) for k in range(side.shape[1])]
+                 for name, side in sides.items() if name in self.design.port_of}  # fmt: skip
         with np.errstate(over="ignore"):
-            found = self.netlist.evaluate(words.__getitem__, ARRAYS, lambda width: Bits(ARRAYS, width, value=0))
-        return to_integers(found[self.ports[RESULT]], count)
+            d = self.design.result(words, ARRAYS, lambda width: Bits(ARRAYS, width, value=0))
+        return to_integers(d, count)
 
 
 def _parts(text: str) -> tuple[list[Path], dict[str, str], dict[str, int]]:

@@ -9,24 +9,35 @@ from typing import Any
 
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.files import whole_file
-from mmaprobe.studies.catalogue import Series, Study
 from mmaprobe.studies.run import points
+from mmaprobe.studies.study import Series, Study
 from mmaprobe.studies.table import Table
 
 #: measure -> what the panel is about, and what its axis counts (absolute: in the units of D, relative to nothing)
-TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error", "percent": "error in percent",
+TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error",
+          "entry-1": "sum of errors", "entry-2": "root of the sum of squared errors", "entry-max": "largest error",
+          "percent": "error in percent",
           "mean": "mean of the signed errors", "deviation": "standard deviation of the errors",
           "negative": "percentage of negative errors"}  # fmt: skip
 AXES = {"l1": r"$\Vert$error$\Vert_1$ / ($\Vert A\Vert_1\,\Vert B\Vert_1$)",
         "l2": r"$\Vert$error$\Vert_2$ / ($\Vert A\Vert_2\,\Vert B\Vert_2$)",
         "linf": r"$\Vert$error$\Vert_\infty$ / ($\Vert A\Vert_\infty\,\Vert B\Vert_\infty$)",
+        "entry-1": r"$\Sigma\,|$error$|$ / ($\Sigma\,|A|\;\Sigma\,|B|$)",
+        "entry-2": r"$\Vert$error$\Vert_F$ / ($\Vert A\Vert_F\,\Vert B\Vert_F$)",
+        "entry-max": r"max $|$error$|$ / (max $|A|$ max $|B|$)",
         "percent": "|error| (% of the exact sum)",
         "mean": "mean of D − exact\n(absolute)", "deviation": "deviation of D − exact\n(absolute)",
         "negative": "results below exact (%)"}  # fmt: skip
 SCALES = {"mean": "symlog", "negative": "linear"}  # of measures that may be zero or negative; the others: log
-RELATIVE = {"l1": 1.0, "l2": 1.0, "linf": 1.0, "percent": 100.0}  # measures that u is a part of, and how much u is
+RELATIVE = {
+    "l1": 1.0,
+    "l2": 1.0,
+    "linf": 1.0,
+    "entry-2": 1.0,
+    "percent": 100.0,
+}  # measures that u is a part of, and how much u is
 UNITS = {"f32": -24, "f64": -53}  # the exponent of u, half a unit in the last place of 1, of what is summed in
-BOUNDED = (*RELATIVE, "mean", "deviation")  # measures that a bound of the error bounds
+BOUNDED = (*RELATIVE, "entry-1", "entry-max", "mean", "deviation")  # measures that a bound of the error bounds
 MARKERS = "osD^vPX<>*hp"
 PANEL = 80  # millimetres of the narrowest panel in a paper
 TALLEST = 225  # millimetres of a figure in a paper: what a page holds with a caption
@@ -47,6 +58,8 @@ def size_text(study: Study) -> str:
     """What is along the lower axis."""
     if study.kind == "sum":
         return f"{study.axis} (numbers added)"
+    if study.length:
+        return f"{study.axis} (K = {study.length})"
     shape = f"{study.rows} × {study.axis} times {study.axis} × {study.rows}" if study.rows else "A and B are n × n"
     return f"{study.axis} ({shape})"
 
@@ -76,7 +89,7 @@ def draw(
         return []
     matplotlib.use("Agg")
     points_of_text = 9 if millimetres is None else 7
-    matplotlib.rcParams.update({"svg.hashsalt": study.name, "svg.fonttype": "none", "pdf.fonttype": 42,
+    matplotlib.rcParams.update({"svg.hashsalt": study.id, "svg.fonttype": "none", "pdf.fonttype": 42,
                                 "font.size": points_of_text})  # fmt: skip
     from matplotlib import pyplot
 
@@ -171,7 +184,7 @@ def _panel(
         else:
             panel.plot(*curve_of, style, linewidth=wide, **look)
     _references(panel, study, sizes, study.measures[column], weight)
-    panel.set_xscale("log")
+    panel.set_xscale("linear" if study.length else "log")
     panel.set_yscale(scale, **({"linthresh": 0.01, "linscale": 2} if scale == "symlog" else {}))
     if scale == "symlog":  # powers of ten of both signs: 15 labels, as without this, collide in a column
         panel.yaxis.get_major_locator().set_params(numticks=8)
@@ -187,10 +200,11 @@ def _references(panel: Any, study: Study, sizes: Sequence[int], measure: str, we
     """u and n times u, where the errors are relative."""
     if measure not in RELATIVE:
         return
-    exponent = UNITS[study.source]
+    exponent = UNITS[study.format]
     unit = RELATIVE[measure] * 2.0**exponent
     ends, percent = [min(sizes), max(sizes)], " in percent" if measure == "percent" else ""
-    for values, label in (([unit, unit], "u"), ([size * unit for size in ends], f"{study.axis} u")):
+    products = f"{study.length} u" if study.length else f"{study.axis} u"
+    for values, label in (([unit, unit], "u"), ([study.products(size) * unit for size in ends], products)):
         what = f" (u = $2^{{{exponent}}}${percent})" if label == "u" else ""
         style = (0, (1, 1.5)) if label == "u" else (0, (4, 1.5, 1, 1.5))
         panel.plot(ends, values, linestyle=style, color="0.35", linewidth=weight, label=label + what, zorder=1)

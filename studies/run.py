@@ -24,8 +24,7 @@ from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
-from mmaprobe.smtmodel.tables.reference import parse_plan_reference
-from mmaprobe.studies.catalogue import Kind, Series, Study
+from mmaprobe.smtmodel.tables.reference import parse_plan_path
 from mmaprobe.studies.exact import (
     exact_product,
     measures_of_bound,
@@ -34,34 +33,44 @@ from mmaprobe.studies.exact import (
     signed_measures,
     size_of,
 )
+from mmaprobe.studies.file import LARGEST
+from mmaprobe.studies.study import Distribution, Kind, Series, Study
 from mmaprobe.studies.table import Point, Table
 
 Floats = NDArray[np.float64]
 Report = Callable[[int, int, Point], None]
-LARGEST = 1 << 26
+#: numbers of each distribution: mean 0 and variance 1; from 0 to 1; the mean of two of these, less a half
+DRAWN: dict[Distribution, Callable[[np.random.Generator, tuple[int, ...]], Floats]] = {
+    "normal": lambda rng, shape: rng.standard_normal(shape),
+    "uniform": lambda rng, shape: rng.random(shape),
+    "triangular": lambda rng, shape: rng.random((2, *shape)).mean(axis=0) - 0.5,
+}
 
 
 @dataclass(frozen=True)
 class Draw:
     """The numbers of one point."""
 
-    distribution: str
+    distribution: Distribution
     size: int
     seed: int
     repeat: int = 0
 
     def numbers(self, shape: tuple[int, ...], side: str, study: Study) -> Floats:
-        """Normal (mean 0, variance 1) or uniform (0 to 1) numbers, rounded to the study's formats; those of
-        all sides but the addend "c" are multiplied by the study's factor and are numbers of its grid. They depend on
-        the draw, the shape and the side alone."""
+        """Numbers of the distribution, rounded to the study's formats; those of all sides but the addend "c" are
+        multiplied by the study's factor, and by powers of two where sizes are ranges of exponents, and are numbers of
+        its grid. They depend on the draw, the shape and the side alone."""
         words = (self.distribution, side)
         key = [self.seed, self.size, self.repeat, *(zlib.crc32(word.encode()) for word in words), *shape]
         rng = np.random.default_rng(key)
-        drawn = rng.standard_normal(shape) if self.distribution == "normal" else rng.random(shape)
-        if side != "c":
+        drawn = DRAWN[self.distribution](rng, shape)
+        if side == "c":
+            drawn = drawn * study.addend_factor
+        else:
             drawn = drawn * study.factor
+            drawn = np.ldexp(drawn, rng.integers(-self.size, self.size + 1, shape)) if study.length else drawn
             drawn = rounded(drawn, study.grid) if study.grid else drawn
-        return drawn.astype(np.float32).astype(np.float64) if study.source == "f32" else drawn
+        return drawn.astype(np.float32).astype(np.float64) if study.format == "f32" else drawn
 
 
 def rounded(numbers: Floats, name: str) -> Floats:
@@ -74,22 +83,21 @@ class Product:
     """C = A * B of one draw: the inputs, the exact result, and the results of algorithms as they are asked for."""
 
     def __init__(self, study: Study, draw: Draw) -> None:
-        rows = study.rows or draw.size
-        self.source = FORMATS[study.source]
-        self.a = draw.numbers((rows, draw.size), "a", study)
-        self.b = draw.numbers((draw.size, rows), "b", study)
+        length = study.products(draw.size)
+        rows = study.rows or length
+        self.a = draw.numbers((rows, length), "a", study)
+        self.b = draw.numbers((length, rows), "b", study)
         self.addend = np.zeros((rows, rows))
         self.exact: tuple[Floats, Floats] | None = None
         self.sizes: dict[str, float] = {}
         self.results: dict[str, Floats] = {}
 
     def result(self, text: str) -> Floats:
+        """What a plan computes. Inputs are rounded to nearest where it takes those of other formats."""
         if text not in self.results:
-            plan = parse_plan_reference(text)
-            if {plan.a, plan.b} != {self.source}:
-                raise ParameterError(text, f"it takes {plan.a.name} and {plan.b.name}, not {self.source.name}")
-            a, b = (from_numbers(_narrow(side, self.source.name), self.source) for side in (self.a, self.b))
-            found = simulate(a, b, from_numbers(self.addend, plan.c), plan).astype(kind_of(plan.d))
+            plan = parse_plan_path(text)
+            a, b = from_numbers(self.a, plan.a, "nearest_even"), from_numbers(self.b, plan.b, "nearest_even")
+            found = simulate(a, b, from_numbers(self.addend, plan.c, "nearest_even"), plan).astype(kind_of(plan.d))
             self.results[text] = to_numbers(found, plan.d).astype(np.float64)
         return self.results[text]
 
@@ -114,9 +122,14 @@ class Product:
 
 def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats:
     """What the error of each element of C + A * B is proved to stay below through a plan that has a formula in
-    magnitudes of products: no element is lost in its formats."""
-    plan = parse_plan_reference(reference)
+    magnitudes of products. Raises ParameterError where an element is no number of its formats, as what is lost by
+    rounding it is not in the bound, or the bound has another form."""
+    plan = parse_plan_path(reference)
     formats = {"a": plan.a, "b": plan.b, "c": plan.c}
+    for (name, fmt), numbers in zip(formats.items(), (a, b, c), strict=True):
+        if not np.array_equal(rounded(numbers, fmt.name), numbers):
+            raise ParameterError("bound", f"{reference} takes {name} in {fmt.name}, of which the numbers drawn are "
+                                 f"none: a study with this bound has `grid: {fmt.name}`")  # fmt: skip
     total = np.zeros_like(c)
     for atom, value in _bound_of(plan, a.shape[1]).parts.items():
         (item,) = atom
@@ -169,17 +182,12 @@ class Sum:
         return (percent_error(result, self.exact),)
 
 
-def _narrow(numbers: Floats, source: str) -> NDArray[np.float32] | Floats:
-    return numbers.astype(np.float32) if source == "f32" else numbers
-
-
 def points(study: Study, sizes: Sequence[int], seed: int) -> Iterator[tuple[Point, Series]]:
     """Every point in the order of the table."""
     for size in sizes:
         for distribution in study.distributions:
             for series in study.series:
-                text = series.subject + (f" - {series.minus}" if series.minus else "")
-                yield Point(study.name, seed, distribution, study.drawn, size, series.label, text), series
+                yield Point(study.id, seed, distribution, study.drawn, size, series.label, series.subject), series
 
 
 #: the subjects of the numbers drawn last, which the next series shares
@@ -199,7 +207,8 @@ def _subject(study: Study, draw: Draw) -> Product | Sum:
 
 def values_of(study: Study, series: Series, point: Point) -> tuple[float, ...]:
     """The errors of one point, in the order of the study's measures, averaged over its draws."""
-    draws = [Draw(point.distribution, point.size, point.seed, repeat) for repeat in range(study.repeats)]
+    distribution = next(name for name in study.distributions if name == point.distribution)
+    draws = [Draw(distribution, point.size, point.seed, repeat) for repeat in range(study.repeats)]
     found = [_subject(study, draw).measure(series, study.measures) for draw in draws]
     return tuple(float(np.mean(column)) for column in zip(*found, strict=True))
 

@@ -87,6 +87,8 @@ PLANNED = Part("what a plan is, and the families that plans name units of", "pla
     *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages words"), "smtmodel/nodes/chains.py",
     *_in("smtmodel/families", "functions member parameters parts sketch"), "smtmodel/arithmetic/display.py",
 ])  # fmt: skip
+DESIGNS = Part("what a design computes, by its netlist", "designs",
+               ["queries/kernel/designs.py", *_in("smtmodel/designs", "design netlist")])  # fmt: skip
 CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", "all",
                 [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
 ANSWERS = Part("the engines: how they are asked, their processes, their answers, and where these are kept", "all",
@@ -118,6 +120,7 @@ PARTS = (
     GOALS,
     MEANING,
     PLANNED,
+    DESIGNS,
     CARRIERS,
     ANSWERS,
     LOG,

@@ -13,7 +13,7 @@ import click
 from mmaprobe.cli.choice import FileName, PageFile, Seconds
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models_or_architectures
-from mmaprobe.cli.options import opened_store, progress, refuse, say
+from mmaprobe.cli.options import JSON, opened_store, print_json, progress, refuse, say
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file, missing_file, write_whole
@@ -21,6 +21,7 @@ from mmaprobe.smtmodel.base.progress import Pieces, Wait
 from mmaprobe.smtmodel.base.wording import counted, duration
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.identify import Build, Identify
     from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.reports.datasheet import KnownProperty, Sheet
@@ -35,13 +36,20 @@ if TYPE_CHECKING:
     shell_complete=models_or_architectures,
 )
 @click.option("--all", "every", is_flag=True, help="Every architecture of the table.")
-@click.option("-o", "--output", type=PageFile(".html", ".md"), required=True, metavar="FILE",
+@click.option("-o", "--output", type=PageFile(".html", ".md"), metavar="FILE",
               help="Write the page here: HTML, or of a GPU a short one as Markdown (FILE.md).")  # fmt: skip
+@click.option("--disclosure", type=click.Choice(["riscv-ime"]),
+              help="No page: print what a standard asks to be disclosed of a unit. RISC-V's integrated matrix "
+              "extension: (G, psm, rnd) and the reduction.")  # fmt: skip
 @click.option("--limit", type=Seconds(zero=True), default=20.0, show_default=True,
               help="Seconds for each property to be proved; 0: no solver is asked.")  # fmt: skip
 @click.option("--store", type=FileName(), metavar="FILE",
               help="Keep answers in this SQLite file (default: in the cache folder).")  # fmt: skip
-def datasheet(subject: str | None, every: bool, output: Path, limit: float, store: Path | None) -> None:
+@JSON
+def datasheet(
+    subject: str | None, every: bool, output: Path | None, disclosure: str | None, limit: float, store: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Make the numerical data sheet of a unit. It has formats, sum, rounding, special values, properties, error bound.
 
     The subject is a model (or a unit file), a plan, an architecture, a GPU (H100, "RTX 4090", MI300X), or what
@@ -57,10 +65,19 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
     mmaprobe datasheet "RTX 4090" -o rtx-4090.md
     mmaprobe datasheet unit.json -o unit.html
     mmaprobe datasheet --all -o units.html
+    mmaprobe datasheet riscv/zvbdota/vfwbdota16bf.n8 --disclosure riscv-ime
     """
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.reports.datasheet import BOUND, UNPROVED, page
 
+    if disclosure is not None:
+        if every or output is not None:
+            raise click.UsageError("--disclosure: it is printed, of one unit; -o, --output and --all are of pages")
+        _disclose(subject, as_json)
+        return
+    refuse("a page is no document: it is written with -o, and --disclosure prints one", "as_json")
+    if output is None:
+        raise click.UsageError("give the file of the page with -o FILE")
     if every == (subject is not None):
         raise click.UsageError("give a model, an architecture or a file of identify, or --all")
     if output.suffix == ".md":
@@ -108,6 +125,50 @@ def _title(subject: str | None, sheets: Sequence[Sheet]) -> str:
     return f"{what}: {architecture_name(subject) if subject in GPUS else sheets[0].title}"
 
 
+def _disclose(subject: str | None, as_json: bool) -> None:
+    """Print what RISC-V's integrated matrix extension asks to be disclosed of a unit."""
+    from mmaprobe.reports.datasheet import (
+        basis_of_identified,
+        basis_of_model,
+        model_of_identified,
+    )
+    from mmaprobe.reports.disclosure import disclosure_text, ime_disclosure
+    from mmaprobe.reports.report import wrong_document
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+
+    refuse("a disclosure is read off the unit: no solver is asked", "limit", "store")
+    if subject is None:
+        raise click.UsageError("give a model, a unit file or a file of identify")
+    if not _is_document(subject):
+        model = parse_reference(subject)
+        found = ime_disclosure(model, basis_of_model(model))
+    else:
+        try:
+            document = _identification(subject)
+            model = model_of_identified(document)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise wrong_document(error, subject) from None
+        found = ime_disclosure(model, basis_of_identified(document))
+    if as_json:
+        print_json(found)
+    else:
+        print(disclosure_text(found))
+
+
+def _is_document(subject: str) -> bool:
+    """Whether a subject is a file that is no unit: what identify printed."""
+    from mmaprobe.smtmodel.tables.reference import is_unit_file
+
+    return is_file(subject) and not is_unit_file(subject)
+
+
+def _identification(subject: str) -> Identify | Build:
+    from mmaprobe.reports.datasheet import identification
+    from mmaprobe.reports.report import documents
+
+    return identification(documents(subject)[0])
+
+
 def _short(subject: str | None, output: Path) -> None:
     """Write the Markdown page of a GPU. Raises ParameterError for any other subject."""
     from mmaprobe.reports.gpu_page import gpu_page
@@ -122,8 +183,8 @@ def _short(subject: str | None, output: Path) -> None:
 
 
 def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
-    from mmaprobe.reports.datasheet import identification, sheet_of_identified, sheet_of_model, sheets_of
-    from mmaprobe.reports.report import documents, wrong_document
+    from mmaprobe.reports.datasheet import sheet_of_identified, sheet_of_model, sheets_of
+    from mmaprobe.reports.report import wrong_document
     from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
     from mmaprobe.smtmodel.tables.reference import is_unit_file, names_plan, parse_reference
@@ -131,9 +192,9 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     architectures = sorted({row.arch for row in INSTRUCTIONS.values()})
     if subject is None or subject in architectures:
         return sheets_of(subject, ask, pieces)
-    if is_file(subject) and not is_unit_file(subject):
+    if _is_document(subject):
         try:
-            return [sheet_of_identified(identification(documents(subject)[0]), ask)]
+            return [sheet_of_identified(_identification(subject), ask)]
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise wrong_document(error, subject) from None
     if names_plan(subject):

@@ -273,12 +273,12 @@ def _algorithms() -> list[lists.ListedAlgorithm]:
 
 
 def _studies() -> list[lists.ListedStudy]:
-    from mmaprobe.studies.catalogue import STUDIES
+    from mmaprobe.studies.file import studies
 
     return [
-        lists.ListedStudy(id=study.name, summary=study.about, sizes=study.sizes,
+        lists.ListedStudy(id=study.id, summary=study.about, sizes=study.sizes,
                     series={series.label: series.subject for series in study.series})
-        for study in STUDIES.values()
+        for study in studies().values()
     ]  # fmt: skip
 
 

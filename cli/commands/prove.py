@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from mmaprobe.queries.certificates.certificate import Certificate
     from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
+
+DESIGN = "rtl:"
 
 
 @click.command(cls=Command)
@@ -78,10 +81,10 @@ def prove(
     models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool,
     certificate: Path | None, explain: bool, length: int | None, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
-    """Prove two models or plans equal, or a property of one. A proof is about every input.
+    """Prove two models or designs equal, or a property. A proof is about every input.
 
     Intermediate results are proved equal stage by stage. A difference is reported as a vector, which is evaluated
-    again.
+    again. The second model may be a design in Verilog, rtl:FILE.sv,top=NAME (see `mmaprobe compare`).
 
     exact: the result is the exact sum, rounded once by the unit's last rounding, which also says what becomes of
     an overflow, of an infinite sum and of NaN; subnormal results are kept, and zeros are equal.
@@ -90,6 +93,7 @@ def prove(
     mmaprobe prove turing/mma/m16n8k8.f32.f16.f16.f32 ampere/mma/m16n8k8.f32.f16.f16.f32
     mmaprobe prove --property order-independent hopper/mma/m16n8k16.f32.f16.f16.f32
     mmaprobe prove plan:cublas/plain plan:cublas/split-k --length 4096
+    mmaprobe prove ieee/fma/f16 rtl:fma.sv,top=fma
     """
     from mmaprobe.cli.commands.prove_plans import about_plans, run_plans
     from mmaprobe.queries.properties.proving import proofs_of, verdict_on
@@ -148,6 +152,8 @@ def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: 
     from mmaprobe.queries.kernel.statements import problems_of
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
+    if any(model.startswith(DESIGN) for model in models):
+        return [_designed(models, wanted, parse_inputs(restrictions), compare or "bits")]
     parsed = [parse_reference(model) for model in models]
     inputs = parse_inputs(restrictions)
     if wanted != "equal":
@@ -155,6 +161,18 @@ def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: 
     if len(parsed) != 2:
         raise click.UsageError("give two models, or one model and --property")
     return [Problem(parsed[0], parsed[1], inputs, compare or "bits")]
+
+
+def _designed(models: tuple[str, ...], wanted: str, inputs: Inputs, compare: Compare) -> Problem:
+    """The question whether a design gives the results of a model."""
+    from mmaprobe.queries.kernel.designs import Designed
+    from mmaprobe.runner.rtl import RtlDevice
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+
+    if wanted != "equal" or len(models) != 2 or models[0].startswith(DESIGN):
+        raise click.UsageError(f"a design is proved to be a model: give MODEL {DESIGN}FILE,top=NAME")
+    model = parse_reference(models[0])
+    return Designed(model, model, inputs, compare, RtlDevice(models[1].removeprefix(DESIGN)).design)
 
 
 def _headline(document: Prove, verdict: Verdict) -> str:

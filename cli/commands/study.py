@@ -16,38 +16,41 @@ from mmaprobe.smtmodel.base.wording import install_command
 
 
 @click.command(cls=Command)
-@click.argument("name", shell_complete=studies)
+@click.argument("study", shell_complete=studies)
 @click.option("--sizes", metavar="N,N,...", help="Sizes instead of the study's own.")
 @click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="The same seed gives the same numbers.")
 @click.option(
     "-o", "--output", type=FileName(file_okay=False), default=Path("."), show_default=True,
-    metavar="DIR", help="Where NAME.csv, NAME.png and NAME.svg go.",
+    metavar="DIR", help="Where ID.csv, ID.png and ID.svg go.",
 )  # fmt: skip
 @click.option(
     "--width", type=Millimetres(), metavar="MM",
-    help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper. Writes NAME.pdf "
+    help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper. Writes ID.pdf "
     "as well.",
 )  # fmt: skip
 @CLUSTER
 @JSON
 def study(
-    name: str, sizes: str | None, seed: int, output: Path, width: float | None, cluster: str | None, as_json: bool
+    study: str, sizes: str | None, seed: int, output: Path, width: float | None, cluster: str | None, as_json: bool
 ) -> None:
-    """Measure error against size, as a table and curves. `mmaprobe list studies` shows the names.
+    """Measure error against size, as a table and curves. STUDY is a name of `mmaprobe list studies` or a study file
+    (docs/studies): plans, sizes, distributions and norms of one's own.
 
     Finished points are kept: an interrupted run continues where it stopped. The curves need matplotlib.
 
     \b
     mmaprobe study valero-tf32 -o results
+    mmaprobe study my.yaml -o results
     """
     from mmaprobe.documents.explain import Study
     from mmaprobe.smtmodel.base.progress import Count
-    from mmaprobe.studies.catalogue import study_named
+    from mmaprobe.studies.file import study_named
     from mmaprobe.studies.plot import check_width, draw
     from mmaprobe.studies.run import run
     from mmaprobe.studies.table import Point, claimed_table
 
-    chosen = study_named(name)
+    chosen = study_named(study)
+    name = chosen.id
     check_width(width)  # before anything is measured
     wanted = chosen.sizes if sizes is None else _sizes(sizes)
     _check_pictures(output, name)

@@ -109,7 +109,8 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             break
     codes = [_code(document) for document in documents]
     if len(codes) > 1:
-        say(f"{codes.count(0)} of {len(claims)} cases answered as expected, {codes.count(3)} unknown")
+        answered = "answered as expected" if any(claim.expect for claim in claims) else "hold"
+        say(f"{codes.count(0)} of {len(claims)} cases {answered}, {codes.count(3)} unknown")
     if as_json:
         print_json(Verify(claims=documents))
     check_attached(failure)
@@ -133,7 +134,8 @@ def _code(document: Document) -> int:
 
 def _show(document: Document, zeros: Mapping[str, str]) -> None:
     say(f"{document.id}: {document.verdict}")
-    say(f"  {document.about}")
+    if document.about:
+        say(f"  {document.about}")
     quantified = {"all": "for all inputs", "exists": "for some input"}[document.quantifier]
     say(f"  {quantified}: {document.claim}")
     for name, text in document.parts.items():
@@ -141,12 +143,16 @@ def _show(document: Document, zeros: Mapping[str, str]) -> None:
     show_zeros(zeros)
     if document.vector is not None:
         _show_vector(document.vector)
+        if not any(int(text, 16) for side in (document.vector.a, document.vector.b) for text in side):
+            say("  every number of a and b is zero here; `where: [nonzero(a), nonzero(b)]` in `inputs` excludes it")
     if document.counterexample is not None:
         show_witness(document.counterexample)
     if document.shares:
         say(f"  of the sum of magnitudes {_shares(document.shares)}")
     by = _by(document)
-    expected = "as expected" if document.as_expected else f"EXPECTED {document.expect}"
+    expected = (
+        "" if document.expect is None else "as expected" if document.as_expected else f"EXPECTED {document.expect}"
+    )
     if document.verdict == "unknown":
         tried = "; ".join(f"{step.what}: {', '.join(step.answers) or 'nothing found'}"
                           for step in document.asked)  # fmt: skip
@@ -154,7 +160,9 @@ def _show(document: Document, zeros: Mapping[str, str]) -> None:
         say(f"  {stopped} after {document.seconds:.1f} s; tried {tried}")
     else:
         says = {"nothing": "says nothing"}.get(document.says, f"says {document.says}")
-        say(f"  {document.verdict} in {document.seconds:.1f} s, {by}; {expected} (the source {says})")
+        source = f"(the source {says})" if document.source else ""
+        end = " ".join(filter(None, (expected, source)))
+        say(f"  {document.verdict} in {document.seconds:.1f} s, {by}{end and f'; {end}'}")
     say()
 
 

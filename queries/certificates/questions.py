@@ -10,12 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from mmaprobe.queries.certificates.names import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
+from mmaprobe.queries.certificates.names import DESIGN, LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
+from mmaprobe.queries.kernel.designs import Designed
 from mmaprobe.queries.kernel.log import SCHEMA
 from mmaprobe.queries.kernel.problem import Problem, free_values
 from mmaprobe.queries.kernel.statements import PROPERTIES, Exact, Monotonic, Negated, Reordered, paddings
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.jsontext import parse_json
+from mmaprobe.smtmodel.designs.design import Design
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
@@ -36,6 +38,9 @@ def question_texts(problem: Problem) -> dict[str, str]:
             document |= {"asks": "negated"}
         case Monotonic():
             document |= {"asks": "raised", "raised": problem.raised}
+        case Designed(design=design):
+            document |= {"asks": "designed", "module": design.module, "ports": dict(design.ports)}
+            return {QUESTION: json.dumps(document) + "\n", LEFT: unit_text(problem.left.unit), DESIGN: design.netlist}
     units = {LEFT: problem.left, RIGHT: problem.right}
     return {QUESTION: json.dumps(document) + "\n"} | {name: unit_text(model.unit) for name, model in units.items()}
 
@@ -75,14 +80,26 @@ def read_question(texts: Mapping[str, str], name: str = QUESTION) -> Problem:
     """The question of a certificate, from its file of that name. Raises the errors of reading its files: MmaprobeError,
     ValueError, KeyError, OSError."""
     document = read_document(texts, name)
-    left, right = (read_model(texts, side) for side in (LEFT, RIGHT))
     inputs, compare = read_inputs(document)
-    problem = _asked(document, left, right, inputs, compare)
+    left = read_model(texts, LEFT)
+    if document["asks"] == "designed":
+        problem: Problem = Designed(left, left, inputs, compare, _read_design(texts, document))
+    else:
+        problem = _asked(document, left, read_model(texts, RIGHT), inputs, compare)
+    right = problem.right
     if type(problem) not in (Problem, Exact) and not same_unit(left.unit, right.unit):
         raise ParameterError(RIGHT, f"a unit is compared with itself, and this is another than {LEFT}")
     if problem.inputs != inputs:
         raise ParameterError(name, "c is +0 where one of the units does not read it, and the file does not say so")
     return problem
+
+
+def _read_design(texts: Mapping[str, str], document: Mapping[str, Any]) -> Design:
+    """The design of a question. Raises ValueError for one that is not described by texts."""
+    module, ports = document["module"], document["ports"]
+    if not isinstance(ports, dict) or not all(isinstance(text, str) for text in (module, *ports.values())):
+        raise ValueError("ports and a module have names")
+    return Design(module, texts[DESIGN], tuple(ports.items()))
 
 
 def _asked(document: Mapping[str, Any], left: Model, right: Model, inputs: Inputs, compare: Compare) -> Problem:

@@ -13,6 +13,7 @@ from mmaprobe.hypotheses.properties import STATEMENTS
 from mmaprobe.queries.certificates.names import (
     CLAIM,
     COVER,
+    DESIGN,
     LEFT,
     LEFT_PLAN,
     LOG,
@@ -118,6 +119,9 @@ def _inputs(inputs: Mapping[str, Any]) -> str:
 def _asked(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     """A question about left.yaml and right.yaml, in words."""
     match document["asks"]:
+        case "designed":
+            ports = ", ".join(f"{name} at {port}" for name, port in document["ports"].items())
+            return f"the netlist {DESIGN} of {document['module']} gives the d of {LEFT} ({ports})"
         case "agree":
             lengths = {parse_unit(texts[name], name).length for name in (LEFT, RIGHT)}
             beyond = f", the longer one with products of +0 beyond the first {min(lengths)}" * (len(lengths) > 1)
@@ -135,7 +139,14 @@ def _question(texts: Mapping[str, str]) -> Iterator[str]:
     yield _asked(document, texts)
     yield _inputs(document["inputs"])
     yield COMPARED[document["compare"]]
-    yield from _units(texts, LEFT, RIGHT)
+    yield from _sides(texts)
+
+
+def _sides(texts: Mapping[str, str]) -> Iterator[str]:
+    """What is compared: two units, or a unit and the netlist of a design."""
+    yield from _units(texts, *(name for name in (LEFT, RIGHT) if name in texts))
+    if DESIGN in texts:
+        yield f"{DESIGN}: a netlist that Yosys wrote; SHA-256 {_digest(texts[DESIGN])}"
 
 
 def _property(texts: Mapping[str, str]) -> Iterator[str]:
@@ -178,7 +189,7 @@ def _witness(texts: Mapping[str, str]) -> Iterator[str]:
             yield _shorter(document)
         yield _inputs(document["inputs"])
         yield COMPARED[document["compare"]]
-        yield from _units(texts, LEFT, RIGHT)
+        yield from _sides(texts)
     yield f"input: {_values(document['values'])}"
 
 

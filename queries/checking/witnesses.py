@@ -26,6 +26,7 @@ from mmaprobe.queries.certificates.questions import (
     same_unit,
 )
 from mmaprobe.queries.checking.finding import Contents, Finding, Texts, of_file
+from mmaprobe.queries.kernel.designs import Designed
 from mmaprobe.queries.kernel.problem import Placed, Problem, is_beyond
 from mmaprobe.queries.kernel.same import Compared
 from mmaprobe.queries.kernel.statements import PROPERTIES, Reordered, problems_of, reordered_groups
@@ -95,7 +96,7 @@ def _refutes(problem: Problem, stated: Mapping[str, Any]) -> bool:
     ParameterError for a unit that is not the one of the table with that name."""
     wanted, left, right = stated["property"], problem.left, problem.right
     if wanted == "equal":
-        return type(problem) is Problem
+        return type(problem) in (Problem, Designed)
     if wanted == ORDER:
         groups, order = reordered_groups(left), getattr(problem, "order", ())
         moved = sorted(order) == list(range(left.length)) and all({order[k] for k in one} == set(one) for one in groups)

@@ -33,6 +33,23 @@ class Abstraction(IdentityDagWalker):  # type: ignore[misc]
             self.memoization[formula] = formula
 
 
+class Replacement(Abstraction):
+    """Substitution from the symbols on: a term whose operands have been replaced is replaced in turn, if what it has
+    become is among the `changes`, which may grow."""
+
+    def __init__(self, environment: Environment, changes: Mapping[FNode, FNode]) -> None:
+        super().__init__(environment, changes)
+        self.changes = changes
+
+    def _compute_node_result(self, formula: FNode, **kwargs: Any) -> None:
+        super()._compute_node_result(formula, **kwargs)
+        found, seen = self.memoization[formula], set[FNode]()
+        while found in self.changes and found not in seen:
+            seen.add(found)
+            found = self.changes[found]
+        self.memoization[formula] = found
+
+
 def conjuncts(term: FNode) -> list[FNode]:
     """The conjuncts of a term, nested conjunctions flattened."""
     found, waiting = [], [term]  # no recursion: a conjunction of n terms may be nested n deep

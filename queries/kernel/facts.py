@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pysmt.fnode import FNode
 
-from mmaprobe.queries.kernel.cutting import Abstraction, conjuncts, linked, renamed, symbols_of
+from mmaprobe.queries.kernel.cutting import Abstraction, Replacement, conjuncts, linked, renamed, symbols_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.solvers.asking import Engines, Said
 from mmaprobe.queries.solvers.smtlib import Query
@@ -170,14 +170,14 @@ def themselves(basis: Basis, terms: Sequence[FNode]) -> Made:
 
 @rule
 def replaced(alike: Theorem, changes: Sequence[tuple[Theorem, FNode, FNode]]) -> Made:
-    """Congruence: if x = y is a fact, y may replace x anywhere in a term."""
+    """Congruence: if x = y is a fact, y may replace x anywhere in a term, and in what the term then is."""
     goal: Alike = goal_of(alike, Alike, "replaced")
     for theorem, old, new in changes:
         fact: Fact = goal_of(theorem, Fact, "replaced")
         if fact.basis is not goal.basis or not _says(goal.basis, fact.term, old, new):
             raise RuleError("replaced: it is not a fact that a term is what stands for it")
-    cut = Abstraction(goal.basis.carrier.environment, {old: new for _, old, new in changes})
-    others = tuple(map(cut, goal.others))
+    replace = Replacement(goal.basis.carrier.environment, {old: new for _, old, new in changes})
+    others = tuple(map(replace, goal.others))
     return Made(Alike(goal.basis, goal.terms, others), (alike, *(theorem for theorem, _, _ in changes)))
 
 

@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.equality.sweeping import prove_design
+from mmaprobe.queries.kernel.designs import Designed
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.same import SidesAgree
 from mmaprobe.queries.kernel.statements import Monotonic, Negated, Reordered, exchangeable, problems_of, symmetries_of
@@ -115,7 +117,9 @@ class _Proving:
         if left is not None:
             left = max(0.0, left - self.spent)
         rest = replace(self.options, timeout=left)
-        if isinstance(problem, Negated):
+        if isinstance(problem, Designed):
+            proof = prove_design(problem, rest, self.confirm)
+        elif isinstance(problem, Negated):
             proof = by_nodes(problem, rest, self.confirm) or prove(problem, rest, self.confirm)
         elif isinstance(problem, Monotonic):
             proof = prove_monotonic(problem, rest, self.confirm)

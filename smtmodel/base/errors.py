@@ -43,6 +43,10 @@ class NotModelledError(MmaprobeError):
     """An instruction that hardware has, or that users expect it to have, and that the table lacks on purpose."""
 
 
+class MissingError(MmaprobeError, ImportError):
+    """A package that is not installed, and the command that installs it."""
+
+
 EXPONENTS = (-4096, 4096)  # limits of a number given as an exponent, or as a distance of two exponents
 CARRY_BITS = (0, 16)
 

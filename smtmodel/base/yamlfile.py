@@ -186,6 +186,10 @@ def validate(file: YamlFile, schema: type[Model]) -> Model:
         errors = problem.errors()
         first = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
         path = first["loc"] if first["type"] == "missing" else _in_data(first["loc"], file.data)
+        missing = [str(error["loc"][-1]) for error in errors
+                   if error["type"] == first["type"] == "missing" and error["loc"][:-1] == path[:-1]]  # fmt: skip
+        if len(missing) > 1:
+            raise file.error(path[:-1], f"these keys are missing: {', '.join(missing)}") from None
         raise file.error(path, _message(first["type"], first["msg"], path, schema)) from None
 
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
-from mmaprobe.smtmodel.designs.netlist import Netlist
+from mmaprobe.smtmodel.designs.design import Design, netlist_text
 
 PROGRAM = "yosys"
 SECONDS = 300.0
@@ -25,10 +25,10 @@ class MissingYosysError(IncompleteError):
 
 
 def read_design(files: Sequence[Path], top: str, parameters: Mapping[str, int] | None = None,
-                constants: Mapping[str, int] | None = None, seconds: float = SECONDS) -> Netlist:  # fmt: skip
-    """The design of the module `top`. `parameters`: values of its parameters; `constants`: of input ports that are no
-    operand, as a reset. Raises InputError with what Yosys says of the files, MissingYosysError, IncompleteError when
-    the seconds are over, and ParameterError for a design that is no function of its inputs."""
+                constants: Mapping[str, int] | None = None, seconds: float = SECONDS) -> Design:  # fmt: skip
+    """The design of the module `top`, its ports yet to be told. `parameters`: values of its parameters; `constants`: of
+    input ports that are no operand, as a reset. Raises InputError with what Yosys says of the files, MissingYosysError,
+    IncompleteError when the seconds are over, and ParameterError for a design that is no function of its inputs."""
     for file in files:
         if not file.is_file():
             raise InputError("there is no such file", str(file))
@@ -43,7 +43,8 @@ def read_design(files: Sequence[Path], top: str, parameters: Mapping[str, int] |
             load.append(f"read_verilog {_quoted(wrapper)}")
             chosen[-1] = f"hierarchy -check -top {WRAPPED}"
         whole = WRAPPED if constants else top
-        return Netlist.read(_run([*load, *chosen, _FLAT], whole, Path(folder), files, seconds), whole, top)
+        document = _run([*load, *chosen, _FLAT], whole, Path(folder), files, seconds)
+        return Design(top, netlist_text(document, whole, top), ())
 
 
 def _wrapper(top: str, ports: Mapping[str, Any], constants: Mapping[str, int]) -> str:

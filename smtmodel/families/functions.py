@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.families.parameters import check_parameter
 from mmaprobe.smtmodel.families.parts import (
     Alignment,
     IeeeResult,
@@ -25,7 +26,8 @@ from mmaprobe.smtmodel.families.parts import (
     Sums,
 )
 from mmaprobe.smtmodel.families.sketch import Expression, Sketch, StepProducts
-from mmaprobe.smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Round
+from mmaprobe.smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Round, Scale
+from mmaprobe.smtmodel.nodes.element import power_of_two
 from mmaprobe.smtmodel.nodes.round import Rounding
 
 
@@ -112,11 +114,23 @@ def e_fdpa(
     products: Products,
     result: Result,
     partials: Partials = "unnormalised",
+    downscale: int = 0,
 ) -> Expression:
-    """Products and addend in one exact sum, rounded; steps are chained (Algorithm 6)."""
+    """Products and addend in one exact sum, rounded; steps are chained (Algorithm 6). The sum of a step's products may
+    be divided by a power of two, 2^downscale, before the addend joins (Arm's FP8)."""
     sketch = Sketch(steps, inputs, products, Scales())
     step = _fused_step(sketch, Alignment(), Sums(partials=partials), result.rounding)
-    return sketch.expression(sketch.chained(sketch.c, step))
+    check_parameter("downscale", downscale)
+    if downscale and partials == "normalised":
+        raise ParameterError("downscale", "products that are added two at a time are not scaled")
+
+    def scaled(at: StepProducts, start: Node) -> Node:
+        total: Node = sketch.named(ExactSum(sketch.terms(at)), f"{at.prefix}products", "products")
+        half = downscale // 2  # a single factor would be no normal number of f32 for 127
+        total = Scale(total, power_of_two(half - downscale), power_of_two(-half))
+        return Round(ExactSum((total, start)), result.rounding)
+
+    return sketch.expression(sketch.chained(sketch.c, scaled if downscale else step))
 
 
 def rvbna(

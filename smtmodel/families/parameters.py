@@ -91,6 +91,7 @@ PARAMETERS: dict[str, Parameter] = {
     "scale_block": Parameter("products that share one pair of scale factors", low=1, high=1024),
     "partials": Parameter("whether partial sums are rounded after every addition", ("unnormalised", "normalised")),
     "step_sums": Parameter("the sum of a step's products, before the addend joins", ("rounded", "kept")),
+    "downscale": Parameter("n: the sum of a step's products is divided by 2^n", low=0, high=127),
     "exponent_floor": Parameter("exponent that a zero term brings to the maximum", (), *EXPONENTS, none=True),
     "floor_applies_to": Parameter("the reading of the floor", ("zero_terms", "maximum")),
     "output": Parameter("format of the result", OUTPUTS, formats=""),

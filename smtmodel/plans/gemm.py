@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from mmaprobe.smtmodel.operand import FACTORS, NAMED
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
 from mmaprobe.smtmodel.plans.stages import check_holds
-from mmaprobe.smtmodel.plans.tape import Tape, UncompiledError, block_of, noted
+from mmaprobe.smtmodel.plans.tape import BLOCK, Tape, UncompiledError, block_of, noted
 
 #: by NumPy, by generated C, or by what is quicker; both give the same
 Engine = Literal["auto", "numpy", "compiled"]
@@ -88,6 +89,29 @@ def simulate(
                     work.ended.set()
                 raise
     return out
+
+
+def simulate_each(a: Matrix, b: Matrix, c: Matrix | None, model: Model | Plan) -> Matrix:
+    """D of each block (blocks x rows x columns) of patterns A (blocks x rows x K), B (blocks x K x columns) and C
+    (blocks x rows x columns): as `simulate` computes each, small ones together. Raises ParameterError as it does."""
+    plan = Plan.chained(model) if isinstance(model, Model) else model
+    each = a.shape[1] * b.shape[2]
+    if len(a) > 1 and each and plan.scale is None:
+        with plan.named():
+            small = each <= prod(BLOCK)  # a larger one fills the processors alone
+            work = _tape(plan, a.shape[2], a.size * b.shape[2], "auto") if small else None
+        if work is not None:
+            check_addend(plan, c is not None and bool(c.any()), "C")
+            c = np.zeros((1, 1, 1), dtype=kind_of(plan.c)) if c is None else c
+            c = np.broadcast_to(c, (len(a), a.shape[1], b.shape[2]))
+            _check(a, b, c, plan)
+            threads = os.cpu_count() or 1
+            size = max(1, min(prod(BLOCK) // each, -(-len(a) // threads)))
+            parts = [slice(start, start + size) for start in range(0, len(a), size)]
+            with ThreadPoolExecutor(max_workers=threads) as pool:
+                return np.concatenate(list(pool.map(lambda part: work.play(a[part], b[part], c[part]), parts)))
+    found = [simulate(x, y, None if c is None else c[n], model) for n, (x, y) in enumerate(zip(a, b, strict=True))]
+    return np.stack(found) if found else np.empty((0, a.shape[1], b.shape[2]), dtype=kind_of(plan.d))
 
 
 def _tape(plan: Plan, length: int, products: int, engine: Engine) -> Tape | None:

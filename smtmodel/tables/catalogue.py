@@ -20,7 +20,16 @@ FILE = FOLDER / "tables" / "models.json"
 SOURCES = (
     *(
         f"tables/{name}"
-        for name in ("nvidia.py", "amd.py", "instruction.py", "instructions.py", "sources.py", "recorded.json")
+        for name in (
+            "nvidia.py",
+            "amd.py",
+            "arm.py",
+            "riscv.py",
+            "instruction.py",
+            "instructions.py",
+            "sources.py",
+            "recorded.json",
+        )
     ),
     "families/*.py",
     "units/library/**/*.yaml",

@@ -28,7 +28,7 @@ from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.inputs.restrictions import RESTRICTIONS, WINDOW, parse_inputs
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
-from mmaprobe.studies.catalogue import STUDIES
+from mmaprobe.studies.file import studies
 from tests.places import DOCS, ROOT
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -58,7 +58,7 @@ def test_names_are_completed() -> None:
     assert completed("explain", VOLTA, "{}", "--against", "volta/") == volta
     assert completed("identify", "") == sorted(families())
     assert completed("separate", "nvidia-f1") == ["nvidia-f16"]
-    assert completed("study", "") == sorted(STUDIES)
+    assert completed("study", "") == sorted(studies())
     assert set(completed("distinguish", "carry-bits-a")) == {
         name for name in library() if name.startswith("carry-bits-a")
     }

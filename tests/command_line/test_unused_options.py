@@ -110,6 +110,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("report", "page"): ("VECTORS -o OUT.html", "output title"),
     ("datasheet", "page"): (f"{AMPERE} -o OUT.html", "output limit store"),
     ("datasheet", "short"): ("H100 -o OUT.md", "output"),
+    ("datasheet", "disclosure"): ("arm/neon/bfdot-ebf --disclosure riscv-ime", "disclosure as_json"),
     ("datasheet", "all"): ("--all -o OUT.html", "every output limit store"),
     ("list", "models"): ("models", "as_json"),
     ("show", "unit"): (AMPERE, "svg pdf tikz"),

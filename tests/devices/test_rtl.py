@@ -87,7 +87,7 @@ def test_every_operator_computes_as_icarus_simulates_it(tmp_path: Path) -> None:
     simulated = np.array([[int(x, 16) for x in line.split()] for line in said.splitlines()])
     every = np.arange(256)
     words = {"a": [lanes(every & 15, 4)], "b": [lanes(every >> 4, 4)]}
-    found = read_design([design], "operators").evaluate(words.__getitem__, ARRAYS)
+    found = read_design([design], "operators").parsed.evaluate(words.__getitem__, ARRAYS)
     for place, (name, text) in enumerate(named):
         ours = np.broadcast_to(np.asarray(found[name].node), 256)
         assert (ours == simulated[:, place]).all(), text
@@ -96,7 +96,7 @@ def test_every_operator_computes_as_icarus_simulates_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("reference", some_slow(MODELS, "hopper/mma/m16n8k32.f16.e4m3.e4m3.f16"))
 def test_a_model_read_back_from_its_verilog_is_the_model(tmp_path: Path, reference: str) -> None:
     model, random = parse_reference(reference), np.random.default_rng(1)
-    netlist = read_design([written(tmp_path, module(model, "unit"))], "unit")
+    netlist = read_design([written(tmp_path, module(model, "unit"))], "unit").parsed
     assert (netlist.latency, netlist.clocks) == (0, frozenset())
     layout = layout_of(model)
     columns = [lanes(_patterns(random, fmt.width, fmt.fraction), fmt.width) for fmt in layout.formats]

@@ -237,6 +237,7 @@ class Model:
     scale_format: str = "ue8m0"
     scale_block: int = 1
     partials: Literal["unnormalised", "normalised"] = "unnormalised"
+    downscale: int = 0
     exponent_floor: int | None = None
     floor_applies_to: Literal["zero_terms", "maximum"] = "zero_terms"
     output_rounding: str = "toward_zero"
@@ -363,6 +364,8 @@ class Model:
 
     def step(self, terms: Sequence[Decoded], addend: Decoded) -> int:
         """One block: its products and the running addend."""
+        if self.downscale:
+            terms = [multiply(term, Decoded("finite", False, mpq(1), -self.downscale)) for term in terms]
         every = [*terms, addend]
         finite = special_sum(every) is None
         if finite and self.addend == "late":

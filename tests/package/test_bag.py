@@ -12,7 +12,7 @@ from tests.places import ROOT
 #: the families, the tables that call them, and the parsing of `@name=value`, of family files and of questions
 OWNERS = {f"smtmodel/{name}.py" for name in ("families/parts", "families/sketch", "families/functions",
                                              "families/member", "families/parameters", "tables/nvidia", "tables/amd",
-                                             "tables/riscv", "tables/instruction", "tables/reference",
+                                             "tables/arm", "tables/riscv", "tables/instruction", "tables/reference",
                                              "evaluate/model")}  # fmt: skip
 OWNERS |= {"hypotheses/family.py", "hypotheses/retarget.py"}
 KNOWS = re.compile(rf"smtmodel\.families\.(?!parameters\b)|\.member\.|\bmember_of\b|\b{'|'.join(FAMILIES[:-2])}\b")

@@ -17,13 +17,13 @@ from mmaprobe.hypotheses.library import library, question_named
 from mmaprobe.smtmodel.tables.gpus import gpu_named
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path, parse_plan_reference, parse_reference
-from mmaprobe.studies.catalogue import study_named
+from mmaprobe.studies.file import study_named
 from tests.documentation import blocks
 
 ARCHITECTURES = sorted({row.arch for row in INSTRUCTIONS.values()} | {"ieee"}, key=len, reverse=True)
 _CHANGES = r"\w+=[\w:.-]*\w"
 REFERENCE = re.compile(
-    rf"(?<![\w/-])(?:{'|'.join(ARCHITECTURES)})/[a-z0-9_]+/[a-z0-9_.]*[a-z0-9](?:/c[0-9+()]+[0-9)])?(?:@{_CHANGES}(?:,{_CHANGES})*)?"
+    rf"(?<![\w/-])(?:{'|'.join(ARCHITECTURES)})/[a-z0-9_]+/[a-z0-9_.-]*[a-z0-9](?:/c[0-9+()]+[0-9)])?(?:@{_CHANGES}(?:,{_CHANGES})*)?"
 )
 PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*(@.*)?|.*(\.\.\.|[{*]).*")
 FILE = re.compile(r".*\.(yaml|jsonl?|gz|npy|html)")

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 
 import ml_dtypes
@@ -46,21 +47,26 @@ steps:
 """
 INPUT = {"a": ["6", "0"], "b": ["6", "0"], "c": "38", "c2": "30", "m": ["2", "4"]}  # 4 * 4 + 1 + 2^-1 + 1 + 2
 SUM = "5a"  # 20, the even one of 20 and 22
-#: of operands, in commands that evaluate by arrays, by terms and by a program
+#: of operands, in commands that evaluate by arrays and by terms
 OPERANDS = [
-    ("show added.yaml", "formats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3, c2: e4m3, m: e2m1}"),
     ("explain added.yaml input.jsonl", "  c2  30 2^-1"),
     ("explain added.yaml input.jsonl", "  m0 2 1    m1 4 2"),
     ("explain added.yaml input.jsonl", f"d = {SUM}"),
     ("evaluate input.jsonl", "1 row, 0 mismatches"),
-    ("run input.jsonl --device model:added.yaml", f'"c2": "30", "m": ["2", "4"], "d": "{SUM}"'),
     ("run input.jsonl --device 'command:sh device.sh'", f'"c2": "30", "m": ["2", "4"], "d": "{SUM}"'),
-    ("export input.jsonl --format csv", "id,model,d,predicted,c,a0,a1,b0,b1,c2,m0,m1"),
-    ("export input.jsonl --format smt2", "(= c2 #b00110000)"),
     ("prove added.yaml turned.yaml --certificate same", "equal: proved in"),
     ("check same", "2 products of e2m1 and e2m1, c e4m3, c2 e4m3, m e2m1, d e4m3"),
     ("prove added.yaml twice.yaml --solver bitwuzla --certificate other", "\n    c2 = "),
     ("check other", ": not equal: on this input left gives "),
+    ("explain added.yaml lacking.jsonl", "c2: this field is missing"),
+    ("explain ieee/fma/f32 more.jsonl", "c2: ieee/fma/f32 takes no c2"),
+]
+#: and in the other commands
+OPERANDS_EVERYWHERE = [
+    ("show added.yaml", "formats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3, c2: e4m3, m: e2m1}"),
+    ("run input.jsonl --device model:added.yaml", f'"c2": "30", "m": ["2", "4"], "d": "{SUM}"'),
+    ("export input.jsonl --format csv", "id,model,d,predicted,c,a0,a1,b0,b1,c2,m0,m1"),
+    ("export input.jsonl --format smt2", "(= c2 #b00110000)"),
     ("distinguish added.yaml twice.yaml --solver bitwuzla", '"c2": "'),
     ("prove --property order-independent added.yaml --certificate order", ": proved in"),
     ("check order", "is order-independent"),
@@ -77,8 +83,6 @@ OPERANDS = [
     ("order --device model:wide.yaml", "starts from: "),
     ("identify --device model:wide.yaml", "c2: the unit needs it, and it cannot be given here"),
     ("simulate a.npy b.npy --model added.yaml -o d.npy", "it takes c2, which no plan has"),
-    ("explain added.yaml lacking.jsonl", "c2: this field is missing"),
-    ("explain ieee/fma/f32 more.jsonl", "c2: ieee/fma/f32 takes no c2"),
     ("run input.jsonl --device python:device.py:matmul", "it takes no c2"),
 ]
 #: the same in Python: an input that decides has all its operands, and is evaluated with them
@@ -200,13 +204,21 @@ def test_an_example(added: str, copy: Path) -> None:
         (copy / changed[0]).parent.mkdir(parents=True)
         (copy / changed[0]).write_text(MINUS.replace("minus(a[0] * b[0])", "a[0] * b[0]"), encoding="utf-8")
     assert len(changed) == files <= 2
-    for command, said in EXAMPLES[added]:
+    for command, group in groupby(EXAMPLES[added], lambda pair: pair[0]):
+        text = run(copy, command)
+        assert [said for _, said in group if said not in text] == [], command
+
+
+@pytest.mark.slow
+def test_an_operand_in_every_command(copy: Path) -> None:
+    subprocess.run(["git", "apply", str(PAGE.parent / "extending" / "operand.diff")], cwd=copy, check=True)
+    write_inputs(copy)
+    for command, said in OPERANDS_EVERYWHERE:
         assert said in run(copy, command), command
-    if added == "an operand":
-        done = subprocess.run([sys.executable, "-c", IN_PYTHON], cwd=copy, capture_output=True, text=True, timeout=120)
-        assert done.stderr == ""
-        says = ("c2: added.yaml needs them", "m: .* needs them", "c3: added.yaml takes none", ".* takes c2, .*")
-        assert re.fullmatch("".join(f"{line}\n" for line in says), done.stdout)
+    done = subprocess.run([sys.executable, "-c", IN_PYTHON], cwd=copy, capture_output=True, text=True, timeout=120)
+    assert done.stderr == ""
+    says = ("c2: added.yaml needs them", "m: .* needs them", "c3: added.yaml takes none", ".* takes c2, .*")
+    assert re.fullmatch("".join(f"{line}\n" for line in says), done.stdout)
 
 
 def test_a_new_node_with_a_rounding_of_its_own(copy: Path) -> None:

@@ -43,7 +43,7 @@ from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import PLAIN
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_plan_reference, parse_reference
-from mmaprobe.studies.catalogue import study_named
+from mmaprobe.studies.file import study_named
 from mmaprobe.studies.run import Draw, Product
 from tests.said import believed
 

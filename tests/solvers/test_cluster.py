@@ -33,7 +33,7 @@ from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.pool import Pool
 from mmaprobe.queries.solvers.store import Store
 from mmaprobe.queries.solvers.worker import PR_SET_PDEATHSIG
-from mmaprobe.studies.catalogue import STUDIES
+from mmaprobe.studies.file import studies
 from mmaprobe.studies.run import run
 from mmaprobe.studies.table import Table
 from tests.families import little_family
@@ -202,7 +202,7 @@ def test_separate_and_what_was_answered_is_not_asked_again(cluster: Watched, alo
 
 
 def test_study_gives_the_same_table(cluster: Watched, tmp_path: Path) -> None:
-    study = STUDIES["valero-tf32"]
+    study = studies()["valero-tf32"]
     study = replace(study, name="small", series=study.series[:3], measures=("l2", "linf"))
     tables = []
     for name, pool in (("here", None), ("there", cluster)):
@@ -384,8 +384,8 @@ def test_the_scheduler_goes_away_and_the_work_goes_on_here(alone: Separation, tm
             assert separated(cluster, store) == alone
         assert set(store.answered.values()) == {1}
         assert "the scheduler is gone" in cluster.lost_because()
-        table = Table(tmp_path / "table.csv", STUDIES["valero-tf32"].measures)
-        study = replace(STUDIES["valero-tf32"], series=STUDIES["valero-tf32"].series[:1])
+        table = Table(tmp_path / "table.csv", studies()["valero-tf32"].measures)
+        study = replace(studies()["valero-tf32"], series=studies()["valero-tf32"].series[:1])
         assert run(study, (4,), 1, table, lambda done, total, point: None, cluster) == 2
 
 

@@ -19,19 +19,20 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.smtmodel.algorithms import parse_reduction
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
-from mmaprobe.smtmodel.tables.reference import parse_plan_reference
-from mmaprobe.studies import catalogue
-from mmaprobe.studies.catalogue import SIGNED, STUDIES, Series, Study
+from mmaprobe.smtmodel.tables.reference import parse_plan_path
 from mmaprobe.studies.exact import exact_product, percent_error, relative_error, signed_measures, size_of
+from mmaprobe.studies.file import studies
 from mmaprobe.studies.plot import AXES, UNITS, draw, looks_of, size_text
 from mmaprobe.studies.run import SUBJECTS, Bias, Draw, Product, Sum, points, run
+from mmaprobe.studies.study import SIGNED, Series, Study
 from mmaprobe.studies.table import Point, Table
 from tests.places import DOCS
 
 pytestmark = pytest.mark.curves
 
+STUDIES = studies()
 VALERO = STUDIES["valero-tf32"]
-SMALL = replace(VALERO, name="small", sizes=(4, 8), series=VALERO.series[:2], measures=("l2", "linf"))
+SMALL = replace(VALERO, id="small", sizes=(4, 8), series=VALERO.series[:2], measures=("l2", "linf"))
 
 
 def nothing(done: int, total: int, point: Point) -> None:
@@ -140,16 +141,16 @@ def test_sizes_that_cannot_be(sizes: tuple[int, ...], tmp_path: Path) -> None:
         run(SMALL, sizes, 0, Table(tmp_path / "x.csv", SMALL.measures), nothing)
 
 
-@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.id)
 def test_every_study_names_algorithms_of_its_kind(study: Study) -> None:
     assert len({series.label for series in study.series}) == len(study.series)
     for series in study.series:
         for text in filter(None, (series.algorithm, series.minus)):
             if series.bound:
                 assert study.kind != "sum"
-                assert parse_plan_reference(text).sums
+                assert parse_plan_path(text).sums
             elif study.kind != "sum":
-                assert parse_plan_reference(text).a.name == study.source
+                assert parse_plan_path(text).scale is None
             else:
                 parse_reduction(text)
 
@@ -381,12 +382,12 @@ def test_groups_differ_in_grey() -> None:
 
 
 def test_every_measure_has_an_axis() -> None:
-    assert {measure for study in STUDIES.values() for measure in study.measures} <= set(AXES)
-    assert {study.source for study in STUDIES.values()} <= set(UNITS)
+    assert {measure for study in studies().values() for measure in study.measures} <= set(AXES)
+    assert {study.format for study in studies().values()} <= set(UNITS)
 
 
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(catalogue.STUDIES, "small", SMALL)
+    monkeypatch.setitem(studies(), "small", SMALL)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     arguments = ["study", "small", "--sizes", "8,4", "-o", str(tmp_path / "new"), "--json"]
     result = CliRunner().invoke(main, arguments)
@@ -428,15 +429,15 @@ def test_lists() -> None:
         assert expected <= {row["id"] for row in found}
 
 
-@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.id)
 def test_pages_have_all_points_and_both_pictures(study: Study) -> None:
     """A point for every curve and size, so that nothing is measured to draw the picture again; and what is drawn."""
     folder = DOCS / "studies"
-    table = Table(folder / f"{study.name}.csv", study.measures)
+    table = Table(folder / f"{study.id}.csv", study.measures)
     wanted = [point for point, _ in points(study, study.sizes, 0)]
     assert list(table.rows) == [point.key for point in wanted]
-    page = (folder / f"{study.name}.md").read_text(encoding="utf-8")
-    for name in (f"{study.name}.svg", f"{study.name}-column.svg"):
+    page = (folder / f"{study.id}.md").read_text(encoding="utf-8")
+    for name in (f"{study.id}.svg", f"{study.id}-column.svg"):
         assert f'"{name}"' in page
         drawn = (folder / name).read_text(encoding="utf-8")
         assert all(escape(series.label) in drawn for series in study.series)
@@ -448,5 +449,5 @@ def test_points_give_the_picture_again(tmp_path: Path) -> None:
     if f"Matplotlib v{matplotlib.__version__}".encode() not in kept:
         pytest.skip("drawn by another matplotlib")
     table = Table(DOCS / "studies/navarro-cub.csv", study.measures)
-    draw(study, study.sizes, 0, table, tmp_path / study.name)
+    draw(study, study.sizes, 0, table, tmp_path / study.id)
     assert (tmp_path / "navarro-cub.svg").read_bytes() == kept

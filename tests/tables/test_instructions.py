@@ -27,7 +27,7 @@ def test_every_row_is_a_model_with_its_source() -> None:
 def test_every_architecture_of_the_paper_is_there() -> None:
     architectures = {row.arch for row in INSTRUCTIONS.values()}
     nvidia = {"volta", "turing", "ampere", "ada-lovelace", "hopper", "blackwell", "rtx-blackwell"}
-    assert architectures == nvidia | {"cdna1", "cdna2", "cdna3"} | {"riscv"}
+    assert architectures == nvidia | {"cdna1", "cdna2", "cdna3"} | {"arm", "riscv"}
 
 
 def test_emulated_instructions_are_marked() -> None:

@@ -1,0 +1,130 @@
+"""How two results of one product differ: bits, units in the last place, proved bounds, and a few terms that show it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.bounds import Bound, bound
+from mmaprobe.documents.emulate import Explained, Term
+from mmaprobe.machines import Patterns, Rule
+from mmaprobe.pictures import explain
+from mmaprobe.queries.plans.mapping import PlanMap
+from mmaprobe.queries.plans.rules import Shape
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import nans, to_numbers
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+
+SHOWN = 8  # terms of a vector that is evaluated bit by bit, at most
+
+
+def steps_between(x: Patterns, y: Patterns, fmt: Format) -> NDArray[np.float64]:
+    """How many units in the last place lie between numbers, as patterns of a format with a sign: numbers in between,
+    counted. Infinite where one of them is a NaN, zero where both are."""
+    sign = np.int64(1) << np.int64(fmt.width - 1)
+    one, other = ((bits & (sign - 1)) * np.where(bits & sign, -1, 1) for bits in
+                  (side.astype(np.uint64).view(np.int64) for side in (x, y)))  # fmt: skip
+    found = np.abs(one.astype(np.float64) - other.astype(np.float64))
+    left, right = nans(x, fmt), nans(y, fmt)
+    return np.where(left & right, 0.0, np.where(left | right, np.inf, found))
+
+
+@lru_cache(maxsize=256)
+def _bound(plan: Plan, length: int) -> Bound:
+    return bound(plan, length=length, confirm=False)
+
+
+def bound_of(rule: Rule, a: Any, b: Any) -> NDArray[np.float64] | None:
+    """The proved bound of |sum - exact| for every element of a product of matrices of numbers; None where there is
+    none: special values, a map with several plans, or a plan whose bound is not known."""
+    how = rule.how
+    if isinstance(how, PlanMap):
+        own = np.unique(how.plans_of(Shape(a.shape[0], b.shape[1], a.shape[1])))
+        if len(own) > 1:
+            return None
+        how = how.rules[int(own[0])].plan
+    try:
+        return np.asarray(_bound(how, a.shape[1]).at(a, b, convert=rule.convert))
+    except MmaprobeError:
+        return None
+
+
+def few_terms(one: Rule, other: Rule, a: Patterns, b: Patterns, shape: Shape) -> list[int] | None:
+    """Places of K whose products alone, the others zero, two rules add to different sums: no part of them does.
+    `a`, `b`: a row and a column; `shape`: of the product in which the rules find their plans. None where the sums are
+    the same."""
+    left, right = (_first_plan(rule, shape) for rule in (one, other))
+
+    def differ(sets: list[list[int]]) -> NDArray[np.bool_]:
+        x = np.zeros((len(sets), 1, len(a)), a.dtype)
+        y = np.zeros((len(sets), len(b), 1), b.dtype)
+        for number, places in enumerate(sets):
+            x[number, 0, places], y[number, places, 0] = a[places], b[places]
+        sums = [to_numbers(rule.product(x, y), rule.plan.d).ravel() for rule in (left, right)]
+        same = (sums[0] == sums[1]) | (np.isnan(sums[0]) & np.isnan(sums[1]))
+        return np.asarray(~same)
+
+    places = list(range(len(a)))
+    if not differ([places])[0]:
+        return None
+    size = max(1, len(places) // 2)
+    while True:
+        parts = [places[start : start + size] for start in range(0, len(places), size)]
+        rests = [[place for place in places if place not in set(part)] for part in parts]
+        found = next((rest for rest, fits in zip(rests, differ(rests), strict=True) if fits and rest), None)
+        if found is not None:
+            places, size = found, max(1, min(size, len(found) // 2))
+        elif size == 1:
+            return places
+        else:
+            size = max(1, size // 2)
+
+
+def explained(
+    one: Rule, other: Rule, a: Patterns, b: Patterns, element: tuple[int, int, int], shape: Shape
+) -> Explained | None:
+    """The few terms of an element on which two rules differ, what each gives, and how both come to it bit by bit where
+    few instructions do. `a`, `b`: the row and the column."""
+    places = few_terms(one, other, a, b, shape)
+    if places is None:
+        return None
+    left, right = (_first_plan(rule, shape) for rule in (one, other))
+    fmt = left.plan.a
+    x, y = np.zeros((1, 1, len(a)), a.dtype), np.zeros((1, len(b), 1), b.dtype)
+    x[0, 0, places], y[0, places, 0] = a[places], b[places]
+    results = [str(to_numbers(rule.product(x, y), rule.plan.d)[0, 0, 0]) for rule in (left, right)]
+    first, second = to_numbers(a[places], fmt), to_numbers(b[places], left.plan.b)
+    terms = [Term(place=place, a=str(p), b=str(q)) for place, p, q in zip(places, first, second, strict=True)]
+    return Explained(element=element, terms=terms, results=results, why=_why(left, right, a, b, places))
+
+
+def _first_plan(rule: Rule, shape: Shape) -> Rule:
+    """The rule with one plan: of a map, that of the first element of a product."""
+    if not isinstance(rule.how, PlanMap):
+        return rule
+    own = rule.how.plans_of(shape)
+    return Rule(rule.how.rules[int(own.flat[0])].plan, rule.known, rule.evidence, rule.convert)
+
+
+def _why(left: Rule, right: Rule, a: Patterns, b: Patterns, places: list[int]) -> list[str]:
+    """Both evaluations of the terms alone, moved to the front, if the sums still differ there."""
+    length = max(unit.length for rule in (left, right) for unit in rule.plan.models)
+    if len(places) > min(SHOWN, length):
+        return []
+    x, y = np.zeros((1, 1, length), a.dtype), np.zeros((1, length, 1), b.dtype)
+    x[0, 0, : len(places)], y[0, : len(places), 0] = a[places], b[places]
+    sums = [to_numbers(rule.product(x, y), rule.plan.d).tobytes() for rule in (left, right)]
+    if sums[0] == sums[1] or left.convert or right.convert:
+        return []
+    try:
+        models = [Model(rule.name, unit_of_plan(rule.plan, length)) for rule in (left, right)]
+        numbers = to_numbers(x[0, 0], left.plan.a), to_numbers(y[0, :, 0], left.plan.b)
+        return str(explain(models[0], *numbers, against=models[1])).splitlines()
+    except MmaprobeError:
+        return []

@@ -1,0 +1,346 @@
+"""JAX computes as another machine does, on the host: `pip install mmaprobe[jax]`.
+
+    from mmaprobe.jax import emulate
+    with emulate("H100") as machine:
+        logits = model(params, tokens)
+    print(machine)
+
+`dot_general` is one product as a unit, a plan or a machine computes it; `emulate` is a context in which every product
+of what is compiled inside is. Both work under jit, grad and vmap.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.documents.emulate import Emulated, EmulatedProduct
+from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
+from mmaprobe.queries.plans.rules import Shape
+from mmaprobe.smtmodel.base.errors import MissingError, UnknownNameError
+from mmaprobe.smtmodel.base.wording import install_command
+from mmaprobe.smtmodel.evaluate.numbers import format_of
+
+try:
+    import jax
+    import jax.numpy as jnp
+except ModuleNotFoundError as error:
+    raise MissingError(f"mmaprobe.jax needs JAX: {install_command('jax')}") from error
+
+__all__ = ["Emulation", "dot_general", "emulate"]
+
+Dimensions = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+Numbers = NDArray[Any]
+
+
+def _format(array: Any) -> str:
+    found = format_of(np.dtype(array.dtype))
+    if found is None:
+        raise UnsupportedProductError(f"numbers of {array.dtype} are in no format that a unit takes")
+    return found.name
+
+
+def _bits(side: Numbers) -> Numbers:
+    return np.ascontiguousarray(side).view(f"u{side.dtype.itemsize}")
+
+
+def _product(machine: Machine, kind: Any, a: Numbers, b: Numbers, listen: Callable[..., None] | None = None) -> Numbers:
+    """The products of matrices (... x M x K and ... x K x N), on the host."""
+    a, b = np.asarray(a), np.asarray(b)
+    wanted = format_of(np.dtype(kind))
+    if wanted is None:
+        raise UnsupportedProductError(f"no result is rounded to {kind}")
+    asked = Asked(_format(a), _format(b), wanted.name)
+    batch = a.shape[:-2]
+    x, y = a.reshape(prod(batch), *a.shape[-2:]), b.reshape(prod(batch), *b.shape[-2:])
+    d, said = product_of(machine, asked, _bits(x), _bits(y), None)
+    if listen is not None:
+        listen(machine, asked, (len(x), x.shape[1], y.shape[2], x.shape[2]), said)
+    return np.asarray(d.reshape(*batch, a.shape[-2], b.shape[-1]), kind)
+
+
+def _called(machine: Machine, kind: Any, a: Any, b: Any, listen: Callable[..., None] | None = None) -> Any:
+    """The same, called from what JAX compiles."""
+    shape = jax.ShapeDtypeStruct((a.shape[0], a.shape[1], b.shape[2]), kind)
+
+    def call(x: Any, y: Any) -> Numbers:
+        return _product(machine, kind, x, y, listen)
+
+    return jax.pure_callback(call, shape, a, b, vmap_method="broadcast_all")
+
+
+def _as_matrices(lhs: Any, rhs: Any, dimensions: Dimensions, multiply: Callable[[Any, Any], Any]) -> Any:
+    """dot_general by products of matrices: batch dimensions first, then rows, then columns."""
+    (left, right), (left_batch, right_batch) = dimensions
+    rows = [n for n in range(lhs.ndim) if n not in (*left, *left_batch)]
+    columns = [n for n in range(rhs.ndim) if n not in (*right, *right_batch)]
+    batch = [lhs.shape[n] for n in left_batch]
+    k = prod(lhs.shape[n] for n in left)
+    whole = [*batch, *(lhs.shape[n] for n in rows), *(rhs.shape[n] for n in columns)]
+    m, n = (prod(side.shape[one] for one in places) for side, places in ((lhs, rows), (rhs, columns)))
+    x = jnp.transpose(lhs, (*left_batch, *rows, *left)).reshape(prod(batch), m, k)
+    y = jnp.transpose(rhs, (*right_batch, *right, *columns)).reshape(prod(batch), k, n)
+    return multiply(x, y).reshape(whole)
+
+
+def dot_general(
+    lhs: Any, rhs: Any, dimension_numbers: Dimensions, *, machine: Any = None, unit: Any = None, plan: Any = None,
+    convert: str | None = None, preferred_element_type: Any = None,
+) -> Any:  # fmt: skip
+    """jax.lax.dot_general, bit for bit as a unit, a plan or a machine computes it.
+
+    Shapes: those of jax.lax.dot_general.
+
+    Units: one of `machine` (a GPU such as "H100", or the path of a map), `unit` and `plan`; `convert` as for
+    `mmaprobe.matmul`. The result has the type `preferred_element_type`, to which it is rounded once; without it that of
+    `lhs`. Gradients are products of the same machine, the incoming one rounded to the type of the factor in whose place
+    it stands.
+
+    Raises MmaprobeError: names that are not known; UnsupportedProductError for formats without a rule.
+
+    Source: that of the unit or the plan; of a GPU, what the report of `emulate` says.
+    """
+    how = machine_of(machine, unit=unit, plan=plan, convert=convert)
+    lhs, rhs = jnp.asarray(lhs), jnp.asarray(rhs)
+    how.rule(_format(lhs), _format(rhs))
+    kind = jnp.dtype(preferred_element_type or lhs.dtype)
+
+    def forward(a: Any, b: Any) -> Any:
+        return _called(how, kind, a, b)
+
+    def kept(a: Any, b: Any) -> Any:
+        return forward(a, b), (a, b)
+
+    def gradients(sides: Any, grad: Any) -> Any:
+        a, b = sides
+        of_a = _called(how, a.dtype, grad.astype(a.dtype), jnp.swapaxes(b, 1, 2))
+        of_b = _called(how, b.dtype, jnp.swapaxes(a, 1, 2), grad.astype(b.dtype))
+        return of_a, of_b
+
+    multiply = jax.custom_vjp(forward)
+    multiply.defvjp(kept, gradients)
+    return _as_matrices(lhs, rhs, dimension_numbers, multiply)
+
+
+# -- the context
+
+
+class Emulation:
+    """What `emulate` returns: a context. `report`: which plan stood for which product that ran inside, as a value;
+    `str()` of the context shows it as a table."""
+
+    def __init__(self, machine: Machine, unknown: Literal["error", "native"] = "error") -> None:
+        self.machine, self.unknown = machine, unknown
+        self._products: Counter[tuple[Any, ...]] = Counter()
+        self._unknown: Counter[str] = Counter()
+        self._saved: list[tuple[Any, Any, Any]] = []
+
+    def __enter__(self) -> Emulation:
+        from jax.interpreters import mlir
+
+        for name, primitive in _primitives().items():
+            for table in _tables():
+                self._saved.append((table, primitive, table.get(primitive)))
+                table.pop(primitive, None)
+            native = next(one for table, known, one in reversed(self._saved) if known is primitive and one is not None)
+            rule = {"dot_general": self._dot, "conv_general_dilated": self._convolution}.get(name)
+            lowered = self._refused(name, native.rule) if rule is None else self._emulated(rule, native.rule)
+            mlir.register_lowering(primitive, lowered)
+        jax.clear_caches()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        jax.effects_barrier()
+        for table, primitive, entry in reversed(self._saved):
+            if entry is None:
+                table.pop(primitive, None)
+            else:
+                table[primitive] = entry
+        self._saved.clear()
+        jax.clear_caches()
+
+    @property
+    def report(self) -> Emulated:
+        """Which plan stood for which product, and what ran as it is by choice."""
+        products = [
+            EmulatedProduct(
+                operator=operator, backward=False, formats=formats, shape=shape, count=count, plans=plans, known=known,
+                evidence=evidence, after=after,
+            )
+            for (operator, formats, shape, plans, known, evidence, after), count in self._products.items()
+        ]  # fmt: skip
+        return Emulated(machine=self.machine.name, framework=f"JAX {jax.__version__}", products=products, native={},
+                        unknown=dict(self._unknown))  # fmt: skip
+
+    def __str__(self) -> str:
+        from mmaprobe.reports.emulated import emulated_lines
+
+        return "\n".join(emulated_lines(self.report))
+
+    def _emulated(self, function: Callable[..., Any], native: Any) -> Any:
+        """The lowering of a primitive by a function; of integers its own."""
+        from jax.interpreters import mlir
+
+        own = mlir.lower_fun(function, multiple_results=False)
+
+        def lowered(ctx: Any, *args: Any, **params: Any) -> Any:
+            sides = ctx.avals_in[:2]
+            if not all(jnp.issubdtype(side.dtype, jnp.floating) for side in sides):
+                if any(jnp.issubdtype(side.dtype, jnp.complexfloating) for side in sides):
+                    self._not_known("a product of complex numbers")
+                return native(ctx, *args, **params)
+            try:
+                self.machine.rule(*(_format(side) for side in sides))
+            except UnsupportedProductError as error:
+                self._not_known(str(error))
+                return native(ctx, *args, **params)
+            return own(ctx, *args, **params)
+
+        return lowered
+
+    def _refused(self, name: str, native: Any) -> Any:
+        def lowered(ctx: Any, *args: Any, **params: Any) -> Any:
+            self._not_known(name)
+            return native(ctx, *args, **params)
+
+        return lowered
+
+    def _not_known(self, what: str) -> None:
+        if self.unknown == "error":
+            raise UnsupportedProductError(f"{what}: not emulated; unknown='native' computes it as it is")
+        self._unknown[what] += 1
+
+    def _listener(self, operator: str) -> Callable[..., None]:
+        def listen(machine: Machine, asked: Asked, shape: tuple[int, ...], after: str) -> None:
+            rule = machine.rule(asked.a, asked.b)
+            plans = () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
+            formats = (asked.a, asked.b, asked.d)
+            self._products[operator, formats, shape, plans, rule.known, rule.evidence, after] += 1
+
+        return listen
+
+    def _dot(self, lhs: Any, rhs: Any, *, dimension_numbers: Any, preferred_element_type: Any, **_: Any) -> Any:
+        kind = jnp.dtype(preferred_element_type or lhs.dtype)
+        listen = self._listener("dot_general")
+        return _as_matrices(lhs, rhs, dimension_numbers, lambda a, b: _called(self.machine, kind, a, b, listen))
+
+    def _convolution(self, lhs: Any, rhs: Any, *, preferred_element_type: Any, **params: Any) -> Any:
+        kind = jnp.dtype(preferred_element_type or lhs.dtype)
+        listen = self._listener("conv_general_dilated")
+        named = {name: params[name] for name in _CONVOLUTION}
+
+        def native(a: Any, b: Any) -> Any:
+            return jax.lax.conv_general_dilated(a, b, **{_CONVOLUTION[name]: one for name, one in named.items()})
+
+        shape = jax.ShapeDtypeStruct(jax.eval_shape(native, lhs, rhs).shape, kind)
+        machine = self.machine
+
+        def call(x: Any, y: Any) -> Numbers:
+            return _convolved(lambda a, b: _product(machine, kind, a, b, listen), np.asarray(x), np.asarray(y), **named)
+
+        return jax.pure_callback(call, shape, lhs, rhs, vmap_method="sequential")
+
+
+#: parameters of the primitive -> arguments of jax.lax.conv_general_dilated
+_CONVOLUTION = {
+    name: name for name in ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers",
+                            "feature_group_count", "batch_group_count")
+}  # fmt: skip
+
+
+def _primitives() -> dict[str, Any]:
+    """The primitives that multiply matrices, by name: those that are emulated, and others."""
+    from jax import lax
+    from jax.extend.core import primitives
+    from jax.lax import linalg
+
+    found = {"dot_general": lax.dot_general_p, "conv_general_dilated": lax.conv_general_dilated_p, "fft": lax.fft_p}
+    for name in ("cholesky", "lu", "qr", "svd", "eigh", "eig", "triangular_solve", "householder_product", "schur",
+                 "tridiagonal_solve", "ragged_dot_general"):  # fmt: skip
+        for place in (linalg, primitives, lax):
+            if (one := getattr(place, f"{name}_p", None)) is not None:
+                found[name] = one
+    tables = _tables()
+    return {name: one for name, one in found.items() if any(one in table for table in tables)}
+
+
+def _tables() -> list[Any]:
+    """JAX's tables of lowerings: that of all platforms, and that of processors."""
+    from jax._src.interpreters import mlir
+
+    return [mlir._lowerings, mlir._platform_specific_lowerings["cpu"]]
+
+
+def _convolved(
+    multiply: Callable[[Numbers, Numbers], Numbers], x: Numbers, w: Numbers, *, window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]], lhs_dilation: Sequence[int], rhs_dilation: Sequence[int],
+    dimension_numbers: Any, feature_group_count: int, batch_group_count: int,
+) -> Numbers:  # fmt: skip
+    """A convolution as patches times weights: K runs over the channels of a group and the places of the kernel."""
+    x, w = x.transpose(dimension_numbers.lhs_spec), w.transpose(dimension_numbers.rhs_spec)
+    x = _padded(_spread(x, lhs_dilation), padding)
+    groups = feature_group_count * batch_group_count
+    out, own, *kernel = w.shape
+    axes = tuple(range(2, x.ndim))
+    spans = [d * (k - 1) + 1 for d, k in zip(rhs_dilation, kernel, strict=True)]
+    windows = np.lib.stride_tricks.sliding_window_view(x, spans, axes)
+    steps = tuple(slice(None, None, step) for step in (*window_strides, *rhs_dilation))
+    windows = windows[(slice(None), slice(None), *steps)]
+    places = windows.shape[2 : 2 + len(kernel)]
+    if batch_group_count > 1:  # a group of images has features of its own
+        windows = windows.reshape(batch_group_count, -1, *windows.shape[1:])
+    else:
+        windows = windows.reshape(windows.shape[0], groups, own, *windows.shape[2:]).swapaxes(0, 1)
+    n = windows.shape[1]
+    order = (0, 1, *range(3, 3 + len(kernel)), 2, *range(3 + len(kernel), windows.ndim))
+    patches = windows.transpose(order).reshape(groups, n * prod(places), own * prod(kernel))
+    weights = w.reshape(groups, out // groups, -1).swapaxes(1, 2)
+    d = multiply(patches, weights).reshape(groups, n, *places, out // groups)
+    d = np.moveaxis(d, -1, 1)  # groups, features of a group, images, places
+    d = d.reshape(out, n, *places).swapaxes(0, 1)
+    return np.ascontiguousarray(d.transpose(np.argsort(dimension_numbers.out_spec)))
+
+
+def _spread(x: Numbers, dilation: Sequence[int]) -> Numbers:
+    if all(step == 1 for step in dilation):
+        return x
+    sizes = [max(0, (size - 1) * step + 1) for size, step in zip(x.shape[2:], dilation, strict=True)]
+    found = np.zeros((*x.shape[:2], *sizes), x.dtype)
+    found[(slice(None), slice(None), *(slice(None, None, step) for step in dilation))] = x
+    return found
+
+
+def _padded(x: Numbers, padding: Sequence[tuple[int, int]]) -> Numbers:
+    """Zeros on both sides of each place; less than none cuts places off."""
+    cut = tuple(
+        slice(max(0, -low), size + min(0, high)) for (low, high), size in zip(padding, x.shape[2:], strict=True)
+    )
+    x = x[(slice(None), slice(None), *cut)]
+    return np.pad(x, [(0, 0), (0, 0), *((max(0, low), max(0, high)) for low, high in padding)])
+
+
+def emulate(
+    machine: Any = None, *, unit: Any = None, plan: Any = None, convert: str | None = None,
+    unknown: Literal["error", "native"] = "error", **formats: Any,
+) -> Emulation:  # fmt: skip
+    """A context in which dot_general and convolutions of what JAX compiles and runs are computed as a machine does.
+
+    Arguments as for `mmaprobe.torch.emulate`. Compiled functions are compiled again inside, and again outside.
+
+    Shapes: any; K of a convolution is that of its channels and places.
+
+    Units: products are rounded once to the type that JAX gives them.
+
+    Raises MmaprobeError: names that are not known; inside, UnsupportedProductError for a product without a rule, and
+    for decompositions and Fourier transforms, unless `unknown` is native.
+
+    Source: what `report` says of each plan: recorded, inferred or given.
+    """
+    if unknown not in ("error", "native"):
+        raise UnknownNameError("unknown", str(unknown), ("error", "native"))
+    return Emulation(machine_of(machine, unit=unit, plan=plan, convert=convert, **formats), unknown)

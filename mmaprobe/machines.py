@@ -1,0 +1,345 @@
+"""Machines for frameworks: which plan stands for a product of two formats, how that is known, and the product."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.products import Plans, Units
+from mmaprobe.queries.plans.mapping import PlanMap, read_map
+from mmaprobe.queries.plans.rules import Shape
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers, type_of
+from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.plans import Chain, Plan, Products
+from mmaprobe.smtmodel.plans.gemm import simulate_each
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of, gpu_named
+from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path, parse_reference
+from mmaprobe.units import Model, WantedError, model_of, plan_of
+
+#: how a rule's plan is known: recorded on this GPU or by this map, inferred from that of cuBLAS on Hopper, or given
+Known = Literal["recorded", "inferred", "given"]
+Patterns = NDArray[Any]
+
+ANY = ("*", "*")  # the formats of a rule for all others, whose numbers it rounds
+FP8 = ("e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz")
+_NEAR = ("H100", "H200")  # whose cuBLAS was recorded, see docs/cublas-plans.md
+_CUBLAS = "cuBLAS 13.1 on an H200"
+#: what recordings say of the plan by format, on Hopper
+_RECORDED = {
+    "f16": f"one chain rounded once: {_CUBLAS}, 273 of 436 shapes",
+    "bf16": f"one chain rounded once: {_CUBLAS}, all 216 shapes without a split of the kernels for whole tiles",
+    "f32": f"one chain of fused multiply-adds: {_CUBLAS}, most of 436 shapes",
+    "f64": f"one chain of fused multiply-adds: {_CUBLAS}, most of 436 shapes",
+    "fast": f"{_CUBLAS}, 320 of 353 shapes",
+    "promoted": f"{_CUBLAS}, 353 of 353 shapes",
+}
+_PROMOTED = """plan: {name}
+about: Every 128 products from +0, added in f32.
+source: CUTLASS, fp8_accumulation.hpp
+formats: {{a: {a}, b: {b}, c: f32, d: f32}}
+units:
+  mma: {unit}
+roundings:
+  r: round(f32, nearest_even)
+steps:
+  d: sum(promote(128, mma, r), +0)
+"""
+
+
+class UnsupportedProductError(MmaprobeError):
+    """A product that a machine has no rule for, or an operator that is not known."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How products of some formats are computed: by one plan, or by those of a map. `known`, `evidence`: how that is
+    known. `convert`: the rounding of elements to the plan's input formats, where these hold fewer numbers."""
+
+    how: Plan | PlanMap = field(repr=False)
+    known: Known
+    evidence: str
+    convert: str | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The plan; of a map one of its plans, which have the same formats."""
+        return self.how.plan if isinstance(self.how, PlanMap) else self.how
+
+    @property
+    def name(self) -> str:
+        """What names the plan, or the map."""
+        return self.how.reference or "a plan"
+
+    def product(self, a: Patterns, b: Patterns, c: Patterns | None = None) -> Patterns:
+        """D of each block (blocks x M x N) of patterns A (blocks x M x K), B (blocks x K x N) and C (blocks x M x N).
+        Raises IncompleteError where a map has no rule."""
+        if isinstance(self.how, Plan):
+            return simulate_each(a, b, c, self.how)
+        shape = Shape(a.shape[1], b.shape[2], a.shape[2])
+        own = _own(self.how, shape)
+        found: Patterns | None = None
+        for number in np.unique(own).tolist():
+            one = simulate_each(a, b, c, self.how.rules[number].plan)
+            found = one if found is None else np.where(own == number, one, found)
+        assert found is not None
+        return found
+
+    def plans_of(self, shape: Shape) -> tuple[str, ...]:
+        """The names of the plans that compute a product of a shape."""
+        if isinstance(self.how, Plan):
+            return (self.name,)
+        return tuple(self.how.rules[number].plan.reference for number in np.unique(_own(self.how, shape)).tolist())
+
+
+@lru_cache(maxsize=256)
+def _own_of(identity: int, shape: Shape) -> NDArray[np.int64]:
+    return _MAPS[identity].plans_of(shape)
+
+
+_MAPS: dict[int, PlanMap] = {}  # by identity: a map is large, and no two are compared
+
+
+def _own(rules: PlanMap, shape: Shape) -> NDArray[np.int64]:
+    _MAPS[id(rules)] = rules
+    return _own_of(id(rules), shape)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What multiplies: rules by the formats of a and b, `fast` ones for FP8 with fast accumulation, and those of maps
+    that read c. Where a rule's plan reads no c, one is added to the sum, as libraries do."""
+
+    name: str
+    rules: Mapping[tuple[str, str], Rule]
+    fast: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
+    with_c: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
+
+    def rule(self, a: str, b: str, *, addend: bool = False, fast: bool = False) -> Rule:
+        """The rule for products of two formats. Raises UnsupportedProductError."""
+        if addend and (a, b) in self.with_c:
+            return self.with_c[a, b]
+        found = (self.fast.get((a, b)) if fast else None) or self.rules.get((a, b)) or self.rules.get(ANY)
+        if found is None:
+            known = ", ".join(sorted({f"{one} * {other}" for one, other in self.rules})) or "none"
+            raise UnsupportedProductError(f"{self.name} has no rule for products of {a} * {b}; it has {known}")
+        return found
+
+
+def machine_of(
+    machine: Any = None, *, unit: Units | None = None, plan: Plans | None = None, convert: str | None = None,
+    **formats: Units | Plans,
+) -> Machine:  # fmt: skip
+    """The machine that arguments name: a GPU, a map of `identify --gemm --json` or several, a unit or a plan; and by
+    format a unit or a plan in the place of its own. Raises MmaprobeError."""
+    if sum(one is not None for one in (machine, unit, plan)) != 1:
+        raise ParameterError("machine, unit, plan", "give one of the three")
+    if convert is not None and unit is None and plan is None and not formats:
+        raise ParameterError("convert", "it is the rounding of a unit's or a plan's inputs: nothing is rounded here")
+    if isinstance(machine, Machine):
+        found = machine
+    elif machine is not None:
+        found = _named(machine)
+    else:
+        how = Plan.chained(model_of("unit", unit)) if unit is not None else plan_of("plan", plan)
+        rule = _given(how, convert)
+        found = Machine(how.reference, {(how.a.name, how.b.name): rule} | ({ANY: rule} if convert else {}))
+    if not formats:
+        return found
+    rules = dict(found.rules)
+    for name, reference in formats.items():
+        if name not in FORMATS:
+            raise UnknownNameError("format", name, FORMATS)
+        rules[name, name] = _given(_plan_of(name, reference), convert)
+    changed = ", ".join(f"{name}={rules[name, name].name}" for name in formats)
+    return Machine(f"{found.name} ({changed})", rules, found.fast, found.with_c)
+
+
+def _plan_of(name: str, given: Any) -> Plan:
+    if isinstance(given, Model):
+        return Plan.chained(given)
+    if isinstance(given, (str, os.PathLike)):
+        text = os.fspath(given)
+        return parse_plan_path(text) if names_plan(text) else Plan.chained(parse_reference(text))
+    return plan_of(name, given)
+
+
+def _given(how: Plan, convert: str | None) -> Rule:
+    return Rule(how, "given", how.evidence or how.source or "as given", convert)
+
+
+def _named(machine: Any) -> Machine:
+    if not isinstance(machine, (str, os.PathLike)):
+        if isinstance(machine, (list, tuple)) and machine:
+            return _of_maps([os.fspath(one) for one in machine])
+        raise WantedError("machine", machine, "the name of a GPU, the path of a map, or a list of these paths")
+    name = os.fspath(machine)
+    if name.endswith(".json"):
+        return _of_maps([name])
+    known = gpu_named(name)
+    if known is None:
+        gpus = [gpu for row in GPUS.values() for gpu in row]
+        raise UnknownNameError("GPU", name, gpus, hint=" (a map's name ends in .json; units and plans: unit=, plan=)")
+    arch = architecture_of(name)
+    assert arch is not None
+    return _of_gpu(known[0], arch)
+
+
+def _of_maps(paths: Sequence[str]) -> Machine:
+    rules: dict[tuple[str, str], Rule] = {}
+    with_c: dict[tuple[str, str], Rule] = {}
+    for path in paths:
+        found = read_map(Path(path))
+        plan = found.plan if isinstance(found, PlanMap) else found
+        into, pair = with_c if plan.addend else rules, (plan.a.name, plan.b.name)
+        if pair in into:
+            raise InputError(f"a second map for products of {pair[0]} * {pair[1]}", path)
+        into[pair] = Rule(found, "recorded", f"identify --gemm: {Path(path).name}")
+    return Machine(", ".join(Path(path).name for path in paths), with_c | rules, {}, with_c)
+
+
+@lru_cache(maxsize=64)
+def _of_gpu(gpu: str, arch: str) -> Machine:
+    rules: dict[tuple[str, str], Rule] = {}
+    fast: dict[tuple[str, str], Rule] = {}
+    for (a, b), (reference, evidence) in _best_units(arch).items():
+        model = parse_reference(reference)
+        chain = Plan(model.a, model.b, model.c, Products(Chain(model), Constant()), reference=f"sum({reference}, +0)")
+        if a not in FP8:
+            rules[a, b] = _rule(chain, gpu, _RECORDED.get(a, ""), evidence)
+        elif arch != "hopper":
+            rules[a, b] = fast[a, b] = _rule(chain, gpu, "", evidence)
+        else:
+            fast[a, b] = _rule(chain, gpu, _RECORDED["fast"] if (a, b) == ("e4m3", "e4m3") else "", evidence)
+            text = _PROMOTED.format(name=f"sum(promote(128, {reference}, r), +0)", a=a, b=b, unit=reference)
+            promoted = parse_plan(text.replace("plan: sum", 'plan: "sum').replace("+0)\nabout", '+0)"\nabout'),
+                                  "promoted", parse_reference)  # fmt: skip
+            rules[a, b] = _rule(promoted, gpu, _RECORDED["promoted"] if (a, b) == ("e4m3", "e4m3") else "", evidence)
+    if not rules:
+        raise UnsupportedProductError(f"{gpu} ({arch}): no unit is known")
+    if ("f32", "f32") not in rules:
+        model = parse_reference("ieee/fma/f32")
+        plan = Plan(model.a, model.b, model.c, Products(Chain(model), Constant()), reference="sum(ieee/fma/f32, +0)")
+        rules["f32", "f32"] = _rule(plan, gpu, _RECORDED["f32"], "by definition")
+    return Machine(gpu, rules, fast)
+
+
+def _rule(plan: Plan, gpu: str, recorded: str, unit: str) -> Rule:
+    if recorded and gpu in _NEAR:
+        return Rule(plan, "recorded", f"plan recorded: {recorded}; unit: {unit}")
+    return Rule(plan, "inferred", f"plan inferred from cuBLAS on Hopper; unit: {unit}")
+
+
+def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
+    """By formats of a and b: the unit with f32 sums (f64 of f64) that takes most products, and how it is known. Of
+    units of one K the first: those of the asynchronous instructions before others."""
+    from mmaprobe.smtmodel.tables.catalogue import catalogue
+
+    found: dict[tuple[str, str], tuple[tuple[int, int], str, str]] = {}
+    for row in catalogue():
+        reference, formats = str(row["id"]), row["formats"]
+        own, unit, _ = reference.split("/", 2)
+        pair, wide = (formats["a"], formats["b"]), "f64" if formats["a"] == "f64" else "f32"
+        plain = formats["d"] in (wide, "e8m13") and formats["c"] in (wide, "f32") and not row["emulated"]
+        if own != arch or not plain or "scale" in reference or unit == "dot2":
+            continue
+        rank = (int(unit in ("wgmma", "tcgen05mma")), int(row["shape"][2]))
+        if pair not in found or rank > found[pair][0]:
+            found[pair] = (rank, reference, str(row["evidence"]))
+    return {pair: (reference, evidence) for pair, (_, reference, evidence) in found.items()}
+
+
+# -- products of numbers
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One product as a framework asks for it: the formats of a, b and the result; `alpha` times the sum plus `beta`
+    times c; whether FP8 may be accumulated fast."""
+
+    a: str
+    b: str
+    d: str
+    alpha: float = 1.0
+    beta: float = 1.0
+    fast: bool = False
+
+
+def product_of(machine: Machine, asked: Asked, a: Patterns, b: Patterns, c: NDArray[Any] | None) -> tuple[Any, str]:
+    """D as numbers (blocks x M x N, in the type of asked.d), and in words what was done with the sum. `a`: patterns
+    (blocks x M x K), `b`: patterns (blocks x K x N); `c`: numbers that broadcast to D, or None."""
+    rule = machine.rule(asked.a, asked.b, addend=c is not None, fast=asked.fast)
+    plan, wanted = rule.plan, FORMATS[asked.d]
+    said: list[str] = []
+    x, y = (_taken(side, name, fmt, rule.convert) for side, name, fmt in
+            ((a, asked.a, plan.a), (b, asked.b, plan.b)))  # fmt: skip
+    shape = (a.shape[0], a.shape[1], b.shape[2])
+    if 0 in shape or a.shape[2] == 0:
+        sums = np.zeros(shape, type_of(plan.d))
+    elif c is not None and plan.addend and asked.alpha == asked.beta == 1 and _holds(plan.c, c):
+        z = np.broadcast_to(from_numbers(c, plan.c), shape)
+        sums, c = to_numbers(rule.product(x, y, z), plan.d), None
+        said.append("c: that of the plan")
+    else:
+        sums = to_numbers(rule.product(x, y), plan.d)
+    wide = np.float64 if "f64" in (plan.d.name, asked.d) else np.float32
+    if c is not None or asked.alpha != 1:
+        with np.errstate(all="ignore"):
+            sums = scaled(sums.astype(wide), None if c is None else c.astype(wide), asked.alpha, asked.beta)
+        said.append(f"alpha, beta and c: in {'f64' if wide is np.float64 else 'f32'} after the sum")
+    if sums.dtype != type_of(wanted):
+        said.append(f"rounded once to {asked.d}")
+        with np.errstate(all="ignore"):
+            sums = sums.astype(type_of(wanted))
+    return sums, "; ".join(said)
+
+
+def _taken(side: Patterns, name: str, fmt: Format, convert: str | None) -> Patterns:
+    """Patterns in a plan's input format: rounded where the rule says so."""
+    own = FORMATS[name]
+    if own.name == fmt.name:
+        return side
+    return from_numbers(to_numbers(np.ascontiguousarray(side), own), fmt, convert)  # type: ignore[arg-type]
+
+
+def _holds(fmt: Format, c: NDArray[Any]) -> bool:
+    try:
+        from_numbers(c, fmt)
+    except ParameterError:
+        return False
+    return True
+
+
+def scaled(sums: NDArray[Any], c: NDArray[Any] | None, alpha: float, beta: float) -> NDArray[Any]:
+    """alpha * sums + beta * c as libraries do it: beta * c rounded, then one fused multiply-add (CUTLASS,
+    linear_combination.h); each number in the type of `sums`."""
+    kind = sums.dtype.type
+    factor = kind(alpha)
+    if c is None or beta == 0:
+        return np.asarray(factor * sums)
+    addend = c if beta == 1 else kind(beta) * c
+    if factor == 1:
+        return np.asarray(sums + addend)
+    if kind is np.float64:
+        raise ParameterError("alpha", "of f64 products with an addend it is 1: no fused multiply-add of f64 is here")
+    exact = np.float64(factor) * sums.astype(np.float64)  # 48 bits at most
+    return _odd_sum(exact, addend.astype(np.float64)).astype(kind)
+
+
+def _odd_sum(x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
+    """x + y rounded to odd, so that rounding it again to 24 bits is as if it was exact."""
+    s = x + y
+    part = s - x
+    lost = (x - (s - part)) + (y - part)
+    even = (s.view(np.int64) & 1) == 0
+    move = np.isfinite(s) & (lost != 0) & even
+    return np.asarray(np.where(move, np.nextafter(s, np.where(lost > 0, np.inf, -np.inf)), s))

@@ -1,0 +1,128 @@
+"""Convolutions as matrix products: patches times weights, as im2col does it.
+
+K of the result runs over the channels of a group and the places of the kernel; of the gradient of the weights over
+images and places of the result; the gradient of the input is a convolution of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import torch
+
+Places = Sequence[int]
+
+
+def _patches(x: Any, kernel: Places, stride: Places, dilation: Places, groups: int) -> Any:
+    """The patches of images (N x C x ...), padded: groups x (N * places) x (channels of a group * kernel), and the
+    places of the result."""
+    windows, axes = x, len(kernel)
+    for place in range(axes):
+        windows = windows.unfold(2 + place, dilation[place] * (kernel[place] - 1) + 1, stride[place])
+        windows = windows[..., :: dilation[place]]
+    n, channels, places = x.shape[0], x.shape[1], windows.shape[2 : 2 + axes]
+    own = channels // groups
+    windows = windows.reshape(n, groups, own, *places, *kernel)
+    order = (1, 0, *range(3, 3 + axes), 2, *range(3 + axes, 3 + 2 * axes))
+    return windows.permute(order).reshape(groups, n * prod(places), own * prod(kernel)), places
+
+
+def _padded(x: Any, padding: Sequence[tuple[int, int]]) -> Any:
+    """Zeros on both sides of each place; less than none cuts places off."""
+    flat = [size for pair in reversed(padding) for size in pair]
+    return torch.nn.functional.pad(x, flat) if any(flat) else x
+
+
+def _spread(x: Any, stride: Places) -> Any:
+    """Images with stride - 1 zeros between their places."""
+    if all(step == 1 for step in stride):
+        return x
+    sizes = [(size - 1) * step + 1 for size, step in zip(x.shape[2:], stride, strict=True)]
+    found = x.new_zeros((*x.shape[:2], *sizes))
+    found[(slice(None), slice(None), *(slice(None, None, step) for step in stride))] = x
+    return found
+
+
+def _plain(multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, dilation: Places, groups: int) -> Any:
+    """Of padded images; weights: C' x C / groups x kernel."""
+    kernel = weight.shape[2:]
+    patches, places = _patches(x, kernel, stride, dilation, groups)
+    out = weight.shape[0] // groups
+    columns = weight.reshape(groups, out, -1).mT
+    c = None if bias is None else bias.reshape(groups, 1, out)
+    d = multiply(patches, columns, c, 1.0, 1.0, None, False)
+    d = d.reshape(groups, x.shape[0], *places, out)
+    axes = len(kernel)
+    return d.permute(1, 0, 2 + axes, *range(2, 2 + axes)).reshape(x.shape[0], groups * out, *places).contiguous()
+
+
+def _turned(weight: Any, groups: int) -> Any:
+    """Weights of the transposed convolution: C x C' / groups x kernel becomes C' x C / groups, the kernel reversed."""
+    c, out, *kernel = weight.shape
+    split = weight.reshape(groups, c // groups, out, *kernel).transpose(1, 2)
+    return split.flip(tuple(range(3, 3 + len(kernel)))).reshape(groups * out, c // groups, *kernel)
+
+
+def _transposed(
+    multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, padding: Places, dilation: Places, groups: int,
+    more: Places,
+) -> Any:  # fmt: skip
+    """Images spread, convolved with the turned weights. `more`: places at the end of the result."""
+    edges = []
+    for size, step, pad, extra in zip(weight.shape[2:], dilation, padding, more, strict=True):
+        edge = step * (size - 1) - pad
+        edges.append((edge, edge + extra))
+    whole = _padded(_spread(x, stride), edges)
+    return _plain(multiply, whole, _turned(weight, groups), bias, [1] * len(stride), dilation, groups)
+
+
+def _sizes(given: Mapping[str, Any]) -> tuple[list[int], list[int], list[int], list[int]]:
+    axes = given["weight"].dim() - 2
+    names = ("stride", "padding", "dilation", "output_padding")
+    found = [list(given[name]) * (axes if len(given[name]) == 1 else 1) for name in names]
+    return found[0], found[1], found[2], found[3]
+
+
+def forward(multiply: Any, given: Mapping[str, Any]) -> Any:
+    """aten::convolution."""
+    stride, padding, dilation, more = _sizes(given)
+    x, weight, bias, groups = given["input"], given["weight"], given.get("bias"), given["groups"]
+    if given["transposed"]:
+        return _transposed(multiply, x, weight, bias, stride, padding, dilation, groups, more)
+    whole = _padded(x, [(pad, pad) for pad in padding])
+    return _plain(multiply, whole, weight, bias, stride, dilation, groups)
+
+
+def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
+    """aten::convolution_backward: the gradients of the input, the weights and the bias that are asked for."""
+    stride, padding, dilation, _ = _sizes(given)
+    grad, x, weight, groups = given["grad_output"], given["input"], given["weight"], given["groups"]
+    of_input, of_weight, of_bias = given["output_mask"]
+    axes = weight.dim() - 2
+    found: list[Any] = [None, None, None]
+    edges = [(pad, pad) for pad in padding]
+    if of_input and given["transposed"]:
+        found[0] = _plain(multiply, _padded(grad, edges), weight, None, stride, dilation, groups)
+        found[0] = found[0][(..., *(slice(0, size) for size in x.shape[2:]))].contiguous()
+    elif of_input:
+        reach = [(o - 1) * s - 2 * p + d * (k - 1) + 1 for o, s, p, d, k in
+                 zip(grad.shape[2:], stride, padding, dilation, weight.shape[2:], strict=True)]  # fmt: skip
+        more = [size - own for size, own in zip(x.shape[2:], reach, strict=True)]
+        found[0] = _transposed(multiply, grad, weight, None, stride, padding, dilation, groups, more)
+    if of_weight:
+        images, other = (grad, x) if given["transposed"] else (x, grad)
+        patches, places = _patches(_padded(images, edges), weight.shape[2:], stride, dilation, groups)
+        cut = (..., *(slice(0, size) for size in places))
+        rows = other[cut].reshape(other.shape[0], groups, -1, prod(places))
+        if rows.shape[-1] != prod(places) or other.shape[2:] != places:
+            patches = patches.reshape(groups, images.shape[0], *places, -1)
+            patches = patches[(slice(None), slice(None), *(slice(0, size) for size in other.shape[2:]))]
+            patches = patches.reshape(groups, images.shape[0] * prod(other.shape[2:]), -1)
+            rows = other.reshape(other.shape[0], groups, -1, prod(other.shape[2:]))
+        rows = rows.permute(1, 2, 0, 3).reshape(groups, rows.shape[2], -1)
+        found[1] = multiply(rows, patches, None, 1.0, 1.0, None, False).reshape(weight.shape)
+    if of_bias:
+        found[2] = grad.sum((0, *range(2, 2 + axes)))
+    return tuple(found)

@@ -1,0 +1,258 @@
+"""`matmul`, `addmm`, `bmm`, `linear` and `scaled_mm` of tensors, as a unit, a plan or a GPU computes them.
+
+They are one operator of torch.library, `mmaprobe::product`, which has shapes for torch.compile and gradients.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, Literal
+
+import torch
+
+from mmaprobe.arrays import patterns_of
+from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, format_of, numbers, patterns, tensor_of
+from mmaprobe.units import WantedError, model_of
+
+Backward = Literal["emulated", "native"]
+
+_MACHINES: dict[str, Machine] = {}  # by the names that the operator takes: text is all that a graph can hold
+
+
+def registered(machine: Machine) -> str:
+    """The name by which the operator finds a machine."""
+    name = machine.name
+    while _MACHINES.setdefault(name, machine) is not machine:
+        name += "'"
+    return name
+
+
+def product(machine: Machine, asked: Asked, a: Any, b: Any, c: Any = None) -> tuple[Any, str]:
+    """D of tensors (blocks x M x K, blocks x K x N; c broadcasts to D), and what was done with the sum."""
+    x, y = patterns(a), patterns(b)
+    d, said = product_of(machine, asked, x, y, None if c is None else numbers(c))
+    return tensor_of(d, TYPE_OF[asked.d], a.device), said
+
+
+def _computed(a: Any, b: Any, c: Any, machine: str, d: str, backward: str) -> Any:
+    return product(_MACHINES[machine], Asked(format_of("a", a), format_of("b", b), d), a, b, c)[0]
+
+
+def _shape(a: Any, b: Any, c: Any, machine: str, d: str, backward: str) -> Any:
+    return a.new_empty((a.shape[0], a.shape[1], b.shape[2]), dtype=TYPE_OF[d])
+
+
+def _kept(ctx: Any, inputs: Any, output: Any) -> None:
+    a, b, c, ctx.machine, _, ctx.backward_by = inputs
+    ctx.save_for_backward(a, b)
+    ctx.c = None if c is None else (c.shape, c.dtype)
+
+
+def _gradients(ctx: Any, grad: Any) -> Any:
+    """Of a: grad @ b^T; of b: a^T @ grad; rounded to the type of the factor. `grad` is rounded to the other factor's
+    type first, as the unit takes it."""
+    a, b = ctx.saved_tensors
+    found: list[Any] = [None, None, None]
+    for place, factor in enumerate((a, b)):
+        if not ctx.needs_input_grad[place]:
+            continue
+        other = (b, a)[place]
+        given = grad.to(other.dtype)
+        sides = (given, other.mT) if place == 0 else (other.mT, given)
+        if ctx.backward_by == "native":
+            found[place] = torch.bmm(*(side.to(grad.dtype) for side in sides)).to(factor.dtype)
+        else:
+            found[place] = _product(*sides, None, ctx.machine, FORMAT_OF[factor.dtype], ctx.backward_by)
+    if ctx.c is not None and ctx.needs_input_grad[2]:
+        shape, kind = ctx.c
+        found[2] = grad.sum_to_size(shape).to(kind)
+    return (*found, None, None, None)
+
+
+def _batched(info: Any, in_dims: Any, *inputs: Any) -> Any:
+    a, b, c, *rest = inputs
+    size = info.batch_size
+
+    def blocks(side: Any, dim: int | None) -> Any:
+        moved = side.unsqueeze(0).expand(size, *side.shape) if dim is None else side.movedim(dim, 0)
+        return moved.flatten(0, 1)
+
+    x, y, z = (None if side is None else blocks(side, dim) for side, dim in zip((a, b, c), in_dims, strict=False))
+    return _product(x, y, z, *rest).unflatten(0, (size, -1)), 0
+
+
+_SCHEMA = "(Tensor a, Tensor b, Tensor? c, str machine, str d, str backward) -> Tensor"
+_product: Any = torch.library.custom_op("mmaprobe::product", _computed, mutates_args=(), schema=_SCHEMA)
+_product.register_fake(_shape)
+_product.register_autograd(_gradients, setup_context=_kept)
+_product.register_vmap(_batched)
+
+
+# -- what users call
+
+
+def matmul(
+    a: Any, b: Any, c: Any = None, *, machine: Any = None, unit: Any = None, plan: Any = None,
+    convert: str | None = None, dtype: Any = None, backward: Backward = "emulated",
+) -> Any:  # fmt: skip
+    """a @ b + c of tensors, bit for bit as a unit, a plan or a machine computes it.
+
+    Shapes: those of torch.matmul, vectors and batch dimensions that broadcast included; `c` broadcasts to the result.
+
+    Units: one of `machine` (a GPU such as "H100", or the path of a map), `unit` and `plan`; `convert` as for
+    `mmaprobe.matmul`. The result has the type `dtype`, to which it is rounded once; without it that of the unit's or
+    plan's result, and of a machine that of `a`. `backward`: emulated, the gradients are products of the same machine,
+    `grad` rounded to the type of the factor in whose place it stands; or native.
+
+    Raises MmaprobeError: as `mmaprobe.matmul`, and UnsupportedProductError for formats that the machine has no rule
+    for.
+
+    Source: that of the unit or the plan; of a GPU, what its report says (`emulate`).
+    """
+    how = _machine(machine, unit, plan, convert)
+    _tensors(a=a, b=b, c=c)
+    if not a.dim() or not b.dim():
+        raise ParameterError("a and b", "both have at least one dimension")
+    if a.shape[-1] != b.shape[-2 if b.dim() > 1 else 0]:
+        raise ParameterError("a and b", f"the shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit each other")
+    x = a.unsqueeze(0) if a.dim() == 1 else a
+    y = b.unsqueeze(1) if b.dim() == 1 else b
+    batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    folded = y.dim() == 2 and x.dim() > 2
+    whole = (*batch, x.shape[-2], y.shape[-1])
+    if folded:  # as PyTorch does: one product, of all rows
+        x, y = x.reshape(1, prod(x.shape[:-1]), x.shape[-1]), y.unsqueeze(0)
+    else:
+        x, y = (side.expand(*batch, *side.shape[-2:]).reshape(prod(batch), *side.shape[-2:]) for side in (x, y))
+    z = None
+    if c is not None:
+        z = torch.broadcast_to(c, tuple(size for size, gone in zip(
+            whole, (*[False] * len(batch), a.dim() == 1, b.dim() == 1), strict=True) if not gone))  # fmt: skip
+        z = z.reshape(whole).reshape(x.shape[0], x.shape[1], y.shape[2])
+    d = FORMAT_OF[_kind(dtype)] if dtype is not None else _result(how, x, y, own=machine is None)
+    found = _product(x, y, z, registered(how), d, _chosen(backward)).reshape(whole)
+    found = found.squeeze(-2) if a.dim() == 1 else found
+    return found.squeeze(-1) if b.dim() == 1 else found
+
+
+def addmm(c: Any, a: Any, b: Any, **how: Any) -> Any:
+    """c + a @ b of matrices, with the arguments of `matmul`; c in torch.addmm's place.
+
+    Shapes: `a` M x K, `b` K x N, `c` broadcasts to M x N.
+
+    Units: as for `matmul`.
+
+    Raises MmaprobeError: as `matmul`.
+
+    Source: as for `matmul`.
+    """
+    _axes(2, a=a, b=b)
+    return matmul(a, b, c, **how)
+
+
+def bmm(a: Any, b: Any, **how: Any) -> Any:
+    """The products of two batches of matrices, with the arguments of `matmul`.
+
+    Shapes: `a` B x M x K, `b` B x K x N.
+
+    Units: as for `matmul`.
+
+    Raises MmaprobeError: as `matmul`.
+
+    Source: as for `matmul`.
+    """
+    _axes(3, a=a, b=b)
+    if a.shape[0] != b.shape[0]:
+        raise ParameterError("a and b", f"batches of {a.shape[0]} and {b.shape[0]} matrices")
+    return matmul(a, b, **how)
+
+
+def linear(x: Any, weight: Any, bias: Any = None, **how: Any) -> Any:
+    """x @ weight^T + bias, with the arguments of `matmul`.
+
+    Shapes: those of torch.nn.functional.linear.
+
+    Units: as for `matmul`.
+
+    Raises MmaprobeError: as `matmul`.
+
+    Source: as for `matmul`.
+    """
+    _axes(2, weight=weight)
+    return matmul(x, weight.mT, bias, **how)
+
+
+def scaled_mm(a: Any, b: Any, *, scale_a: Any, scale_b: Any, unit: Any, c: Any = None) -> Any:
+    """a @ b with a scale factor for each block of products: MX and NVFP4, on units that take them.
+
+    Shapes: `a` M x K, `b` K x N, `scale_a` M x (K / block), `scale_b` (K / block) x N, not swizzled; c M x N.
+
+    Units: FP8 tensors, or patterns of e2m1, e2m3 and e3m2 as uint8, one number each; scale factors as
+    float8_e8m0fnu, or for ue4m3 float8_e4m3fn. It has no gradient.
+
+    Raises MmaprobeError: a unit without scale factors, formats or shapes that do not fit.
+
+    Source: that of the unit (`mmaprobe list models`).
+    """
+    how = model_of("unit", unit)
+    _tensors(a=a, b=b, scale_a=scale_a, scale_b=scale_b, c=c)
+    if how.scale is None:
+        raise ParameterError("unit", f"{how.reference} takes no scale factors: use matmul")
+    sides = {"a": (a, how.a), "b": (b, how.b), "scale_a": (scale_a, how.scale), "scale_b": (scale_b, how.scale)}
+    given = {name: patterns_of(name, _plain(side), fmt, 2, None) for name, (side, fmt) in sides.items()}
+    z = None if c is None else patterns_of("c", numbers(c), how.c, 2, None)
+    x, y = given.pop("a"), given.pop("b")
+    return tensor_of(to_numbers(simulate(x, y, z, how, scales=given), how.d), TYPE_OF[how.d.name], a.device)
+
+
+def _plain(side: Any) -> Any:
+    return side.detach().cpu().numpy() if side.dtype == torch.uint8 else numbers(side)
+
+
+def _result(how: Machine, a: Any, b: Any, own: bool) -> str:
+    if not own:
+        return format_of("a", a)
+    d = how.rule(format_of("a", a), format_of("b", b)).plan.d.name
+    return "f32" if d in ("tf32", "e8m13") else d
+
+
+def _machine(machine: Any, unit: Any, plan: Any, convert: str | None) -> Machine:
+    key = (machine, unit, plan, convert)
+    try:
+        return _FOUND[key]
+    except KeyError:
+        return _FOUND.setdefault(key, machine_of(machine, unit=unit, plan=plan, convert=convert))
+    except TypeError:  # a list of maps
+        return machine_of(machine, unit=unit, plan=plan, convert=convert)
+
+
+_FOUND: dict[Any, Machine] = {}
+
+
+def _tensors(**given: Any) -> None:
+    for name, one in given.items():
+        if one is not None and not isinstance(one, torch.Tensor):
+            raise WantedError(name, one, "a tensor", "; mmaprobe.matmul takes arrays")
+
+
+def _axes(count: int, **given: Any) -> None:
+    _tensors(**given)
+    for name, one in given.items():
+        if one.dim() != count:
+            raise ParameterError(name, f"{count} dimensions are wanted, not the shape {tuple(one.shape)}")
+
+
+def _kind(dtype: Any) -> Any:
+    if dtype not in FORMAT_OF:
+        raise UnsupportedProductError(f"dtype: no result is rounded to {dtype}")
+    return dtype
+
+
+def _chosen(backward: str) -> str:
+    if backward not in ("emulated", "native"):
+        raise UnknownNameError("backward", str(backward), ("emulated", "native"))
+    return backward

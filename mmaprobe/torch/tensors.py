@@ -1,0 +1,60 @@
+"""Tensors as bit patterns, and numbers as tensors: the same memory wherever a tensor lies on the processor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mmaprobe.machines import UnsupportedProductError
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.numbers import type_of
+
+#: PyTorch's types of numbers -> formats
+FORMAT_OF: dict[Any, str] = {
+    torch.float64: "f64",
+    torch.float32: "f32",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.float8_e4m3fn: "e4m3",
+    torch.float8_e5m2: "e5m2",
+    torch.float8_e4m3fnuz: "e4m3fnuz",
+    torch.float8_e5m2fnuz: "e5m2fnuz",
+    torch.float8_e8m0fnu: "ue8m0",
+}
+#: formats -> PyTorch's types that hold their numbers
+TYPE_OF: dict[str, Any] = {name: kind for kind, name in FORMAT_OF.items()} | dict.fromkeys(
+    ("tf32", "e8m13"), torch.float32
+)
+_BITS: dict[int, Any] = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def format_of(name: str, tensor: Any) -> str:
+    """The format of a tensor's numbers. Raises UnsupportedProductError for types that no unit takes."""
+    found = FORMAT_OF.get(tensor.dtype)
+    if found is None:
+        raise UnsupportedProductError(f"{name}: numbers of {tensor.dtype} are in no format that a unit takes")
+    return found
+
+
+def patterns(tensor: Any) -> NDArray[Any]:
+    """The bits of a tensor: its own memory, with its strides, where that is the processor's."""
+    plain = tensor.detach().resolve_neg().cpu()
+    bits = plain.view(_BITS[plain.element_size()]).numpy()
+    found: NDArray[Any] = bits.view(np.dtype(f"u{bits.itemsize}"))
+    return found
+
+
+def numbers(tensor: Any) -> NDArray[Any]:
+    """The numbers of a tensor, as an array of NumPy or ml_dtypes."""
+    return patterns(tensor).view(type_of(FORMATS[FORMAT_OF[tensor.dtype]]))
+
+
+def tensor_of(array: NDArray[Any], kind: Any, device: Any = None) -> Any:
+    """A tensor of a type on the memory of an array of its numbers, moved to a device."""
+    plain = np.ascontiguousarray(array)
+    bits = torch.from_numpy(plain.view(f"i{plain.itemsize}" if plain.itemsize > 1 else "u1"))
+    found = bits.view(kind)
+    return found if device is None or torch.device(device).type == "cpu" else found.to(device)

@@ -1,0 +1,261 @@
+"""Equality of a model and a design by sweeping: words that agree in simulation are proved equal, from the inputs on.
+
+A design's words have no names that a proof could go by, and there are as many as cells. Each word of it, made of words
+that have been proved equal to others, gets a lemma that it is a word of the model, or an earlier one of the design,
+with the same values on all samples. In a lemma's query the terms that both sides have in common are free variables
+(cut-points), all of them at first; where that is too coarse, those further from the claim alone. An input that refutes
+a lemma joins the samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+import pysmt.operators as op
+from pysmt.fnode import FNode
+
+from mmaprobe.queries.equality.simulated import Value, in_order, lanes_of, simulated
+from mmaprobe.queries.kernel.cutting import Replacement
+from mmaprobe.queries.kernel.designs import Designed
+from mmaprobe.queries.kernel.facts import equal, never, replaced, themselves
+from mmaprobe.queries.kernel.same import Compared, agreed
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
+from mmaprobe.queries.search.witness import confirmed_witness, replay, shrink
+from mmaprobe.queries.tactics.confirm import confirm
+from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.carriers.limbs import LIMB
+from mmaprobe.smtmodel.evaluate.programs import ARRAYS
+
+SAMPLES = 2048  # of each kind of inputs
+RANDOM = 256  # values of cut-points, before a lemma is asked
+LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # operations between a claim and its cut-points
+TRIED = 3  # words that one word may equal
+BRIEF, SHARE = 2.0, 0.5  # seconds for a lemma with cut-points; share of the time that is left for the result
+WIRING = {op.BV_EXTRACT, op.BV_CONCAT, op.BV_ZEXT, op.BV_SEXT, op.NOT, op.BV_NOT}
+RESULT = "result"
+_AN = dict.fromkeys(("add", "and", "equals", "extract", "iff", "ite", "or"), "an")
+
+
+def prove_design(problem: Designed, options: Options | None = None, confirm: bool = True) -> Proof:
+    """Prove that a design computes what a model does on every admitted input, or find where it does not. An interrupt
+    ends the work; lemmas proved until then are kept. Raises SolverFaultError."""
+    return _Sweep(problem, options or Options(), confirm).run()
+
+
+class _Sweep:
+    def __init__(self, problem: Designed, options: Options, confirm: bool) -> None:
+        self.problem, self.options, self.confirm = problem, options, confirm
+        self.proof, self.start = Proof(problem), options.clock()
+
+    def run(self) -> Proof:
+        try:
+            self.rows = self._samples()
+            if not self._differ_on(self.rows):
+                self._build()
+                with self.compared.carrier.until(self.options.deadline):
+                    if self._sweep():
+                        self._conclude()
+                if self.confirm and self.proof.verdict == "equal":
+                    self.proof.lemmas = confirm(self.proof.lemmas, self.options, self.options.clock() - self.start)
+        except OutOfTimeError:
+            pass  # lemmas proved until now are kept
+        except KeyboardInterrupt:
+            self.proof.interrupted = True
+        self.proof.seconds = self.options.clock() - self.start
+        return self.proof
+
+    def _samples(self) -> Table:
+        layout, fmt = self.problem.layout, self.problem.left.d
+        kinds = (sample_rows(layout, 2 * SAMPLES), tie_rows(layout, fmt, SAMPLES), subnormal_rows(layout, SAMPLES))
+        return np.concatenate([rows for rows in kinds if len(rows)])
+
+    def _differ_on(self, rows: Table) -> bool:
+        """Whether the two differ on some inputs, of which the first one is kept."""
+        places = np.flatnonzero(replay(self.problem, rows).differs)
+        if len(places):
+            row = shrink(self.problem, tuple(map(int, rows[places[0]])))
+            self.proof.witness = confirmed_witness(self.problem, row)
+        return len(places) > 0
+
+    def _build(self) -> None:
+        self.compared = compared = Compared(self.problem, "select", self.options.deadline)
+        self.proof.compared = compared
+        self.ledger = Ledger(compared)
+        self.names = {signal.value.node: str(signal.name) for signal in compared.left.trace}
+        self.ours = in_order([*self.names, compared.left.d.node])
+        self.theirs = in_order([compared.right.d.node])
+        self.changes: dict[FNode, FNode] = {}
+        self.proved: list[tuple[Theorem, FNode, FNode]] = []
+        self.replace = Replacement(compared.carrier.environment, self.changes)
+        self._simulate()
+
+    def _simulate(self) -> None:
+        """The words of both by their values on the samples."""
+        symbols = {bits.node: ARRAYS.lanes(column, bits.width)
+                   for bits, column in zip(self.compared.inputs.every, np.ascontiguousarray(self.rows.T), strict=True)
+                   if bits.value is None}  # fmt: skip
+        self.values: dict[FNode, Value] = simulated([*self.ours, *self.theirs], symbols)
+        self.known: dict[tuple[bytes, ...], list[FNode]] = {}
+        for term in self.ours:
+            self.known.setdefault(self._key(term), []).append(term)
+
+    def _key(self, term: FNode) -> tuple[bytes, ...]:
+        return lanes_of(self.values[term], len(self.rows))
+
+    def _left(self) -> float | None:
+        limit = self.options.timeout
+        return None if limit is None else max(0.0, limit - (self.options.clock() - self.start))
+
+    # -- words
+
+    def _sweep(self) -> bool:
+        """Prove what words of the design are; whether none of the inputs found meanwhile shows a difference."""
+        ours, done = set(self.ours), list[FNode]()
+        for number, term in enumerate(self.theirs):
+            if self._left() == 0:
+                return True
+            done.append(term)
+            now = self.replace(term)
+            if now in ours or now.is_constant() or now.is_symbol():
+                continue
+            again = True
+            while again:
+                again = False
+                for other in self.known.get(self._key(term), [])[:TRIED]:
+                    if now == other:
+                        break
+                    found = self._decide(f"word {number} of the design is {self._called(other)}", now, other, term)
+                    if found is False:  # an input refutes it
+                        if self._differ_on(self.rows[-1:]):
+                            return False
+                        self._simulate()
+                        for before in done[:-1]:
+                            self._learn(before)
+                        again = True
+                        break
+                    if found is True:
+                        break
+            self._learn(term)
+        return True
+
+    def _learn(self, term: FNode) -> None:
+        """Later words may be what this one has become."""
+        now = self.replace(term)
+        same = self.known.setdefault(self._key(term), [])
+        if now not in same and not now.is_constant():
+            same.append(now)
+
+    def _called(self, term: FNode) -> str:
+        """What people are told a word is: a signal of the model, or the operation that gives it."""
+        operation = op.op_to_str(term.node_type()).removeprefix("BV_").lower()
+        return self.names.get(term, f"{_AN.get(operation, 'a')} {operation}")
+
+    def _decide(self, name: str, term: FNode, other: FNode, original: FNode) -> bool | None:
+        """Whether a word is another one: False with a refuting input at the end of the samples; None: open."""
+        wanted = self._fitted(other, term)
+        claim = equal(self.compared, term, wanted)
+        theorem = self._lemma(name, claim, (term, wanted), min(BRIEF, self._left() or BRIEF), (original, wanted))
+        if isinstance(theorem, Theorem):
+            self.changes[term] = wanted
+            self.proved.append((theorem, term, wanted))
+            self.replace.memoization[original] = wanted
+            return True
+        return theorem
+
+    def _fitted(self, word: FNode, like: FNode) -> FNode:
+        """A word in the type of another one with the same number."""
+        manager = self.compared.carrier.manager
+        if word.get_type() == like.get_type():
+            return word
+        if like.get_type().is_bool_type():
+            return manager.Equals(manager.BVExtract(word, 0, 0), manager.BV(1, 1))
+        width = like.bv_width()
+        if word.get_type().is_bool_type():
+            return manager.Ite(word, manager.BV(1, width), manager.BV(0, width))
+        own = word.bv_width()
+        return manager.BVExtract(word, 0, width - 1) if own > width else manager.BVZExt(word, width - own)
+
+    def _lemma(
+        self, name: str, claim: FNode, sides: Sequence[FNode], seconds: float | None,
+        pair: tuple[FNode, FNode] | None = None,
+    ) -> Theorem | bool | None:  # fmt: skip
+        """The theorem of a claim, with as many cut-points as possible; False: an input refutes it."""
+        for cuts in self._cuts(sides):
+            if cuts and self._too_coarse(claim, cuts):
+                continue
+            engines = self.options.engines(seconds, f"lemma {name}: {counted(len(cuts), 'cut-point')}")
+            inputs = () if cuts else self.compared.symbols
+            try:
+                found = self.ledger.prove(name, claim, [self.ledger.admitted], cuts, engines, inputs)
+            except UnprovedError:
+                self.proof.tried += [answer for said in engines.said for answer in said.answers]
+                answer = engines.said[-1].answer
+                if not cuts and answer.status == "sat":
+                    row = [answer.values.get(symbol, 0) for symbol in self.problem.layout.names]
+                    self.rows = np.concatenate([self.rows, np.array([row], dtype=np.uint64)])
+                    return False
+                continue
+            self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=name, pair=pair))
+            return found
+        return None
+
+    def _cuts(self, sides: Sequence[FNode]) -> Iterator[list[FNode]]:
+        """Terms that both sides have in common: all of them; those further and further from the sides; none."""
+        one, other = (set(in_order([side])) for side in sides)
+        shared = (one & other) - set(sides)
+        depth: dict[FNode, int] = {}
+        for term in reversed(in_order(sides)):
+            for below in term.args():
+                step = 0 if term not in shared else depth[term] + (term.node_type() not in WIRING)
+                depth[below] = min(depth.get(below, step), step)
+        before: list[FNode] | None = None
+        for level in LEVELS:
+            cuts = [term for term in shared if depth[term] >= level and term.args()]
+            if cuts and (before is None or len(cuts) < len(before)):
+                yield cuts
+            before = cuts
+        yield []
+
+    def _too_coarse(self, claim: FNode, cuts: Sequence[FNode]) -> bool:
+        """Whether random values of the cut-points refute a claim."""
+        random = np.random.default_rng(len(cuts))
+        order = in_order([claim], chosen := set(cuts))
+        known = {term: _random(random, term) for term in order if term in chosen or term.is_symbol()}
+        return not np.all(simulated(order, known)[claim].node)
+
+    # -- the result
+
+    def _conclude(self) -> None:
+        compared = self.compared
+        differ = compared.differ.node
+        alike = replaced(themselves(compared, [differ]), self.proved)
+        goal = compared.carrier.manager.Not(alike.goal.others[0])  # type: ignore[attr-defined]
+        left = self._left()
+        sides = [self.replace(side.d.node) for side in (compared.left, compared.right)]
+        found = self._lemma(RESULT, goal, sides, None if left is None else left * SHARE)
+        if found is False:
+            self._differ_on(self.rows[-1:])
+        if isinstance(found, Theorem):
+            self.proof.theorem = agreed(compared, never(compared, differ, alike, found))
+
+
+def _random(random: np.random.Generator, term: FNode) -> Value:
+    """A word of random values, some of them small."""
+    truth = term.get_type().is_bool_type()
+    width, parts = 1 if truth else term.bv_width(), list[Bits]()
+    for low in range(0, width, LIMB):
+        bits = min(LIMB, width - low)
+        lanes = random.integers(0, (1 << bits) - 1, RANDOM, dtype=np.uint64, endpoint=True)
+        lanes[::3] >>= np.uint64(random.integers(0, bits))
+        parts.append(ARRAYS.lanes(lanes, bits))
+    whole = reduce(lambda lower, upper: upper.concat(lower), parts)
+    return whole.bit(0) if truth else whole

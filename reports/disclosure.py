@@ -1,0 +1,120 @@
+"""What standards ask those who make a unit to disclose, read off its expression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mmaprobe.documents.datasheet import ImeDisclosure
+from mmaprobe.reports.words import parameters_text
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, FusedSum, Node, Product, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.units.unit import Unit
+
+RVBNA = "bulk normalisation (RVBNA)"
+ALIGNED = "products aligned at the largest exponent among them, each {rounding} there, and added"
+
+
+def ime_disclosure(model: Model, basis: str) -> ImeDisclosure:
+    """The entry of a unit that adds sums of consecutive groups of products to c, one after another. Raises
+    ParameterError for a unit that does anything else."""
+    unit = model.unit
+    sew, width = unit.d.width, unit.a.width
+    if unit.c != unit.d or unit.b.width != width or sew % width:
+        raise _other(f"elements of {width} and {unit.b.width} bits, an addend of {unit.c.width} and a result of {sew}")
+    widening = sew // width
+    step, added = _step(unit)
+    blocks = unit.blocks
+    if [place for block in blocks for place in block] != list(range(unit.length)):
+        raise _other("its groups are not consecutive products in order")
+    size = len(blocks[0])
+    if size % widening:
+        raise _other(f"it adds {counted(size, 'product')} at a time, and a sub-dot-product has {widening}")
+    total, rounded = _group(step, added)
+    return ImeDisclosure(
+        disclosure="riscv-ime",
+        model=model.reference,
+        formats=f"{unit.a.name} * {unit.b.name} + {unit.c.name} -> {unit.d.name}",
+        sew=sew,
+        widening=widening,
+        sub_dot_products=unit.length // widening,
+        products=unit.length,
+        group=size // widening,
+        psm=0 if total is None else 1,
+        rounded=rounded is not None,
+        rounding=unit.rounding.mode,
+        **({} if total is None else _algorithm(total, unit.rounding)),
+        expression=parameters_text(model),
+        basis=basis,
+    )
+
+
+def disclosure_text(found: ImeDisclosure) -> str:
+    """The entry in lines, as the command prints it."""
+    sizes = f"SEW={found.sew}, W={found.widening}, lambda={found.sub_dot_products}"
+    group = f"a group is {counted(found.group, 'sub-dot-product')} of {counted(found.widening, 'product')}"
+    lines = {
+        "(SEW, W, lambda)": f"({found.sew}, {found.widening}, {found.sub_dot_products})",
+        "(G, psm, rnd)": f"({found.group}, {found.psm}, {int(found.rounded)})",
+        "G": f"{group}, summed and then added to C",
+        "psm": "the sum of a group is exact" if found.psm == 0 else found.algorithm,
+        **{f"  {name}": str(value) for name, value in (found.parameters or {}).items()},
+        "rnd": f"the sum of a group is {'' if found.rounded else 'not '}rounded to C's format before it is added",
+        "rounding of C": found.rounding,
+        "expression": found.expression,
+        "basis": found.basis,
+    }
+    width = max(map(len, lines))
+    head = f"{found.model}: disclosure for RISC-V's integrated matrix extension, {found.formats} at {sizes}"
+    return "\n".join([head, *(f"  {name:<{width}}  {text}" for name, text in lines.items())])
+
+
+def _other(why: str) -> ParameterError:
+    return ParameterError("--disclosure", f"riscv-ime has no entry for this unit: {why}")
+
+
+def _step(unit: Unit) -> tuple[Node, Node]:
+    """What a group is added by, and the running sum that it is added to: a step that is repeated, or a single one."""
+    last = unit.result
+    if isinstance(last, Repeat):
+        if not (isinstance(last.start, Element) and last.start.operand == "c"):
+            raise _other("its first group is not added to C")
+        return last.body, Running(last.level)
+    return last, next((node for node in walk(last) if isinstance(node, Element) and node.operand == "c"), last)
+
+
+def _group(step: Node, added: Node) -> tuple[FusedSum | None, Round | None]:
+    """The aligned sum of a group, None where it is exact; and its rounding before the running sum is added to it."""
+    if not isinstance(step, Round) or not isinstance(step.term, ExactSum) or added not in step.term.items:
+        raise _other("C is not added exactly to a finished sum of a group, and rounded")
+    rest = tuple(item for item in step.term.items if item != added)
+    rounded = rest[0] if len(rest) == 1 and isinstance(rest[0], Round) else None
+    total: Node = rest[0] if len(rest) == 1 else ExactSum(rest)
+    total = total if rounded is None else rounded.term
+    for term in total.items if isinstance(total, ExactSum | FusedSum) else (total,):
+        if not isinstance(term.body if isinstance(term, Each) else term, Product):
+            raise _other("the sum of a group is not one of its products")
+    if rounded is not None and rounded.rounding.format != step.rounding.format:
+        raise _other("the sum of a group is rounded to another format than that of C")
+    return (total if isinstance(total, FusedSum) else None), rounded
+
+
+def _algorithm(total: FusedSum, last: Rounding) -> dict[str, Any]:
+    """What psm = 1 has to publish: the algorithm and its parameters. `last`: the rounding of C."""
+    if len(every := set(total.bits_of_terms)) > 1:
+        raise _other("products of a group keep different numbers of bits")
+    [bits] = every
+    given: dict[str, int | str] = {"fraction bits below the largest exponent": bits}
+    for name, value in (("carry bits", total.carry_bits), ("exponent of a zero term", total.zeros),
+                        ("least exponent", total.least)):  # fmt: skip
+        if value is not None:
+            given[name] = value
+    if total.rounding == last.mode == "to_odd":
+        return {"algorithm": RVBNA, "parameters": {"guard bits g": bits - last.format.fraction, **given}}
+    how = "truncated" if total.rounding == "toward_zero" else f"rounded ({total.rounding})"
+    if total.sticky:
+        how = "truncated, what is cut off ORed into the sum's last bit,"
+    return {"algorithm": ALIGNED.format(rounding=how), "parameters": given}

@@ -1,0 +1,111 @@
+"""Where two machines part in a model: as lines of text, as a picture, and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmaprobe.documents.emulate import Diverged, Divergence
+from mmaprobe.reports.drawings.sheet import LETTER, LINE, MARGIN, Box, Drawing, Sheet
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.base.wording import counted
+
+HEADINGS = ("product", "M x N x K", "differ itself", "ulps", "of bound", "differ in the run", "ulps", "relative")
+BAR = 220.0  # pixels of the longest bar
+DECADES = 10  # orders of magnitude that a bar spans
+
+
+def diverged_lines(found: Diverged) -> list[str]:
+    """The answer, a table of the products, and the few terms that show the first difference."""
+    rows = [HEADINGS, *(tuple(_cells(row)) for row in found.products)]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(HEADINGS))]
+    table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [*answer(found), "", *table, *terms_lines(found)]
+
+
+def answer(found: Diverged) -> list[str]:
+    """What there is to say first: where, how much, and what the model returns."""
+    one, other = found.machines
+    lines = [f"{one} and {other}, {found.framework}: {counted(len(found.products), 'matrix product')}"]
+    if found.first is None:
+        return [*lines, "no product differs"]
+    first = found.products[found.first]
+    lines += [
+        f"the first that differs: {name_of(first)}: {first.own} of {first.outputs} results, by up to "
+        f"{counted(first.own_ulps, 'ulp')}",
+        f"what the model returns: {found.differ} of {found.outputs} numbers differ, by up to {found.largest:.3g}",
+    ]
+    grown = [row for row in found.products[found.first + 1 :] if row.relative > 4 * first.relative > 0]
+    if grown:
+        most = max(grown, key=lambda row: row.relative)
+        lines.append(
+            f"later products amplify it: relative {first.relative:.1e} there, {most.relative:.1e} in {name_of(most)}"
+        )
+    return lines
+
+
+def terms_lines(found: Diverged) -> list[str]:
+    """The few terms on which the first product's sums differ."""
+    if found.explained is None:
+        return []
+    how = found.explained
+    lines = ["", f"why: of result {list(how.element)} these products alone give different sums"]
+    lines += [f"  k = {term.place}: {term.a} * {term.b}" for term in how.terms]
+    lines += [f"  {name}: {result}" for name, result in zip(found.machines, how.results, strict=True)]
+    return [*lines, *(f"  {line}" for line in how.why)]
+
+
+def name_of(row: Divergence) -> str:
+    """The number, module and operator of a product."""
+    what = row.operator.removeprefix("aten.") + (" (gradient)" if row.backward else "")
+    return f"{row.number} {row.module} {what}".replace("  ", " ")
+
+
+def _cells(row: Divergence) -> Sequence[str]:
+    blocks, m, n, k = row.shape
+    size = f"{m} x {n} x {k}" if blocks == 1 else f"{blocks} of {m} x {n} x {k}"
+    share = "" if not isinstance(row.bound, float) else f"{row.bound:.2g}"
+    return (
+        name_of(row), size, f"{row.own} of {row.outputs}", str(row.own_ulps), share, str(row.carried),
+        str(row.carried_ulps), f"{row.relative:.1e}",
+    )  # fmt: skip
+
+
+def diverged_drawing(found: Diverged) -> Drawing:
+    """Bars: how far the two runs are apart after each product, in orders of magnitude below the results."""
+    names = [name_of(row) for row in found.products]
+    left = MARGIN + max(map(len, names), default=0) * LETTER + 2 * LETTER
+    sheet = Sheet(left + BAR + 30 * LETTER)
+    sheet.paragraph(f"{found.machines[0]} and {found.machines[1]}", "mp-title")
+    sheet.paragraph(f"bars: difference of the runs over the results, from 1e-{DECADES} to 1")
+    sheet.y += LINE / 2
+    for row, name in zip(found.products, names, strict=True):
+        with sheet.group(f"{name}: relative difference {row.relative:.1e}"):
+            sheet.text(MARGIN, name, "mp-special" if row.number == found.first else "")
+            share = 0.0
+            if row.relative > 0:
+                share = min(1.0, max(0.02, 1 + _log10(row.relative) / DECADES))
+            sheet.add(Box(left, sheet.y + 2, BAR, LINE - 4, "mp-zero"))
+            if share:
+                sheet.add(Box(left, sheet.y + 2, BAR * share, LINE - 4, "mp-one"))
+            sheet.text(left + BAR + LETTER, f"{row.relative:.1e}, {row.carried} differ" if row.carried else "same bits")
+            sheet.y += LINE
+    return Drawing([sheet], "where two machines part", "\n".join(diverged_lines(found)), prefix="parts")
+
+
+def _log10(value: float) -> float:
+    from math import log10
+
+    return log10(value)
+
+
+def diverged_page(found: Diverged) -> str:
+    """The page of HTML."""
+    from mmaprobe.reports.drawings.svg import svg_of
+    from mmaprobe.reports.report import environment
+
+    template = environment(f"mmaprobe {VERSION}").get_template("diverged.html")
+    return template.render(
+        title=f"{found.machines[0]} and {found.machines[1]}: where a model parts", lines=answer(found),
+        picture=svg_of(diverged_drawing(found)), headings=HEADINGS, first=found.first,
+        rows=[(row.number, _cells(row), row.plans) for row in found.products], why=terms_lines(found),
+    )  # fmt: skip

@@ -1,0 +1,68 @@
+"""A design with its ports: which operand of a dot product each port takes, and which one gives the result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.jsontext import parse_json
+from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.carriers.carrier import Carrier
+from mmaprobe.smtmodel.designs.netlist import Netlist
+
+RESULT = "d"
+MODULES, PARAMETERS = "modules", ("A_SIGNED", "B_SIGNED", "CLK_POLARITY")
+
+
+@dataclass(frozen=True)
+class Design:
+    """The netlist of a module as text (`netlist_text`), and the port of each operand and of the result `d`, by their
+    names. A port has the elements of its operand side by side, the first one in its lowest bits."""
+
+    module: str
+    netlist: str = field(repr=False)
+    ports: tuple[tuple[str, str], ...]
+
+    @cached_property
+    def parsed(self) -> Netlist:
+        return Netlist.read(parse_json(self.netlist), self.module, self.module)
+
+    @cached_property
+    def port_of(self) -> Mapping[str, str]:
+        return dict(self.ports)
+
+    def width(self, operand: str) -> int:
+        """The bits of the port of an operand; 0: it has none."""
+        port = self.port_of.get(operand, "")
+        return len((self.parsed.outputs if operand == RESULT else self.parsed.inputs).get(port, ()))
+
+    def check(self) -> None:
+        """Raises ParameterError for inputs, the clock apart, that are no operand."""
+        taken = {port for operand, port in self.ports if operand != RESULT} | self.parsed.clocks
+        if others := [port for port in self.parsed.inputs if port not in taken]:
+            raise ParameterError(self.module, f"the input {others[0]} is no operand")
+
+    def result(
+        self, operands: Mapping[str, Sequence[Bits]], carrier: Carrier, undefined: Callable[[int], Bits] | None = None
+    ) -> Bits:
+        """The word `d` for the elements of each operand, by its name; `undefined` as in `Netlist.evaluate`."""
+        words = {port: operands[operand] for operand, port in self.ports if operand != RESULT}
+        return self.parsed.evaluate(words.__getitem__, carrier, undefined)[self.port_of[RESULT]]
+
+
+def netlist_text(document: Mapping[str, Any], module: str, name: str) -> str:
+    """The JSON that Yosys writes of a flat module, called `name`, without what says nothing of its function."""
+    given = document[MODULES][module]
+    ports = {name: {"direction": row["direction"], "bits": row["bits"]} for name, row in given["ports"].items()}
+    cells = {f"cell{number}": _cell(row) for number, row in enumerate(given["cells"].values())
+             if row["type"] != "$scopeinfo"}  # fmt: skip
+    return json.dumps({MODULES: {name: {"ports": ports, "cells": cells}}}, separators=(",", ":")) + "\n"
+
+
+def _cell(row: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in row["parameters"].items() if name in PARAMETERS}
+    return {key: row[key] for key in ("type", "port_directions", "connections")} | {"parameters": kept}

@@ -1,0 +1,134 @@
+"""Studies as files: those of this folder's library, and one's own."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, StrictBool, StrictFloat, StrictInt
+
+from mmaprobe.queries.kernel.plan_units import plan_key
+from mmaprobe.smtmodel.algorithms import parse_reduction
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.files import is_file
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
+from mmaprobe.smtmodel.plans.plan_files import beside
+from mmaprobe.smtmodel.tables.reference import parse_plan_path
+from mmaprobe.studies.study import ALLOWED, MEASURES, Distribution, Kind, Measure, Series, Study
+
+LARGEST = 1 << 26  # of a size
+MOST_RANGE = 400  # of exponents: what is drawn in f64 stays clear of overflow, and so do its products
+Size = Annotated[StrictInt, Field(ge=0, le=LARGEST)]
+Number = StrictInt | StrictFloat
+DRAWN_IN = ("f32", "f64")
+#: what a curve may be of, and the kinds of study in which it stands
+SUBJECTS = {"reduction": "sum", "plan": "product or bias", "bound": "product or bias"}
+
+
+class _Curve(Strict):
+    label: str = ""
+    plan: str = ""
+    reduction: str = ""
+    bound: str = ""
+    minus: str = ""
+    group: str = ""
+    dashed: StrictBool = False
+
+
+class _StudyFile(Strict):
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
+    about: str = ""
+    kind: Kind = "product"
+    format: str = "f32"
+    grid: str = ""
+    factor: Number = 1
+    addend_factor: Number = 1
+    distributions: list[Distribution] = Field(default=["normal", "uniform"], min_length=1)
+    sizes: list[Size] = Field(min_length=1)
+    length: StrictInt | None = Field(default=None, ge=1, le=LARGEST)
+    rows: StrictInt | None = Field(default=None, ge=1)
+    repeats: StrictInt = Field(default=1, ge=1)
+    measures: list[Measure] | None = Field(default=None, min_length=1)
+    axis: str = ""
+    curves: list[_Curve] = Field(min_length=1)
+
+
+def build_study(file: YamlFile) -> Study:
+    """The study of a file. Raises InputError, with its line and key."""
+    given = validate(file, _StudyFile)
+    for key, name, allowed in (("format", given.format, DRAWN_IN), ("grid", given.grid, ("", *FORMATS))):
+        if name not in allowed:
+            raise file.error((key,), f"{name!r} is none of {', '.join(filter(None, allowed))}")
+    if given.kind == "sum" and (given.rows or given.length or given.grid):
+        raise file.error(("kind",), "a sum has no `rows`, `length` or `grid`: it is one of `size` numbers")
+    if given.kind != "bias" and given.addend_factor != 1:
+        raise file.error(("addend_factor",), "only a study of kind `bias` has addends")
+    if any(size > MOST_RANGE for size in given.sizes) if given.length else 0 in given.sizes:
+        most = f"ranges of exponents from 0 to {MOST_RANGE}" if given.length else f"lengths from 1 to {LARGEST}"
+        raise file.error(("sizes",), f"{most} are needed")
+    measures = tuple(given.measures or MEASURES[given.kind])
+    for at, name in enumerate(measures):
+        if name not in ALLOWED[given.kind]:
+            raise file.error(("measures", at), f"{name} is none of {', '.join(ALLOWED[given.kind])}")
+    series = tuple(_series(file, given.kind, at, curve) for at, curve in enumerate(given.curves))
+    labels = [one.label for one in series]
+    for at, label in enumerate(labels):
+        if label in labels[:at]:
+            raise file.error(("curves", at), f"a second curve with the label {label!r}")
+    return Study(
+        given.id, given.about, given.kind, given.format, tuple(sorted(set(given.sizes))), series,
+        tuple(given.distributions), given.rows, given.grid, given.factor, given.addend_factor, given.length,
+        given.repeats, measures, given.axis or ("exponents from -n to n" if given.length else "n"),
+    )  # fmt: skip
+
+
+def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
+    """One curve of a file, beside which paths are looked for first. Raises InputError."""
+    key, *others = [name for name in SUBJECTS if getattr(curve, name)] or [""]
+    if not key or others:
+        raise file.error(("curves", at), f"a curve has one of {', '.join(SUBJECTS)}")
+    if (key == "reduction") != (kind == "sum"):
+        raise file.error(("curves", at, key), f"a {key} stands in studies of kind {SUBJECTS[key]}, not {kind}")
+    if curve.minus and key != "plan":
+        raise file.error(("curves", at, "minus"), "a difference is one of two plans")
+    given = {name: getattr(curve, name) for name in (key, "minus") if getattr(curve, name)}
+    texts = {name: beside(Path(file.name).parent, text) for name, text in given.items()}
+    for name, text in texts.items():
+        try:
+            if kind == "sum":
+                parse_reduction(text)
+            elif parse_plan_path(text).scale is not None:
+                raise file.error(("curves", at, name), f"{text} takes scale factors, of which a study draws none")
+        except (UnknownNameError, ParameterError) as error:
+            raise file.error(("curves", at, name), str(error)) from None
+    label = curve.label or {"bound": f"{given[key]}, proved bound"}.get(key, given[key])
+    label += f" - {curve.minus}" if curve.minus and not curve.label else ""
+    bound = key == "bound"
+    named = ".yaml" in "".join(texts.values())
+    identity = " - ".join(plan_key(parse_plan_path(text)) for text in texts.values()) if named else ""
+    return Series(
+        label, texts[key], texts.get("minus", ""), curve.dashed or bound, curve.group or label, bound, identity
+    )
+
+
+@cache
+def studies() -> dict[str, Study]:
+    """The studies that ship, by name."""
+    folder = files("mmaprobe.studies") / "library"
+    every = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".yaml")), key=lambda entry: entry.name)
+    read = [build_study(read_yaml(entry.read_text(encoding="utf-8"), str(entry))) for entry in every]
+    return {study.id: study for study in read}
+
+
+def study_named(name: str) -> Study:
+    """The study of that name, or of the path of a file. Raises UnknownNameError and InputError."""
+    if name.endswith((".yaml", ".yml")) or "/" in name or is_file(name):
+        return build_study(read_yaml(read_file(Path(name)), name))
+    try:
+        return studies()[name]
+    except KeyError:
+        hint = " (`mmaprobe list studies` shows all; the path of a study file works too)"
+        raise UnknownNameError("study", name, studies(), hint=hint) from None

@@ -1,0 +1,82 @@
+"""A study: which algorithms, on which numbers, against what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["product", "sum", "bias"]
+Distribution = Literal["normal", "uniform", "triangular"]
+Norm = Literal["l1", "l2", "linf", "entry-1", "entry-2", "entry-max"]
+Measure = Literal["l1", "l2", "linf", "entry-1", "entry-2", "entry-max", "percent", "mean", "deviation", "negative"]
+NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
+SIGNED: tuple[Measure, ...] = ("mean", "deviation", "negative")  # measures of a bias
+#: the measures that a study of each kind takes where it names none, and those that it may name
+MEASURES: dict[Kind, tuple[Measure, ...]] = {"product": NORMS, "sum": ("percent",), "bias": SIGNED}
+ALLOWED: dict[Kind, tuple[Measure, ...]] = {**MEASURES, "product": (*NORMS, "entry-1", "entry-2", "entry-max")}
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve: a plan (of a sum: a reduction), or (`minus`) the difference between its results and another's; or
+    (`bound`) the proved error bound of a plan on the same inputs. `dashed` and `group`: how it is drawn; the series of
+    a group share a colour. `identity`: the algorithm with digests of the files that it names; empty: it names none."""
+
+    label: str
+    algorithm: str
+    minus: str = ""
+    dashed: bool = False
+    group: str = ""
+    bound: bool = False
+    identity: str = ""
+
+    @property
+    def subject(self) -> str:
+        """What is drawn, as rows of the table have it."""
+        text = self.identity or self.algorithm + (f" - {self.minus}" if self.minus else "")
+        return f"bound of {text}" if self.bound else text
+
+
+@dataclass(frozen=True)
+class Study:
+    """Curves of error against size.
+
+    product: C = A * B, `size` is K and, unless `rows` says otherwise, the number of rows and of columns too; errors
+    relative to the norms of A and B. sum: of `size` numbers; error in percent of the exact sum. bias: D = C + A * B;
+    the deviations of D from the exact result, with their signs: mean, standard deviation, and the percentage of those
+    below zero; of a bound the mean, the root of the mean square, and 100.
+
+    `format`: of the numbers; `grid`: a narrower format whose numbers those of A and B are; `factor`: what they are
+    multiplied by; `addend_factor`: likewise those of C. `length`: sizes are no lengths, but ranges r of exponents: K is
+    `length`, and each number of A and B has a factor of its own from 2^-r to 2^r. `repeats`: draws of each point, whose
+    errors are averaged.
+    """
+
+    id: str
+    about: str
+    kind: Kind
+    format: str
+    sizes: tuple[int, ...]
+    series: tuple[Series, ...]
+    distributions: tuple[Distribution, ...] = ("normal", "uniform")
+    rows: int | None = None
+    grid: str = ""
+    factor: float = 1
+    addend_factor: float = 1
+    length: int | None = None
+    repeats: int = 1
+    measures: tuple[Measure, ...] = NORMS
+    axis: str = "n"
+
+    @property
+    def drawn(self) -> str:
+        """What numbers are drawn, in a few words: a table made before they changed is not continued."""
+        shape = f", {self.rows} rows" if self.rows else ""
+        factor = f", times {self.factor:g}" if self.factor != 1 else ""
+        addend = f", addends times {self.addend_factor:g}" if self.addend_factor != 1 else ""
+        length = f", K = {self.length}" if self.length else ""
+        return f"{self.repeats} of {self.grid or self.format}{shape}{factor}{addend}{length}"
+
+    def products(self, size: int) -> int:
+        """How many products, or numbers, are added up at a size."""
+        return self.length or size

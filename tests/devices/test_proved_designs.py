@@ -1,0 +1,163 @@
+"""Designs proved to be a model: what the model printed gives back, what single changes make of it, and certificates."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mmaprobe.cli.main import main
+from mmaprobe.queries.equality.sweeping import prove_design
+from mmaprobe.queries.kernel.designs import Designed
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.witness import replay
+from mmaprobe.reports.exports.verilog import module
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.designs.design import Design
+from mmaprobe.smtmodel.designs.yosys import read_design
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit
+from tests.marks import some_slow
+
+pytestmark = [
+    pytest.mark.compilers,
+    pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)"),
+]
+
+SMALL = """unit: small
+formats: {a: e2m1, b: e2m1, c: e3m2, d: e3m2}
+length: 1
+roundings: {r: "round(e3m2, nearest_even)"}
+steps: {d: "r(fused(c, a[0] * b[0], F=3))"}
+"""
+PRINTED = ["ieee/fma/f16", "ieee/fma/f32", "volta/mma/m8n8k4.f32.f16.f16.f32", "arm/neon/bfdot",
+           "hopper/mma/m16n8k16.f32.f16.f16.f32"]  # fmt: skip
+PORTS = tuple((name, name) for name in "abcd")
+KINDS = ({"$and", "$or", "$xor"}, {"$add", "$sub"}, {"$eq", "$ne"}, {"$lt", "$le", "$gt", "$ge"},
+         {"$logic_and", "$logic_or"}, {"$reduce_or", "$reduce_and", "$reduce_bool", "$logic_not"})  # fmt: skip
+
+
+@cache
+def small() -> Model:
+    return Model("small.yaml", parse_unit(SMALL, "small.yaml"))
+
+
+def printed(model: Model, folder: Path) -> Path:
+    path = folder / "unit.v"
+    path.write_text(module(model, "unit"), encoding="utf-8")
+    return path
+
+
+def design_of(model: Model, folder: Path) -> Design:
+    return replace(read_design([printed(model, folder)], "unit"), ports=PORTS)
+
+
+def changed(design: Design, random: Random) -> Design:
+    """A design in which one cell is another one, or reads one bit from elsewhere."""
+    document = json.loads(design.netlist)
+    (inner,) = document["modules"].values()
+    cells: list[dict[str, Any]] = list(inner["cells"].values())
+    cell = random.choice(cells)
+    others = sorted({kind for kinds in KINDS if cell["type"] in kinds for kind in kinds} - {cell["type"]})
+    if others and random.random() < 0.5:
+        cell["type"] = random.choice(others)
+    else:
+        port = random.choice([port for port, way in cell["port_directions"].items() if way == "input"])
+        bits = cell["connections"][port]
+        inputs = [bit for row in inner["ports"].values() if row["direction"] == "input" for bit in row["bits"]]
+        bits[random.randrange(len(bits))] = random.choice(["0", "1", *inputs])
+    return replace(design, netlist=json.dumps(document))
+
+
+def every_row(model: Model) -> np.ndarray:
+    """All inputs of a small unit."""
+    widths = [model.a.width, model.b.width, model.c.width]
+    every, columns = np.arange(1 << sum(widths), dtype=np.uint64), []
+    for width in widths:
+        columns.append(every & np.uint64((1 << width) - 1))
+        every >>= np.uint64(width)
+    return np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize("reference", some_slow(PRINTED, *PRINTED[1:]))
+def test_a_model_read_back_is_proved_to_be_itself(tmp_path: Path, reference: str) -> None:
+    model = parse_reference(reference)
+    proof = prove_design(Designed(model, model, design=design_of(model, tmp_path)), Options(timeout=300), confirm=False)
+    assert proof.verdict == "equal"
+    assert proof.theorem is not None
+    assert proof.theorem.rule == "agreed"
+
+
+@pytest.mark.parametrize("seed", some_slow(range(8), *range(1, 8)))
+def test_verdicts_on_changed_designs_are_those_of_all_inputs(tmp_path: Path, seed: int) -> None:
+    model, random = small(), Random(seed)
+    design, rows = design_of(model, tmp_path), every_row(model)
+    found = dict.fromkeys(("equal", "different"), 0)
+    for _ in range(12):
+        problem = Designed(model, model, design=changed(design, random))
+        differ = replay(problem, rows).differs.any()
+        proof = prove_design(problem, Options(timeout=60), confirm=False)
+        assert proof.verdict == ("different" if differ else "equal")
+        found[proof.verdict] += 1
+    assert all(found.values())
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+    return result.exit_code, result.output
+
+
+def test_a_proof_has_a_certificate_that_names_the_netlist(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(SMALL, encoding="utf-8")
+    path, folder = printed(small(), tmp_path), tmp_path / "certificate"
+    code, said = run("prove", tmp_path / "small.yaml", f"rtl:{path},top=unit", "--certificate", folder)
+    assert (code, said.startswith("equal: proved in")) == (0, True), said
+    code, said = run("check", folder)
+    assert (code, "the netlist design.json of unit gives the d of left.yaml" in said) == (0, True), said
+    netlist = (folder / "design.json").read_text(encoding="utf-8")
+    (folder / "design.json").write_text(netlist.replace('"$add"', '"$sub"', 1), encoding="utf-8")
+    assert run("check", folder)[0] == 1
+
+
+def test_a_difference_is_a_vector_with_a_certificate(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(SMALL, encoding="utf-8")
+    path, folder = printed(small(), tmp_path), tmp_path / "certificate"
+    path.write_text(path.read_text(encoding="utf-8").replace("sum_negative =", "sum_negative = 1'b1 ^", 1))
+    code, said = run("prove", tmp_path / "small.yaml", f"rtl:{path},top=unit", "--certificate", folder)
+    assert (code, "the design unit gives" in said) == (1, True), said
+    assert run("check", folder)[0] == 0
+
+
+def mistakes() -> Iterator[tuple[list[str], str]]:
+    yield ["rtl:unit.v,top=unit", "ieee/fma/f16"], "give MODEL rtl:FILE,top=NAME"
+    yield ["ieee/fma/f16", "rtl:unit.v,top=unit", "--property", "monotonic"], "is a property of one model"
+    yield ["ieee/fma/f32", "rtl:unit.v,top=unit"], "a has 32 bits, and its port 4"
+
+
+def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed(small(), tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for arguments, wanted in mistakes():
+        code, said = run("prove", *arguments)
+        assert (code, wanted in said) == (2, True), said
+
+
+def test_a_bit_that_nothing_defines_is_no_proof(tmp_path: Path) -> None:
+    design = design_of(small(), tmp_path)
+    document = json.loads(design.netlist)
+    (inner,) = document["modules"].values()
+    inner["ports"]["d"]["bits"][0] = "x"
+    problem = Designed(small(), small(), design=replace(design, netlist=json.dumps(document)))
+    with pytest.raises(ParameterError, match="nothing drives or defines"):
+        prove_design(problem)

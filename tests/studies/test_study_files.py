@@ -1,0 +1,159 @@
+"""Studies of one's own: files with plans, sizes, distributions and norms."""
+
+from __future__ import annotations
+
+import csv
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mmaprobe.cli.main import main
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
+from mmaprobe.studies.exact import size_of
+from mmaprobe.studies.file import studies, study_named
+from mmaprobe.studies.run import Draw, Product, points, values_of
+
+pytestmark = pytest.mark.curves
+
+SCALED = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0"
+PLAN = """plan: mine
+formats: {a: f16, b: f16, c: f32, d: f32}
+units: {mma: volta/mma/m8n8k4.f32.f16.f16.f32}
+steps: {d: "sum(mma, c)"}
+"""
+STUDY = """id: mine
+sizes: [8, 4]
+rows: 3
+distributions: [triangular]
+measures: [entry-1, entry-2, entry-max]
+curves:
+- plan: ./mine-plan.yaml
+- {label: f32, plan: ieee/fma/f32}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "mine-plan.yaml").write_text(PLAN)
+    (tmp_path / "mine.yaml").write_text(STUDY)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_study_of_one_s_own(folder: Path) -> None:
+    """Ten lines: the errors in its table are those of rationals."""
+    arguments = ["study", "mine.yaml", "-o", "out", "--json"]
+    document = json.loads(CliRunner().invoke(main, arguments).stdout)
+    assert (document["study"], document["new"], document["sizes"]) == ("mine", 4, [4, 8])
+    assert json.loads(CliRunner().invoke(main, arguments).stdout)["new"] == 0
+    with Path("out/mine.csv").open() as stream:
+        rows = {(row["series"], row["size"]): row for row in csv.DictReader(stream)}
+    study = study_named("mine.yaml")
+    for size in study.sizes:
+        subject = Product(study, Draw("triangular", size, 0))
+        for series in study.series:
+            result, sums = subject.result(series.algorithm), []
+            for i, j in np.ndindex(3, 3):
+                terms = (Fraction(x) * Fraction(y) for x, y in zip(subject.a[i], subject.b[:, j], strict=True))
+                sums.append(abs(Fraction(result[i, j]) - sum(terms)))
+            magnitudes = [np.abs(subject.a), np.abs(subject.b)]
+            row = rows[series.label, str(size)]
+            assert float(row["entry-1"]) == pytest.approx(float(sum(sums)) / np.prod([one.sum() for one in magnitudes]))
+            assert float(row["entry-max"]) == pytest.approx(
+                float(max(sums)) / np.prod([one.max() for one in magnitudes])
+            )
+            squares = [float(np.sqrt((one**2).sum())) for one in magnitudes]
+            assert float(row["entry-2"]) == pytest.approx(float(sum(x * x for x in sums)) ** 0.5 / np.prod(squares))
+
+
+def test_another_plan_under_the_same_name_is_measured_again(folder: Path) -> None:
+    arguments = ["study", "mine.yaml", "-o", "out", "--json"]
+    assert json.loads(CliRunner().invoke(main, arguments).stdout)["new"] == 4
+    (folder / "mine-plan.yaml").write_text(PLAN.replace("volta/mma/m8n8k4", "ampere/mma/m16n8k16"))
+    assert json.loads(CliRunner().invoke(main, arguments).stdout)["new"] == 2
+
+
+def test_ranges_of_exponents(folder: Path) -> None:
+    (folder / "mine.yaml").write_text(STUDY.replace("rows: 3", "rows: 3\nlength: 16").replace("[8, 4]", "[0, 30]"))
+    study = study_named("mine.yaml")
+    narrow, wide = (Product(study, Draw("triangular", size, 0)) for size in study.sizes)
+    assert narrow.a.shape == wide.a.shape == (3, 16)
+    exponents = np.frexp(wide.a)[1]
+    assert exponents.min() < -20
+    assert exponents.max() > 20
+    assert np.abs(narrow.a).max() <= 0.5
+
+
+def test_the_conversion_counts(folder: Path) -> None:
+    """Numbers that are none of a plan's format are rounded to nearest, and what that loses is in the error."""
+    study = study_named("mine.yaml")
+    subject = Product(study, Draw("triangular", 8, 0))
+    assert not np.array_equal(subject.a, subject.a.astype(np.float16))
+    rounded = [np.float64(np.float16(x)) for x in subject.a[0]]
+    assert np.abs(subject.a[0] - rounded).max() > 2**-16
+    point, series = next(points(study, (8,), 0))
+    assert values_of(study, series, point)[2] > 2**-14
+
+
+def test_entrywise_norms() -> None:
+    matrix = np.array([[3.0, -4.0], [0.0, 1.0]]) * 1e-200
+    assert [size_of(matrix, name) for name in ("entry-1", "entry-2", "entry-max")] == pytest.approx(
+        [8e-200, 26**0.5 * 1e-200, 4e-200]
+    )
+
+
+def test_a_bound_of_rounded_numbers_is_refused(folder: Path) -> None:
+    """What the rounding of inputs loses is no part of a plan's bound: the curve would lie below errors."""
+    bound = STUDY + "- bound: ./mine-plan.yaml\n"
+    (folder / "mine.yaml").write_text(bound)
+    result = CliRunner().invoke(main, ["study", "mine.yaml", "-o", "out"])
+    assert result.exit_code == 2
+    assert "a study with this bound has `grid: f16`" in result.output
+    (folder / "mine.yaml").write_text("grid: f16\n" + bound)
+    assert CliRunner().invoke(main, ["study", "mine.yaml", "-o", "out"]).exit_code == 0
+    with Path("out/mine.csv").open() as stream:
+        values = {(row["size"], row["series"]): float(row["entry-max"]) for row in csv.DictReader(stream)}
+    labels = [series.label for series in study_named("mine.yaml").series]
+    assert all(0 < values[size, labels[0]] <= values[size, labels[2]] for size in ("4", "8"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("plan: ./mine-plan.yaml", "plan: ./other.yaml", "other.yaml: no such file"),
+        (
+            "plan: ./mine-plan.yaml",
+            "reduction: split",
+            "mine.yaml:7: curves.0.reduction: a reduction stands in studies",
+        ),
+        ("plan: ./mine-plan.yaml", "plan: ieee/fma/f32\n  bound: ieee/fma/f32", "curves.0: a curve has one of"),
+        ("[entry-1, entry-2, entry-max]", "[percent]", "mine.yaml:5: measures.0: percent is none of l1"),
+        ("[8, 4]", "[8, 0]", "mine.yaml:2: sizes: lengths from 1"),
+        ("rows: 3", "rows: 3\ngrid: f17", "mine.yaml:4: grid: 'f17' is none of"),
+        ("rows: 3", "rows: 3\naddend_factor: 2", "mine.yaml:4: addend_factor: only a study of kind `bias` has addends"),
+        ("[triangular]", "[cauchy]", "mine.yaml:4: distributions"),
+        ("id: mine", "id: mine\nkind: sum", "mine.yaml:2: kind: a sum has no `rows`"),
+        ("label: f32", "label: ./mine-plan.yaml", "mine.yaml:8: curves.1: a second curve with the label"),
+        (
+            "plan: ./mine-plan.yaml",
+            f"plan: {SCALED}",
+            "scale factors",
+        ),
+    ],
+)
+def test_errors_name_line_and_key(folder: Path, old: str, new: str, message: str) -> None:
+    text = STUDY.replace(old, new, 1)
+    assert text != STUDY
+    (folder / "mine.yaml").write_text(text)
+    with pytest.raises((InputError, ParameterError)) as caught:
+        study_named("mine.yaml")
+    assert message in str(caught.value)
+
+
+def test_every_study_that_ships_is_a_file() -> None:
+    assert len(studies()) >= 8
+    assert all(study.about and study.series for study in studies().values())
