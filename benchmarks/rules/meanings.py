@@ -32,11 +32,12 @@ from benchmarks.rules.numbers import (
 from benchmarks.rules.units import Window, reads, window
 from mmaprobe.queries.kernel.enclosures import CHAIN, Assumption, Enclosed, Facts, Kept
 from mmaprobe.queries.kernel.forms import Factor, Form
-from mmaprobe.queries.kernel.induction import Carried, Chained, Closed, FromZero
+from mmaprobe.queries.kernel.induction import Carried, Chained, Closed
 from mmaprobe.queries.kernel.opposite import Turns
 from mmaprobe.queries.kernel.ranges import Held
 from mmaprobe.queries.kernel.rewriting import Alike, SameResults
 from mmaprobe.queries.kernel.rises import Rises
+from mmaprobe.queries.kernel.sums import FromZero
 from mmaprobe.queries.kernel.table9 import BoundInUnits, SumInUnits
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
@@ -651,5 +652,6 @@ def _number_line(value: Value) -> Lanes:
 
 MEANINGS: dict[type, Meaning] = {
     Enclosed: enclosed, Chained: chained, FromZero: from_zero, Carried: carried, Closed: closed,
-    SumInUnits: sum_in_units, BoundInUnits: bound_in_units, Alike: alike, SameResults: same_results, Turns: turns, Rises: rises,
+    SumInUnits: sum_in_units, BoundInUnits: bound_in_units, Alike: alike,
+    SameResults: same_results, Turns: turns, Rises: rises,
 }  # fmt: skip

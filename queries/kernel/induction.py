@@ -90,6 +90,11 @@ def linear(form: Form, level: int) -> tuple[Fraction, Fraction, Form]:
     return found.parts.get(error, Fraction(0)), found.parts.get(size, Fraction(0)), Form(rest)
 
 
+def reads(form: Form, level: int) -> bool:
+    """Whether a form has the error or the size of the result so far of a loop."""
+    return any(_reads(item, level) for atom in form.parts for item in atom)
+
+
 def _reads(item: tuple[Factor, ...], level: int) -> bool:
     return any(factor.name in (ERROR, SIZE) and factor.offset == level for factor in item)
 
@@ -145,13 +150,12 @@ def _after_first(told: Enclosed, start: Enclosed, body: Enclosed, node: Repeat, 
     """E and A after the first step of a loop from zero. Raises RuleError."""
     if not start.facts.is_zero or Assumption(node.level, frozenset()) not in told.assuming:
         raise RuleError("repeated: a start that is zero, and a step from zero, are needed")
-    others = [one for one in told.assuming if isinstance(one, Assumption) and one.level == node.level]
-    if (told.node, told.places) != (body.node, body.places) or told.unit is not body.unit or len(others) > 1:
+    levels = [one.level for one in told.assuming]
+    if (told.node, told.places, told.unit) != (body.node, body.places, body.unit) or levels.count(node.level) > 1:
         raise RuleError("repeated: the step from zero is not that of the body")
     if told.facts.known.formats is None or not told.facts.known.formats <= formats:
         raise RuleError("repeated: the first result is not a number of the formats assumed")
-    if any(_reads(item, node.level) for form in (told.facts.error, told.facts.size)
-           for atom in form.parts for item in atom):  # fmt: skip
+    if reads(told.facts.error, node.level) or reads(told.facts.size, node.level):
         raise RuleError("repeated: the step from zero reads the result so far")
     place = node.places[0]
     return told.facts.error.at(node.level, place), told.facts.size.at(node.level, place)
@@ -167,19 +171,6 @@ class Chained:
 
     def statement(self) -> str:
         return f"each instruction: {step_text(self.step)}, if nothing overflows"
-
-
-@dataclass(frozen=True)
-class FromZero:
-    """One instruction with an addend that is zero: |d - x| <= own, |x| <= size, on all finite inputs on which nothing
-    overflows."""
-
-    unit: Unit
-    own: Form
-    size: Form
-
-    def statement(self) -> str:
-        return f"an instruction from zero: |d - exact| <= {form_text(self.own)}, if nothing overflows"
 
 
 @dataclass(frozen=True)
@@ -211,19 +202,6 @@ def chained(result: Theorem) -> Made:
     (own,) = (one for one in goal.assuming if isinstance(one, Assumption))
     widened = replace(goal, facts=replace(goal.facts, known=Known.number(frozenset({unit.c}))))
     return Made(Chained(unit, step_of(widened, own)), (result,))
-
-
-@rule
-def from_zero(result: Theorem) -> Made:
-    """An instruction whose addend is zero."""
-    goal: Enclosed = goal_of(result, Enclosed, "from_zero")
-    unit = goal.unit
-    if goal.node != unit.result or goal.assuming != {Assumption(CHAIN, frozenset())} or not isinstance(unit, Unit):
-        raise RuleError("from_zero: the premise is not about the result where the addend is zero")
-    own, size = goal.facts.error, goal.facts.size
-    if any(_reads(item, CHAIN) for form in (own, size) for atom in form.parts for item in atom):
-        raise RuleError("from_zero: the result reads another addend")
-    return Made(FromZero(unit, own, size), (result,))
 
 
 @dataclass(frozen=True)

@@ -150,13 +150,7 @@ class Parted:
 
     def _term(self, node: Node) -> Known:
         """What is known of the value that is rounded."""
-        if isinstance(self.unit, Windowed):
-            return self.knowledge.of(node)
-        if isinstance(node, Element) and node.subnormals == "keep":
-            return Known.number(frozenset({self.unit.formats[node.operand]}))
-        if isinstance(node, Round) and node in self.kept:
-            return Known.number(frozenset({node.rounding.format}))
-        return UNKNOWN
+        return self.knowledge.of(node) if isinstance(self.unit, Windowed) else UNKNOWN
 
     def relative(self, form: Form, polynomial: Polynomial) -> Form:
         """A bound of what a form bounds where a polynomial is not zero, and which is zero where it is: an input that is
@@ -196,10 +190,10 @@ class OfPlan(Parted):
             return super()._made(node, places)
         found = [self._of(node.start, places)]
         for pair in record_of(self.unit.plan, node.stage, self.unit.length).places.pairs:
-            found.append(_times(*map(self.word, pair)))
+            found.append(_times(*map(self.read, pair)))
         return _added(found)
 
-    def word(self, node: Node) -> Polynomial:
+    def read(self, node: Node) -> Polynomial:
         """What a unit reads. Raises RuleError where it is not zero if its element is."""
         found = self.of(node, ())
         if frozenset() in found:
@@ -213,6 +207,11 @@ class OfPlan(Parted):
         products, rest = (self.size(side, counts) for side in sides)
         return counted(products, self.unit.length) + rest
 
+    def _term(self, node: Node) -> Known:
+        if isinstance(node, Round) and node in self.kept:
+            return Known.number(frozenset({node.rounding.format}))
+        return Known.number(frozenset({self.unit.formats[node.operand]})) if isinstance(node, Element) else UNKNOWN
+
     def magnitude(self, factor: Factor) -> Form:
         """A bound of what a unit reads of one element of a or b, the pair of words by its number; raised, of the
         smallest normal number of its format, too: if the word is not zero, neither is the element, and raised that is
@@ -224,7 +223,7 @@ class OfPlan(Parted):
         if isinstance(node, Element):
             return one
         assert isinstance(node, Round)
-        found = self.size(self.word(node))
+        found = self.size(self.read(node))
         if not factor.raised:
             return found
         if found.parts.get(frozenset({(factor._replace(offset=0, raised=False),)}), Fraction(0)) >= 1:

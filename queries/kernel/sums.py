@@ -17,6 +17,8 @@ from fractions import Fraction
 from functools import reduce
 
 from mmaprobe.queries.kernel.enclosures import (
+    CHAIN,
+    Assumption,
     Enclosed,
     Facts,
     Kept,
@@ -40,7 +42,7 @@ from mmaprobe.queries.kernel.forms import (
     round_up,
     total,
 )
-from mmaprobe.queries.kernel.induction import Chained, FromZero, linear
+from mmaprobe.queries.kernel.induction import Chained, linear, reads
 from mmaprobe.queries.kernel.parts import OfPlan, adds_products_once, counted, part_lemmas, roundings_in
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import (
@@ -58,7 +60,7 @@ from mmaprobe.queries.kernel.steps import (
     repeated,
 )
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.queries.kernel.wording import COUNT, GROWTH, sum_text
+from mmaprobe.queries.kernel.wording import COUNT, GROWTH, form_text, sum_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import Element, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.index import Index
@@ -66,6 +68,7 @@ from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.units.unit import Unit
 
 START = 0  # the level of what a sum starts from; loops have those from 1 on
 G = magnitude(GROWTH)
@@ -90,6 +93,19 @@ class Summed:
         assumed = f", where |v - x| <= E and |x| <= A of {known}" if known else ""
         bound = sum_text(self.facts.error)
         return f"{type(self.step).__name__.lower()}: |v - x| <= {bound}{assumed}, if nothing overflows"
+
+
+@dataclass(frozen=True)
+class FromZero:
+    """One instruction with an addend that is zero: |d - x| <= own, |x| <= size, on all finite inputs on which nothing
+    overflows."""
+
+    unit: Unit
+    own: Form
+    size: Form
+
+    def statement(self) -> str:
+        return f"an instruction from zero: |d - exact| <= {form_text(self.own)}, if nothing overflows"
 
 
 # -- forms
@@ -159,6 +175,19 @@ def _sums_of(form: Form, pair: int) -> Form:
 
 
 @rule
+def from_zero(result: Theorem) -> Made:
+    """An instruction whose addend is zero."""
+    goal: Enclosed = goal_of(result, Enclosed, "from_zero")
+    unit = goal.unit
+    if goal.node != unit.result or goal.assuming != {Assumption(CHAIN, frozenset())} or not isinstance(unit, Unit):
+        raise RuleError("from_zero: the premise is not about the result where the addend is zero")
+    own, size = goal.facts.error, goal.facts.size
+    if reads(own, CHAIN) or reads(size, CHAIN):
+        raise RuleError("from_zero: the result reads another addend")
+    return Made(FromZero(unit, own, size), (result,))
+
+
+@rule
 def begun(plan: Plan, step: Begin, formats: frozenset[Format]) -> Made:
     """What a sum starts from, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
     any E and A; of no format: that it is zero."""
@@ -193,7 +222,7 @@ def tile(step: Tile, chain: Theorem, start: Theorem) -> Made:
     a product in own applies to the sum over all products of what the unit reads. Where that are words, the unit has to
     add every product once, and nothing else. Of a start that is zero it may be told what an instruction from zero
     does."""
-    does: Chained | FromZero = goal_of(chain, FromZero if chain.rule == "from_zero" else Chained, "tile")
+    does: Chained | FromZero = goal_of(chain, FromZero if type(chain.goal) is FromZero else Chained, "tile")
     goal: Summed = goal_of(start, Summed, "tile")
     if does.unit != step.model.unit or goal.step is not step.start:
         raise RuleError("tile: the premises are not about its unit and its start")

@@ -13,7 +13,7 @@ from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
 from mmaprobe.queries.kernel.sums import START, Summed
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.properties.bound import Settle, chain_of, from_zero_of
+from mmaprobe.queries.properties.bound import Settle, chain_of, from_zero
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
@@ -148,7 +148,7 @@ class _Composer:
             self._chain(model)
             self.chains[model, True] = None
             with suppress(RuleError):
-                self.chains[model, True] = from_zero_of(model.unit, self.settle)
+                self.chains[model, True] = sums.from_zero(from_zero(model.unit, self.settle))
         return self.chains[model, True]
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from mmaprobe.queries.kernel import enclosures as rules
 from mmaprobe.queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
 from mmaprobe.queries.kernel.forms import Form
-from mmaprobe.queries.kernel.induction import Carried, chained, from_zero, repeated
+from mmaprobe.queries.kernel.induction import Carried, chained, repeated
 from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined, roundings_in
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
@@ -83,9 +83,9 @@ def chain_of(unit: Unit, settle: Settle) -> Theorem:
     return chained(_composed(unit, settle, True))
 
 
-def from_zero_of(unit: Unit, settle: Settle) -> Theorem:
-    """A theorem about the error of one instruction from +0. Raises RuleError if no rule gives one."""
-    return from_zero(_composed(unit, settle, True, True))
+def from_zero(unit: Unit, settle: Settle) -> Theorem:
+    """A theorem about the result of one instruction from a c that is zero. Raises RuleError if no rule gives one."""
+    return _composed(unit, settle, True, True)
 
 
 def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle) -> Theorem:

@@ -352,6 +352,8 @@ def test_rules_refuse_what_is_not_so(tmp_path: Path) -> None:
     (model,), (products,) = plan.models, plan.sums
     chain, zero = own._chain(model), own._from_zero(model)
     assert zero is not None
+    with pytest.raises(RuleError, match="where the addend is zero"):
+        sums.from_zero(chain.premises[0])  # of any addend
     loop = recorded(plan, products.stage, None)
     assert isinstance(loop, Loop)
     assert isinstance(loop.body, Added)
