@@ -143,6 +143,7 @@ class Run(Document):
     unanswered: Sequence[Place]  #: vectors without
     questions: Sequence[QuestionStanding]  #: for the vectors with predictions: one for each question
     observed_before: ObservedBefore  #: for the vectors that have `d`
+    wrong: int = ABSENT  #: with --check: answers that are not their model's
     vectors: Sequence[Vector] = ABSENT  #: without --output: the answers
     file: str  #: the vectors
     output: str | None  #: where the answers are

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mmaprobe.documents.devices import Place, Run, RunDevice
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.parts import Vector as Row
+from mmaprobe.queries.compare.observed import BATCH, ObservedVector, evaluate_vectors
 from mmaprobe.queries.compare.standing import Standings, predictions_of
 from mmaprobe.queries.compare.steady import AGAIN, ContradictionError, Sample, contradictions, spread
 from mmaprobe.runner.answers import AnswersFile, answered_row, provenance
@@ -31,6 +32,7 @@ class VectorRun:
     timeout: float
     tell: Callable[[str], None]
     write: Callable[[dict[str, Any]], None] | None = None
+    check: bool = False  # whether answers are compared with those of the vectors' models
     standings: Standings = field(default_factory=Standings)
     answered: int = 0
     earlier: int = 0
@@ -41,6 +43,8 @@ class VectorRun:
     source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that are not written to a file
     device: Device | None = None  # while it is in use
     model: Model | None = None
+    wrong: list[ObservedVector] = field(default_factory=list)  # with `check`: answers that are not the model's
+    to_check: list[Vector] = field(default_factory=list)  # answered, and not compared yet
     families: set[str] = field(default_factory=set)  # whose candidates the answered vectors distinguish
 
     def run(self, lines: Iterable[str], name: str, output: Path | None) -> None:
@@ -49,14 +53,16 @@ class VectorRun:
         vectors: Iterable[Vector] = read_vectors(lines, name, self._model)
         if output is None:
             self.source = provenance(self.name)
-            self._ask(vectors, name, None)
+            with self._checking():
+                self._ask(vectors, name, None)
         else:
             with AnswersFile(output, self.name) as target:
                 if target.earlier:
                     vectors = self._remaining(vectors, target)
                     with open_device(self.name, self.timeout) as device:
                         target.recheck(device, lambda vector: bool(vector.extra.get("predictions")))
-                self._ask(vectors, name, target)
+                with self._checking():
+                    self._ask(vectors, name, target)
         if self.unanswered:
             count, first = len(self.unanswered), self.unanswered[0]
             total = self.answered + count
@@ -117,6 +123,14 @@ class VectorRun:
             self.tell(f"asked again: {error}")
 
     @contextmanager
+    def _checking(self) -> Iterator[None]:
+        """What was answered is compared at the end, also where an error ends it."""
+        try:
+            yield
+        finally:
+            self._compare()
+
+    @contextmanager
     def _device(self) -> Iterator[Device]:
         """The device; opened unless it is in use already."""
         if self.device is not None:
@@ -152,8 +166,17 @@ class VectorRun:
 
     def _count(self, vector: Vector, d: int) -> None:
         self.standings.take(vector, d)
+        if self.check:
+            self.to_check.append(replace(vector, d=d))
+            if len(self.to_check) == BATCH:
+                self._compare()
         if isinstance(family := vector.extra.get("family"), str):
             self.families.add(family)
+
+    def _compare(self) -> None:
+        """Compare the answers that were not yet."""
+        self.wrong += [row for row in evaluate_vectors(self.to_check) if row.agrees is False]
+        self.to_check = []
 
     def document(self, file: str, output: str | None, error: object = None) -> Run:
         """The document that `run` prints. `output`: the file of answers; `error`: what ended it early."""
@@ -164,6 +187,7 @@ class VectorRun:
             unanswered=[Place(id=vector.id, line=vector.line) for vector in self.unanswered],
             questions=[standing.document() for standing in self.standings.questions.values()],
             observed_before=self.standings.observed_before(),
+            wrong=len(self.wrong) if self.check else ABSENT,
             vectors=list(map(Row.of, self.rows)) if self.source and self.write is None else ABSENT,
             file=file,
             output=output,

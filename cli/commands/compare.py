@@ -77,6 +77,13 @@ FILE = FileName()
     show_default=True,
     help=f"{COMPARE_HELP}.",
 )
+@click.option(
+    "--expect",
+    type=Choice(["same", "different"]),
+    default="different",
+    show_default=True,
+    help="What exit code 0 means; 1 is the contrary. A test that fails when bits change has --expect same.",
+)
 @VECTORS_OUTPUT
 @DEVICE_TIMEOUT
 @click.option("--gemm", nargs=4, type=FILE, metavar="A B D1 D2", help="Matrices, and two results of their product.")
@@ -103,7 +110,7 @@ FILE = FileName()
 def compare(
     names: tuple[str, ...], count: int | None, samples: int, seed: int, vectors: str | None, reference: str | None,
     compare: Any, output: str | None, device_timeout: float, gemm: tuple[Path, ...] | None, timeout: float | None,
-    as_json: bool, addend: Path | None, formats: str | None, convert: Any, **factors: Path | None,
+    as_json: bool, expect: str, addend: Path | None, formats: str | None, convert: Any, **factors: Path | None,
 ) -> None:  # fmt: skip
     """Find vectors on which two devices differ, and say why. The vectors are minimised.
 
@@ -128,7 +135,8 @@ def compare(
     mmaprobe compare --gemm a.npy b.npy d1.npy d2.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
 
     Exit codes: 0 the devices (with --gemm and no devices: the results) differ, 1 no difference was found (which
-    proves nothing), 2 bad input, 3 a device failed, or contradicts itself so that no difference is certain.
+    proves nothing), with --expect same the other way round; 2 bad input, 3 a device failed, or contradicts itself so
+    that no difference is certain.
     """
     if len(names) != 2 and not (gemm and not names):
         raise click.UsageError("give two devices; for two results of a matrix product, --gemm A B D1 D2")
@@ -164,7 +172,7 @@ def compare(
         except KeyboardInterrupt:
             failure = IncompleteError("interrupted")
     progress("")
-    run.finish(failure, output, as_json)
+    run.finish(failure, output, as_json, expect)
 
 
 @dataclass
@@ -268,8 +276,9 @@ class _Run:
             model = formats_of(named, files.formats, ", or --model") if asked is None else parse_reference(asked)
         run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, timeout or SECONDS)
 
-    def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool) -> None:
-        """Print what was found, write it, and exit; raises the error that ended the comparison early."""
+    def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool, expect: str) -> None:
+        """Print what was found, write it, and exit with 0 if it is as expected, with 1 if not; raises the error that
+        ended the comparison early."""
         comparison, differ = self.comparison, bool(self.comparison.differences) or self.report.differ
         if self.report.pair is not None and (failure is None or comparison.compared or comparison.apart or differ):
             self.report.explain()
@@ -289,7 +298,7 @@ class _Run:
         if not differ and self.comparison.contradictions:
             names = sorted({one.side.name for one in self.comparison.contradictions})
             raise IncompleteError(f"{' and '.join(names)}: contradicts itself; no difference is certain")
-        sys.exit(0 if differ else 1)
+        sys.exit(0 if differ == (expect == "different") else 1)
 
 
 def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.choice import VectorsFile
+from mmaprobe.cli.choice import FileName, VectorsFile
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import JSON, print_json, say, write_vectors
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from mmaprobe.documents.devices import Evaluate
     from mmaprobe.queries.compare.observed import Report
 
-SHOWN = 10  # mismatches printed as text
 EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that give what was observed
 
 
@@ -36,8 +36,12 @@ EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that gi
     shell_complete=file_names,
     help="Write every row with the model's result under `predictions`.",
 )
+@click.option(
+    "--junit", type=FileName(dir_okay=False), metavar="FILE",
+    help="Write JUnit's XML, in which every model is a test: what continuous integration shows.",
+)  # fmt: skip
 @JSON
-def evaluate(file: str, model: str | None, output: str | None, as_json: bool) -> None:
+def evaluate(file: str, model: str | None, output: str | None, junit: Path | None, as_json: bool) -> None:
     """Compare observed results with those of models. The `d` of every row of a vector file is compared with its
     model's.
 
@@ -69,6 +73,11 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
         failure = IncompleteError(f"{name}: nothing was compared: no row has an observed result `d`")
     if document.rows or failure is None:
         document = _show(document, report, name)
+    if junit is not None:
+        from mmaprobe.reports.exports.junit import junit as junit_text
+        from mmaprobe.smtmodel.base.files import write_whole
+
+        write_whole(junit, junit_text(document, name))
     if as_json:
         print_json(replace(document, error=str(failure) if failure else None))
     if failure is not None:
@@ -80,7 +89,7 @@ def _show(document: Evaluate, report: Report, name: str) -> Evaluate:
     """Print the verdict, what it is for each model, and the first mismatches. Returns the document with the neighbours
     of these."""
     from mmaprobe.cli.commands.explain import say_why
-    from mmaprobe.cli.text.vectors import show_mismatch
+    from mmaprobe.cli.text.vectors import SHOWN, show_mismatch
     from mmaprobe.queries.compare.observed import explained_by
     from mmaprobe.reports.evaluations import neighbour_of
 

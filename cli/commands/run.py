@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,9 +59,12 @@ def device(model: str, device_timeout: float) -> None:
     shell_complete=file_names,
     help="Append the answers here (default: standard output).",
 )
+@click.option("--check", is_flag=True, help="Compare every answer with its model's: exit code 1 where one is another.")
 @DEVICE_TIMEOUT
 @JSON
-def run(file: str, device_name: str, output: str | None, device_timeout: float, as_json: bool) -> None:
+def run(
+    file: str, device_name: str, output: str | None, check: bool, device_timeout: float, as_json: bool
+) -> None:  # fmt: skip
     """Ask a device every vector of a file. Say which hypotheses are consistent with its answers.
 
     FILE is JSONL, gzip-compressed or not; "-" reads standard input. The answers are vectors with `d`, written as they
@@ -71,12 +75,12 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
     mmaprobe distinguish carry-bits-ampere -o vectors.jsonl
     mmaprobe run vectors.jsonl --device command:./my-gpu -o answers.jsonl
 
-    Exit codes: 0 every vector was answered, 2 bad input (also: ANSWERS are of another device), 3 the device failed, has
-    no answer, or contradicts itself (the answers are kept).
+    Exit codes: 0 every vector was answered, 1 with --check: an answer is not its model's, 2 bad input (also: ANSWERS
+    are of another device), 3 the device failed, has no answer, or contradicts itself (the answers are kept).
     """
     from mmaprobe.runner.device_vectors import VectorRun
 
-    session = VectorRun(device_name, device_timeout, say, None if as_json else _write)
+    session = VectorRun(device_name, device_timeout, say, None if as_json else _write, check)
     failure: MmaprobeError | None = None
     with open_input(file) as (lines, name):
         try:
@@ -86,15 +90,16 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
         except MmaprobeError as error:  # the answers before it count
             failure = error
         except KeyboardInterrupt:
-            _summary(session, output)
+            _summary(session, output, name)
             raise
     progress("")
     if session.answered or failure is None:
-        _summary(session, output)
+        _summary(session, output, name)
     if as_json:
         print_json(session.document(name, output, failure))
     if failure is not None:
         raise failure
+    sys.exit(1 if session.wrong else 0)
 
 
 def _write(row: dict[str, Any]) -> None:
@@ -103,11 +108,22 @@ def _write(row: dict[str, Any]) -> None:
     check_reader()
 
 
-def _summary(session: VectorRun, output: str | None) -> None:
-    """Print the number of answers, their meaning, and the command that shows more."""
+def _summary(session: VectorRun, output: str | None, file: str) -> None:
+    """Print the number of answers, their meaning, those that are not their model's, and the command that shows
+    more."""
+    from mmaprobe.cli.text.vectors import SHOWN, show_mismatch
+
     for line in session.standings.lines():
         say(line)
     say(f"{counted(session.answered, 'vector')} answered by {session.name}")
+    if session.check:
+        say(
+            f"{counted(len(session.wrong), 'answer')} not the model's"
+            if session.wrong
+            else "every answer is its model's"
+        )
+        for row in session.wrong[:SHOWN]:
+            show_mismatch(row, file)
     for family in sorted(session.families):
         kept = "ANSWERS" if output in (None, "-") else output
         device = shlex.quote(f"recorded:{kept}")

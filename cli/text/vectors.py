@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.evaluate.operands import Operands, Reader
 
+SHOWN = 10  # mismatches that are printed
 ONE_SIGN = ", all inputs non-negative"  # of a restricted query
 
 

@@ -44,7 +44,7 @@ FREE = {"unit", "order"}  # what these may be depends on more than their names
 
 PARAMETERS: dict[str, Parameter] = {
     "unit": Parameter("the matrix unit", ("a model reference (in parentheses if it has parameters)",)),
-    "source": Parameter("format of the numbers multiplied", ("f16", "f32", "f64")),
+    "source": Parameter("format of the numbers multiplied", ("e4m3", "e5m2", "bf16", "f16", "f32", "f64")),
     "words": Parameter("p: words of the unit's format that each number becomes", low=1, high=4),
     "products": Parameter("cross products kept, those of the leading words; of two words 1, 3 or 4", low=1, high=16),
     "split": Parameter("rounding of every word", ROUNDINGS),

@@ -24,6 +24,7 @@ from mmaprobe.smtmodel.tables.gpus import GPUS
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit
+from mmaprobe.studies.file import build_study
 from tests import records
 from tests.documentation import DRAWN, PAGES, PICTURES, Block, Terminal, blocks, commands, matches, played, update
 from tests.marks import some_slow
@@ -171,6 +172,8 @@ def test_yaml_loads(block: Block) -> None:
 def load(file: YamlFile) -> object:
     if "hypotheses" in file.data:
         return build_question(file)
+    if "curves" in file.data:
+        return build_study(file)
     return build_family(file) if {"parameters", "candidates"} & set(file.data) else build_claims(file)
 
 
@@ -186,7 +189,7 @@ def test_toml_loads(block: Block, tmp_path: Path) -> None:
 def test_python_is_run(block: Block) -> None:
     assert block.name, f"{_place(block)}: a program has a file name, and a command of the page runs it"
     texts = [c.text for other in blocks(block.page) if other.language == "console" for c in commands(other)]
-    assert any(f"python{mark}{block.name}" in text for text in texts for mark in " :")
+    assert any(f"python{mark}{block.name}" in text for text in texts for mark in (" ", ":", " -m pytest "))
 
 
 # -- pages that speak of tables

@@ -1,0 +1,82 @@
+"""Exit codes and files for continuous integration: a test that fails when a kernel's bits change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mmaprobe.cli.main import main
+
+AMPERE, HOPPER = "ampere/mma/m16n8k16.f32.f16.f16.f32", "hopper/mma/m16n8k16.f32.f16.f16.f32"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An input on which the two units differ, named as one of the first."""
+    path = tmp_path_factory.mktemp("ci") / "vectors.jsonl"
+    assert run("distinguish", AMPERE, HOPPER, "-o", path).exit_code == 0
+    rows = [json.loads(line) | {"model": AMPERE} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_every_answer_is_checked(vectors: Path, tmp_path: Path) -> None:
+    right = run("run", vectors, "--device", f"model:{AMPERE}", "--check", "-o", tmp_path / "right.jsonl")
+    assert right.exit_code == 0, right.output
+    assert "every answer is its model's" in right.output
+    wrong = run("run", vectors, "--device", f"model:{HOPPER}", "--check", "-o", tmp_path / "wrong.jsonl")
+    assert wrong.exit_code == 1
+    assert "1 answer not the model's" in wrong.output
+    assert f"vectors.jsonl:1: {AMPERE}: observed " in wrong.output
+    plain = run("run", vectors, "--device", f"model:{HOPPER}", "-o", tmp_path / "plain.jsonl")
+    assert plain.exit_code == 0
+    document = json.loads(run("run", vectors, "--device", f"model:{HOPPER}", "--check", "--json").stdout)
+    assert document["wrong"] == 1
+
+
+def test_answers_of_an_earlier_run_are_checked_too(vectors: Path, tmp_path: Path) -> None:
+    arguments = ("run", vectors, "--device", f"model:{HOPPER}", "-o", tmp_path / "answers.jsonl")
+    assert run(*arguments).exit_code == 0
+    again = run(*arguments, "--check")
+    assert again.exit_code == 1, again.output
+    assert "1 answer not the model's" in again.output
+
+
+@pytest.mark.parametrize(("other", "expect", "code"), [
+    (HOPPER, "same", 1), (HOPPER, "different", 0), (AMPERE, "same", 0), (AMPERE, "different", 1),
+])  # fmt: skip
+def test_what_a_comparison_expects(other: str, expect: str, code: int, vectors: Path) -> None:
+    result = run("compare", f"model:{AMPERE}", f"model:{other}", "--vectors", vectors, "--samples", "20", "-n", "1",
+                 "--expect", expect)  # fmt: skip
+    assert result.exit_code == code, result.output
+
+
+def test_junit(vectors: Path, tmp_path: Path) -> None:
+    """A test for each model: one passes, one fails with its row, one has nothing to compare."""
+    answers, report = tmp_path / "answers.jsonl", tmp_path / "report.xml"
+    assert run("run", vectors, "--device", f"model:{AMPERE}", "-o", answers).exit_code == 0
+    row = json.loads(answers.read_text().splitlines()[0])
+    third = "turing/mma/m16n8k8.f32.f16.f16.f32"
+    zeros = {"schema": 1, "id": "zeros", "model": third, "a": ["0000"] * 8, "b": ["0000"] * 8, "c": "00000000"}
+    answers.write_text("".join(json.dumps(one) + "\n" for one in (row, row | {"model": HOPPER, "id": "other"}, zeros)))
+    result = run("evaluate", answers, "--junit", report)
+    assert result.exit_code == 1, result.output
+    suite = ElementTree.parse(report).getroot()
+    counts = {name: suite.get(name) for name in ("tests", "failures", "skipped", "errors")}
+    assert counts == {"tests": "3", "failures": "1", "skipped": "1", "errors": "0"}
+    tests = {test.get("name"): test for test in suite}
+    assert len(tests[AMPERE]) == 0
+    failure = tests[HOPPER].find("failure")
+    assert failure is not None
+    assert failure.get("message") == "1 of 1 results are not the model's"
+    assert failure.text is not None
+    assert failure.text.startswith("line 2: observed ")
+    assert tests[third].find("skipped") is not None
