@@ -742,8 +742,9 @@ def test_a_step_from_zero_is_of_a_loop_from_zero() -> None:
     refused("repeated", node, (), start, general, body(frozenset(), node.body.operands[0]))  # another node
     begun, other = loop("repeat(k in range(2), c, r(exact(acc, a[k] * b[k])))")
     composer = _Composer(begun, believed)
-    composer.formats[other.level] = formats
+    composer.formats[other.level] = frozenset({begun.c})
     step = composer.of(other.body, ())
+    assert RULES["repeated"](other, (), RULES["element"](begun, other.start, ()), step)
     composer = _Composer(begun, believed)
     composer.formats[other.level] = frozenset()
     refused("repeated", other, (), RULES["element"](begun, other.start, ()), step, composer.of(other.body, ()))
