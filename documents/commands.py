@@ -7,7 +7,7 @@ from typing import Any
 
 from mmaprobe.documents.check import CheckFolder
 from mmaprobe.documents.cover import Cover
-from mmaprobe.documents.datasheet import ImeDisclosure
+from mmaprobe.documents.datasheet import ImeDisclosure, P3109Declaration
 from mmaprobe.documents.devices import Compare, Evaluate, Run
 from mmaprobe.documents.distinguish import Distinguish
 from mmaprobe.documents.explain import Explain, ExplainElement, Simulate, Study
@@ -32,6 +32,6 @@ DOCUMENTS: Mapping[str, Any] = {
     "explain": Explain | ExplainElement,
     "simulate": Simulate,
     "study": Study,
-    "datasheet": ImeDisclosure,
+    "datasheet": ImeDisclosure | P3109Declaration,
     "list": Sequence[Listed],
 }

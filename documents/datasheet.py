@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from mmaprobe.documents.parts import ABSENT, Document
+from mmaprobe.documents.prove import ErrorTerm, LemmaOfBound, WitnessVector
 
 
 class ImeDisclosure(Document):
@@ -27,3 +28,24 @@ class ImeDisclosure(Document):
     parameters: Mapping[str, int | str] = ABSENT  #: with psm = 1: the parameters of the algorithm
     expression: str  #: the whole unit, as unit files write it
     basis: str  #: where the model is from
+
+
+class P3109Declaration(Document):
+    """What IEEE P3109 (interim report 4.0) asks to be declared of an approximate dot product: kappa, the number of
+    values between a result and the defined one, the exact sum rounded once (4.4, Annex D), and a bound of the error
+    (Annex E). Each number is proved."""
+
+    disclosure: Literal["p3109"]  #: the standard
+    model: str  #: the unit
+    approximates: str  #: the operation: the formats of factors, addend and result, and the projection
+    kappa: Literal["0", "infinity", "NaN"] | None
+    """0: every result is the defined one; infinity, NaN: an input is shown on which one of the two results alone is
+    infinite, or a NaN; null: no kappa is proved"""
+    kappa_basis: str  #: which solvers proved it, or that an input shows it
+    at_least: int = ABSENT  #: where an input is shown with two finite results: how many values lie between them
+    vector: WitnessVector = ABSENT  #: the input, with the unit's result and the defined one
+    error_bound: str | None  #: |d - exact| is at most this; null where no bound is proved
+    terms: Sequence[ErrorTerm] = ABSENT  #: the bound's terms, for programs
+    lemmas: Sequence[LemmaOfBound] = ABSENT  #: what solvers proved of the datapath for it
+    premises: Sequence[str]  #: what the bound assumes of the inputs
+    reason: str | None  #: why there is no bound

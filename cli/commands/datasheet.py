@@ -41,14 +41,17 @@ if TYPE_CHECKING:
 @click.option("--disclosure", type=click.Choice(["riscv-ime"]),
               help="No page: print what a standard asks to be disclosed of a unit. RISC-V's integrated matrix "
               "extension: (G, psm, rnd) and the reduction.")  # fmt: skip
+@click.option(
+    "--p3109", is_flag=True, help="No page: print what IEEE P3109 asks to be declared: kappa, an error bound."
+)
 @click.option("--limit", type=Seconds(zero=True), default=20.0, show_default=True,
               help="Seconds for each property to be proved; 0: no solver is asked.")  # fmt: skip
 @click.option("--store", type=FileName(), metavar="FILE",
               help="Keep answers in this SQLite file (default: in the cache folder).")  # fmt: skip
 @JSON
 def datasheet(
-    subject: str | None, every: bool, output: Path | None, disclosure: str | None, limit: float, store: Path | None,
-    as_json: bool,
+    subject: str | None, every: bool, output: Path | None, disclosure: str | None, p3109: bool, limit: float,
+    store: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Make the numerical data sheet of a unit. It has formats, sum, rounding, special values, properties, error bound.
 
@@ -66,14 +69,23 @@ def datasheet(
     mmaprobe datasheet unit.json -o unit.html
     mmaprobe datasheet --all -o units.html
     mmaprobe datasheet riscv/zvbdota/vfwbdota16bf.n8 --disclosure riscv-ime
+    mmaprobe datasheet arm/neon/bfdot --p3109
     """
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.reports.datasheet import BOUND, UNPROVED, page
 
-    if disclosure is not None:
+    if disclosure is not None or p3109:
         if every or output is not None:
-            raise click.UsageError("--disclosure: it is printed, of one unit; -o, --output and --all are of pages")
-        _disclose(subject, as_json)
+            raise click.UsageError("--disclosure, --p3109: printed, of one unit; -o, --output and --all are of pages")
+        if disclosure is not None and p3109:
+            raise click.UsageError("--disclosure and --p3109 are documents of their own: give one of them")
+        if subject is None:
+            raise click.UsageError("give a model, a unit file or a file of identify")
+        if disclosure is not None:
+            refuse("this disclosure is read off the unit: no solver is asked", "limit", "store")
+            _disclose(subject, as_json)
+        else:
+            _declare(subject, limit, store, as_json)
         return
     refuse("a page is no document: it is written with -o, and --disclosure prints one", "as_json")
     if output is None:
@@ -125,34 +137,40 @@ def _title(subject: str | None, sheets: Sequence[Sheet]) -> str:
     return f"{what}: {architecture_name(subject) if subject in GPUS else sheets[0].title}"
 
 
-def _disclose(subject: str | None, as_json: bool) -> None:
+def _disclose(subject: str, as_json: bool) -> None:
     """Print what RISC-V's integrated matrix extension asks to be disclosed of a unit."""
-    from mmaprobe.reports.datasheet import (
-        basis_of_identified,
-        basis_of_model,
-        model_of_identified,
-    )
     from mmaprobe.reports.disclosure import disclosure_text, ime_disclosure
+
+    found = ime_disclosure(*_model_and_basis(subject))
+    print_json(found) if as_json else print(disclosure_text(found))
+
+
+def _declare(subject: str, limit: float, store: Path | None, as_json: bool) -> None:
+    """Print what IEEE P3109 asks to be declared of a unit."""
+    from mmaprobe.queries.properties.declaration import declaration, declaration_text
+    from mmaprobe.queries.search.distinguish import Options
+
+    model, _ = _model_and_basis(subject)
+    with opened_store(store) as opened:
+        found = declaration(model, Options(timeout=limit, store=opened, progress=Pieces(progress, "steps")))
+    progress("")
+    print_json(found) if as_json else print(declaration_text(found))
+
+
+def _model_and_basis(subject: str) -> tuple[Model, str]:
+    """A model, or what identify found, and where it is from."""
+    from mmaprobe.reports.datasheet import basis_of_identified, basis_of_model, model_of_identified
     from mmaprobe.reports.report import wrong_document
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
-    refuse("a disclosure is read off the unit: no solver is asked", "limit", "store")
-    if subject is None:
-        raise click.UsageError("give a model, a unit file or a file of identify")
     if not _is_document(subject):
         model = parse_reference(subject)
-        found = ime_disclosure(model, basis_of_model(model))
-    else:
-        try:
-            document = _identification(subject)
-            model = model_of_identified(document)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise wrong_document(error, subject) from None
-        found = ime_disclosure(model, basis_of_identified(document))
-    if as_json:
-        print_json(found)
-    else:
-        print(disclosure_text(found))
+        return model, basis_of_model(model)
+    try:
+        document = _identification(subject)
+        return model_of_identified(document), basis_of_identified(document)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise wrong_document(error, subject) from None
 
 
 def _is_document(subject: str) -> bool:

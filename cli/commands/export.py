@@ -29,6 +29,7 @@ FORMATS = {
 #: of a model itself, as FORMATS
 OF_MODELS = {
     "verilog": ("a combinational module in Verilog that computes what the model FILE does", "verilog", "exported"),
+    "fpcore": ("an FPCore 2.0 expression, of a model whose sums are exact", "fpcore", "exported"),
 }
 HELP = """Write vectors in a format of other programs. They are those of FILE, with what their models give.
 
@@ -44,6 +45,7 @@ Or write a model, named in the place of FILE:
 mmaprobe export answers.jsonl --format junit -o junit.xml
 mmaprobe export answers.jsonl --format npz -o answers.npz
 mmaprobe export volta/mma/m8n8k4.f32.f16.f16.f32 --format verilog -o unit.v
+mmaprobe export arm/sme/fmopa-f16f32 --format fpcore
 """
 
 

@@ -10,9 +10,9 @@ from mmaprobe.smtmodel.base.errors import NotModelledError
 from mmaprobe.smtmodel.tables.absent import not_modelled
 
 #: NVIDIA, "CUDA GPU Compute Capability" (developer.nvidia.com/cuda-gpus) and the CUDA C++ Programming Guide, where
-#: 7.0 is Volta, 7.5 Turing, 8.0 and 8.6 Ampere, 8.9 Ada Lovelace, 9.0 Hopper, 10.x Blackwell, 12.x RTX Blackwell; AMD,
-#: the processors of LLVM's AMDGPU user guide: gfx908 CDNA1, gfx90a CDNA2, gfx942 CDNA3, gfx950 CDNA4,
-#: gfx110x RDNA3, gfx1151 RDNA3.5, gfx120x RDNA4
+#: 7.0 is Volta, 7.5 Turing, 8.0 and 8.6 Ampere, 8.9 Ada Lovelace, 9.0 Hopper, 10.x and 11.0 (Thor) Blackwell,
+#: 12.x RTX Blackwell; AMD, the processors of LLVM's AMDGPU user guide: gfx908 CDNA1, gfx90a CDNA2, gfx942 CDNA3,
+#: gfx950 CDNA4, gfx110x RDNA3, gfx1151 RDNA3.5, gfx120x RDNA4
 GPUS: Mapping[str, tuple[str, ...]] = {
     "volta": ("V100", "Titan V", "Quadro GV100"),
     "turing": ("T4", "RTX 2060", "RTX 2070", "RTX 2080", "Titan RTX", "Quadro RTX 6000", "Quadro RTX 8000"),
@@ -20,7 +20,7 @@ GPUS: Mapping[str, tuple[str, ...]] = {
                "RTX A4000", "RTX A5000", "RTX A6000"),
     "ada-lovelace": ("L4", "L20", "L40", "L40S", "RTX 4060", "RTX 4070", "RTX 4080", "RTX 4090", "RTX 6000 Ada"),
     "hopper": ("H100", "H200", "H800", "H20", "GH200"),
-    "blackwell": ("B100", "B200", "B300", "GB200", "GB300"),
+    "blackwell": ("B100", "B200", "B300", "GB200", "GB300", "Jetson Thor", "Jetson AGX Thor"),
     "rtx-blackwell": ("RTX 5060", "RTX 5070", "RTX 5080", "RTX 5090", "RTX PRO 6000", "GB10"),
     "cdna1": ("MI100",),
     "cdna2": ("MI210", "MI250", "MI250X"),

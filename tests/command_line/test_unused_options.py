@@ -111,6 +111,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("datasheet", "page"): (f"{AMPERE} -o OUT.html", "output limit store"),
     ("datasheet", "short"): ("H100 -o OUT.md", "output"),
     ("datasheet", "disclosure"): ("arm/neon/bfdot-ebf --disclosure riscv-ime", "disclosure as_json"),
+    ("datasheet", "declaration"): ("arm/neon/bfdot-ebf --p3109", "p3109 limit store as_json"),
     ("datasheet", "all"): ("--all -o OUT.html", "every output limit store"),
     ("list", "models"): ("models", "as_json"),
     ("show", "unit"): (AMPERE, "svg pdf tikz"),

@@ -16,7 +16,7 @@ SHIPPED: dict[str, dict[str, Any]] = {
     for entry in yaml_files(files("mmaprobe.hypotheses"))
 }
 FEWEST = {"about": 6, "question": 6, "source": 4, "note": 8}  # words
-PAPERS = r"(Fasi|Navarro|Valero-Lara|Valpey|Xie) et al\. 20\d\d|MMA-Sim 2\.1\.1|RISC-V ISA manual"
+PAPERS = r"(Fasi|Navarro|Valero-Lara|Valpey|Xie) et al\. 20\d\d|MMA-Sim 2\.1\.1|RISC-V ISA manual|Intel AVX10\.2|Bochs"
 PLACEHOLDER = re.compile(r"\b(todo|tbd|fixme|xxx?|lorem|foo|placeholder)\b|\.\.\.|…", re.I)
 LEFT_HANGING = re.compile(r"\b(a|an|and|at|by|for|from|in|of|on|or|the|to|where|which|with)\W*$|[,;:]$")
 ALGORITHMS = ("3xTF32", "4xTF32")  # names of which the field writes the first letter so

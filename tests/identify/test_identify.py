@@ -102,7 +102,7 @@ def test_errors_name_file_line_and_key(old: str, new: str, line: int, words: str
 
 def test_shipped_families() -> None:
     wanted = {"nvidia-f16", "nvidia-bf16", "nvidia-tf32", "nvidia-fp8", "nvidia-block-scaled"}
-    wanted |= {"amd-mfma", "riscv-rvbna", "any"}
+    wanted |= {"amd-cdna4", "amd-mfma", "riscv-rvbna", "any"}
     assert wanted <= set(families())
     with pytest.raises(UnknownNameError, match="nvidia-f16"):
         family_named("nvidia-f15")

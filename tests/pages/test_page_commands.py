@@ -18,6 +18,7 @@ pytestmark = pytest.mark.pages
 #: what a line of a page has that is not run here -> why
 NOT_RUN = {
     r"\brtl:": "a design, and Yosys: tests/devices/test_rtl.py",
+    r"\bcommand:\./mfma": "an MI350, and a program of its owner",
     r"cuda:|make evidence": "needs an NVIDIA GPU",
     r"\bssh ": "needs another machine",
     r"10\.0\.0\.1": "needs several machines; tests/solvers/test_cluster.py has a scheduler and workers of its own",

@@ -40,6 +40,7 @@ def run(*arguments: str, code: int = 0) -> Result:
         ("L40S", "L40S", "ada-lovelace"),
         ("A10G", "A10G", "ampere"),
         ("rtx5090", "RTX 5090", "rtx-blackwell"),
+        ("NVIDIA Jetson AGX Thor Developer Kit", "Jetson AGX Thor", "blackwell"),
         ("AMD Instinct MI300X", "MI300X", "cdna3"),
         ("mi250x", "MI250X", "cdna2"),
         ("RX9070", "RX 9070", "rdna4"),

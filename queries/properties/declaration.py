@@ -1,0 +1,125 @@
+"""What IEEE P3109 asks to be declared of a dot product: kappa (4.4, Annex D) and a bound of its error (Annex E)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mmaprobe.documents.datasheet import P3109Declaration
+from mmaprobe.documents.parts import ABSENT
+from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.properties.bound_report import document_of, find_bound
+from mmaprobe.queries.properties.proving import proofs_of, verdict_on
+from mmaprobe.queries.properties.report import pair_proof
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.records import confirmations_of
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+
+#: the property that kappa = 0 is
+EXACT = "exact"
+#: P3109's names of IEEE 754's formats, and of rounding modes
+NAMES = {"f16": "binary16", "f32": "binary32", "f64": "binary64", "bf16": "BFloat16"}
+MODES = {
+    "nearest_even": "NearestTiesToEven",
+    "nearest_away": "NearestTiesToAway",
+    "toward_zero": "TowardZero",
+    "up": "TowardPositive",
+    "down": "TowardNegative",
+    "to_odd": "ToOdd",
+}
+SATURATIONS = {"ieee": "SatNone", "saturate": "SatPropagate", "infinity": "infinity in every rounding mode"}
+
+
+def declaration(model: Model, options: Options) -> P3109Declaration:
+    """The declaration of a unit: kappa against the exact sum rounded once as the unit rounds, and its error bound."""
+    unit, rounding = model.unit, model.unit.rounding
+    bound = document_of(find_bound(model, Inputs(), None, Settled(options)))
+    addend = f" + {format_name(model.c)}" if unit.addend else ""
+    projection = f"({MODES[rounding.mode]}, {SATURATIONS[rounding.overflow]})"
+    factors = f"{format_name(model.a)} * {format_name(model.b)}"
+    return P3109Declaration(
+        disclosure="p3109",
+        model=model.reference,
+        approximates=f"dot product of {model.length}: {factors}{addend} -> {format_name(model.d)}, {projection}",
+        **_kappa(model, options),
+        error_bound=bound.formula or None,
+        terms=bound.terms,
+        lemmas=bound.lemmas,
+        premises=bound.premises,
+        reason=bound.reason,
+    )
+
+
+def format_name(fmt: Format) -> str:
+    """A format's name in P3109: Binary8p4se, binary32; of another format its own."""
+    finite = "negative_zero" if fmt.signed else "all_ones"
+    if fmt.bias == 1 << max(fmt.exponent - 1, 0) and fmt.specials in (finite, "extended"):
+        kind = "s" if fmt.signed else "u"
+        return f"Binary{fmt.width}p{fmt.precision}{kind}{'e' if fmt.has_infinity else 'f'}"
+    return NAMES.get(fmt.name, fmt.name)
+
+
+def steps_between(left: int, right: int, fmt: Format) -> int:
+    """How many finite values lie between two patterns, one of them counted: -0 is 0."""
+    magnitude = fmt.sign_bit - 1 if fmt.signed else (1 << fmt.width) - 1
+    places = [-(one & magnitude) if fmt.signed and one & fmt.sign_bit else one & magnitude for one in (left, right)]
+    return abs(places[0] - places[1])
+
+
+def _kappa(model: Model, options: Options) -> dict[str, Any]:
+    try:
+        proofs = proofs_of(problems_of(EXACT, model, Inputs()), options, True)
+    except ParameterError as error:  # it cannot be asked of this unit
+        return {"kappa": None, "kappa_basis": f"not asked: {error.message}"}
+    verdict = verdict_on(EXACT, proofs)
+    if verdict == "equal":
+        engines = sorted({engine for proof in proofs for engine in proof.engines})
+        words = [f"proved by {', '.join(engines) or 'rules about its nodes alone'}"]
+        if second := confirmations_of(proofs):
+            words.append(f"confirmed by {', '.join(second)}")
+        return {"kappa": "0", "kappa_basis": "; ".join(words)}
+    witness = next((proof for proof in proofs if proof.witness is not None), None)
+    if witness is None or witness.witness is None:
+        return {"kappa": None, "kappa_basis": "neither proved to be 0 nor refuted"}
+    patterns = witness.witness.left, witness.witness.right
+    values = [exact_value(pattern, model.d) for pattern in patterns]
+    shown: dict[str, Any] = {"vector": pair_proof(witness).vector}
+    if (values[0] == "nan") != (values[1] == "nan"):
+        return {**shown, "kappa": "NaN", "kappa_basis": "an input on which one result alone is a NaN"}
+    if any(isinstance(value, str) for value in values):
+        return {**shown, "kappa": "infinity", "kappa_basis": "an input on which one result alone is that infinity"}
+    steps = steps_between(*patterns, model.d)
+    basis = "an input whose results are finite and differ; no bound over all inputs is proved"
+    return {**shown, "kappa": None, "kappa_basis": basis, "at_least": steps or ABSENT}
+
+
+def declaration_text(found: P3109Declaration) -> str:
+    """The declaration in lines, as the command prints it."""
+    lines = {"approximates": found.approximates, "kappa": f"{found.kappa or 'not bounded'} ({found.kappa_basis})"}
+    if found.vector:
+        given, got = found.vector, found.vector.results
+        lines["  input"] = "; ".join(
+            f"{name} = {value}" for name, value in vars(given).items() if name in ("a", "b", "c")
+        )
+        lines["  results"] = f"{got[0]}, and {got[1]} as defined"
+    if found.at_least:
+        lines["  at least"] = str(found.at_least)
+    lines["error bound"] = found.error_bound or f"none is proved: {found.reason}"
+    if found.error_bound:
+        lines["  where"] = "; ".join(found.premises)
+    width = max(map(len, lines))
+    head = f"{found.model}: declaration for IEEE P3109 (4.4, Annexes D and E)"
+    return "\n".join([head, *(f"  {name:<{width}}  {text}" for name, text in lines.items())])
+
+
+def _shown(value: str | Sequence[str]) -> str:
+    """A pattern, or a list of them without the zeros at its end."""
+    if isinstance(value, str):
+        return value
+    last = max((k for k, one in enumerate(value) if one.strip("0")), default=-1)
+    return f"[{', '.join(value[: last + 1])}]" + (", then zeros" if last + 1 < len(value) else "")

@@ -1,0 +1,119 @@
+"""Declarations for IEEE P3109: kappa is what the definition counts, and bounds hold."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mmaprobe.cli.main import main
+from mmaprobe.queries.properties.declaration import format_name, steps_between
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from tests.schemas import check
+
+#: Annex E.3: eight products of Binary8p4se, added in binary16
+E3 = """unit: e3
+formats: {a: binary8p4se, b: binary8p4se, c: f16, d: binary8p4se}
+length: 8
+roundings:
+  s: round(f16, nearest_even)
+  r: round(binary8p4se, nearest_even)
+steps:
+  sum: repeat(k in range(8), +0, s(exact(acc, a[k] * b[k])))
+  d: r(sum)
+"""
+
+
+def declared(name: str) -> dict[str, Any]:
+    result = CliRunner().invoke(main, ["datasheet", name, "--p3109", "--json"])
+    assert result.exit_code == 0, result.output
+    check("datasheet", result.stdout)
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_an_exact_unit_has_kappa_0() -> None:
+    found = declared("arm/neon/fdot.f32.e4m3.e4m3")
+    assert found["kappa"] == "0"
+    assert found["kappa_basis"].startswith("proved by ")
+    assert "vector" not in found
+    assert found["error_bound"] == "|d - exact| <= 2^-24 * |exact|"
+    assert found["approximates"].endswith("-> binary32, (NearestTiesToEven, SatNone)")
+
+
+@pytest.mark.parametrize("name", ["arm/neon/bfdot", "volta/mma/m8n8k4.f32.f16.f16.f32"])
+def test_an_input_that_refutes_kappa_0_is_counted(name: str) -> None:
+    """The number of values, counted one by one from the smaller result to the larger."""
+    found, model = declared(name), parse_reference(name)
+    vector = found["vector"]
+    ours, defined = (int(x, 16) for x in vector["results"])
+    numbers = [[int(x, 16) for x in vector[side]] for side in ("a", "b")]
+    c = int(vector["c"], 16)
+    assert evaluate_row(model, Operands(tuple(numbers[0]), tuple(numbers[1]), c)) == ours
+    values = [exact_value(pattern, model.d) for pattern in (ours, defined)]
+    if found["kappa"] == "infinity":
+        assert sorted(isinstance(value, str) for value in values) == [False, True]
+    else:
+        assert found["kappa"] is None
+        assert found["at_least"] == abs(ours - defined) > 0  # of one sign here
+        assert {ours >> 31, defined >> 31} == {ours >> 31}
+
+
+def test_the_bound_of_annex_e_3_holds(tmp_path: Path) -> None:
+    (path := tmp_path / "e3.yaml").write_text(E3)
+    found, model, rng = declared(str(path)), parse_reference(str(path)), np.random.default_rng(3)
+    coefficients = {json.dumps(term["of"]): Fraction(term["coefficient"]) for term in found["terms"]}
+    assert found["approximates"].startswith("dot product of 8: Binary8p4se * Binary8p4se -> Binary8p4se")
+    constant = sum(value for of, value in coefficients.items() if of in ("[[]]", "[]"))
+    assert 0 < constant < 1
+    for _ in range(300):
+        a, b = ([int(x) for x in rng.integers(0, 0x58, 8) | rng.integers(0, 2, 8) << 7] for _ in range(2))
+        x, y = ([exact_value(one, model.a) for one in side] for side in (a, b))
+        if "nan" in (*x, *y):
+            continue
+        products = [left * right for left, right in zip(x, y, strict=True)]
+        exact, size = sum(products), sum(map(abs, products))
+        got = exact_value(evaluate_row(model, Operands(tuple(a), tuple(b), 0)), model.d)
+        if isinstance(got, str):
+            continue
+        limit = Fraction("1.0644") / 256 * size + abs(exact) / 16 + Fraction(1, 2048)
+        assert abs(got - exact) <= limit
+
+
+@pytest.mark.parametrize("name", ["binary8p4se", "binary6p3se", "e4m3", "f16"])
+def test_steps_are_counted_as_the_definition_has_it(name: str) -> None:
+    fmt, rng = format_named(name), np.random.default_rng(1)
+    finite = {p: v for p in range(1 << fmt.width) if not isinstance(v := exact_value(p, fmt), str)}
+    values = sorted(set(finite.values()))
+    place = {value: k for k, value in enumerate(values)}
+    patterns = list(finite)
+    for left, right in rng.choice(len(patterns), (200, 2)):
+        p, q = patterns[left], patterns[right]
+        assert steps_between(p, q, fmt) == abs(place[finite[p]] - place[finite[q]])
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("binary8p4se", "Binary8p4se"),
+        ("binary6p3sf", "Binary6p3sf"),
+        ("binary8p1uf", "Binary8p1uf"),
+        ("binary8p4ue", "Binary8p4ue"),
+        ("e4m3fnuz", "Binary8p4sf"),
+        ("e4m3", "e4m3"),
+        ("ue8m0", "ue8m0"),
+        ("f16", "binary16"),
+        ("f32", "binary32"),
+    ],
+)
+def test_names_of_formats(name: str, wanted: str) -> None:
+    assert format_name(format_named(name)) == wanted
