@@ -73,7 +73,7 @@ PARTS = (
     Part("orders", properties.orders,
          ("one_sum", "every_order", "each_part", "raised_elsewhere", "does_not_fall"), 6, 2.0, 28),
     Part("negation", properties.negations, ("negates",), 6, 2.0, 13),
-    Part("steps of plans", plans.steps, ("begun", "held", "nothing", "tile", "added", "iterated", "halved"), 1, 0.6, 5),
+    Part("steps of plans", plans.steps, ("begun", "held", "nothing", "tile", "added", "iterated", "halved"), 1, 0.6, 1),
     Part("plans", plans.instances, ("of_all_products",), 2, 1.0, 18),
     Part("plans that agree", equal_plans.instances,
          ("same_forms", "same_parts", "same_bodies", "same_steps", "same_sums", "same_units", "same_tails"), 1, 0.8, 3),
