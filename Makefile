@@ -24,7 +24,7 @@ proofs: $(INSTALLED)
 
 # mmaprobe.torch, in an environment of its own: PyTorch brings some GB of libraries for GPUs on some systems
 test-torch: $(TORCH)/installed
-	$(TORCH)/bin/python -m pytest -n 0 tests/frameworks -m "not slow"
+	$(TORCH)/bin/python -m pytest -n 0 tests/frameworks tests/pages/test_documentation.py -k "frameworks or torch.md" -m "not slow"
 
 # the wheel: built, installed in a bare environment, used away from the checkout
 wheel: $(INSTALLED)
@@ -65,7 +65,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 $(TORCH)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(TORCH)
-	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch]' pytest pytest-xdist
+	$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[torch]' pytest pytest-xdist gmpy2
 	touch $@
 
 clean:

@@ -220,7 +220,7 @@ class Emulation:
             rule = machine.rule(asked.a, asked.b)
             plans = () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
             formats = (asked.a, asked.b, asked.d)
-            self._products[operator, formats, shape, plans, rule.known, rule.evidence, after] += 1
+            self._products[operator, formats, shape, plans, *rule.known_for(operator, shape), after] += 1
 
         return listen
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers, type_of
-from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.nodes import Constant, Round
 from mmaprobe.smtmodel.plans import Chain, Plan, Products
 from mmaprobe.smtmodel.plans.gemm import simulate_each
 from mmaprobe.smtmodel.plans.planfile import parse_plan
@@ -34,6 +34,7 @@ ANY = ("*", "*")  # the formats of a rule for all others, whose numbers it round
 FP8 = ("e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz")
 _NEAR = ("H100", "H200")  # whose cuBLAS was recorded, see docs/cublas-plans.md
 _CUBLAS = "cuBLAS 13.1 on an H200"
+_ASKED = ("aten.mm", "aten.addmm", "aten._scaled_mm")  # of PyTorch, of whose products these records are
 #: what recordings say of the plan by format, on Hopper
 _RECORDED = {
     "f16": f"one chain rounded once: {_CUBLAS}, 273 of 436 shapes",
@@ -63,17 +64,37 @@ class UnsupportedProductError(MmaprobeError):
 @dataclass(frozen=True)
 class Rule:
     """How products of some formats are computed: by one plan, or by those of a map. `known`, `evidence`: how that is
-    known. `convert`: the rounding of elements to the plan's input formats, where these hold fewer numbers."""
+    known; `recorded_for`: the operators of frameworks of which it was recorded, for others it is inferred. `convert`:
+    the rounding of elements to the plan's input formats, where these hold fewer numbers."""
 
     how: Plan | PlanMap = field(repr=False)
     known: Known
     evidence: str
     convert: str | None = None
+    recorded_for: tuple[str, ...] = ()
+
+    def known_for(self, operator: str, shape: tuple[int, ...]) -> tuple[Known, str]:
+        """How the plan of a product (blocks, M, N, K) of an operator is known, and what that rests on: batches, and
+        vectors on a GPU, run other kernels than those recorded."""
+        blocks, m, n, _ = shape
+        alike = operator in self.recorded_for and blocks == 1 and (isinstance(self.how, PlanMap) or min(m, n) > 1)
+        if self.known != "recorded" or alike:
+            return self.known, self.evidence
+        return "inferred", f"inferred from other products: {self.evidence}"
 
     @property
     def plan(self) -> Plan:
         """The plan; of a map one of its plans, which have the same formats."""
         return self.how.plan if isinstance(self.how, PlanMap) else self.how
+
+    @cached_property
+    def before_rounding(self) -> Rule:
+        """The rule for the sum to which c is added: without the rounding that ends plans, where that is their last
+        step."""
+        if isinstance(self.how, Plan):
+            return replace(self, how=_before_rounding(self.how))
+        rules = tuple(replace(rule, plan=_before_rounding(rule.plan)) for rule in self.how.rules)
+        return replace(self, how=replace(self.how, rules=rules)) if len({rule.plan.d for rule in rules}) == 1 else self
 
     @property
     def name(self) -> str:
@@ -99,6 +120,13 @@ class Rule:
         if isinstance(self.how, Plan):
             return (self.name,)
         return tuple(self.how.rules[number].plan.reference for number in np.unique(_own(self.how, shape)).tolist())
+
+
+def _before_rounding(plan: Plan) -> Plan:
+    last = plan.result
+    if isinstance(last, Round) and isinstance(last.operands[0], Products):
+        return replace(plan, result=last.operands[0])
+    return plan
 
 
 @lru_cache(maxsize=256)
@@ -203,7 +231,8 @@ def _of_maps(paths: Sequence[str]) -> Machine:
         into, pair = with_c if plan.addend else rules, (plan.a.name, plan.b.name)
         if pair in into:
             raise InputError(f"a second map for products of {pair[0]} * {pair[1]}", path)
-        into[pair] = Rule(found, "recorded", f"identify --gemm: {Path(path).name}")
+        asked = ("aten.addmm",) if plan.addend else ("aten.mm", "dot_general")
+        into[pair] = Rule(found, "recorded", f"identify --gemm: {Path(path).name}", None, asked)
     return Machine(", ".join(Path(path).name for path in paths), with_c | rules, {}, with_c)
 
 
@@ -235,7 +264,7 @@ def _of_gpu(gpu: str, arch: str) -> Machine:
 
 def _rule(plan: Plan, gpu: str, recorded: str, unit: str) -> Rule:
     if recorded and gpu in _NEAR:
-        return Rule(plan, "recorded", f"plan recorded: {recorded}; unit: {unit}")
+        return Rule(plan, "recorded", f"plan recorded: {recorded}; unit: {unit}", None, _ASKED)
     return Rule(plan, "inferred", f"plan inferred from cuBLAS on Hopper; unit: {unit}")
 
 
@@ -290,12 +319,13 @@ def product_of(machine: Machine, asked: Asked, a: Patterns, b: Patterns, c: NDAr
         sums, c = to_numbers(rule.product(x, y, z), plan.d), None
         said.append("c: that of the plan")
     else:
-        sums = to_numbers(rule.product(x, y), plan.d)
+        how = rule if c is None and asked.alpha == 1 else rule.before_rounding
+        sums = to_numbers(how.product(x, y), how.plan.d)
     wide = np.float64 if "f64" in (plan.d.name, asked.d) else np.float32
     if c is not None or asked.alpha != 1:
         with np.errstate(all="ignore"):
             sums = scaled(sums.astype(wide), None if c is None else c.astype(wide), asked.alpha, asked.beta)
-        said.append(f"alpha, beta and c: in {'f64' if wide is np.float64 else 'f32'} after the sum")
+        said.append(f"alpha, beta and c: added to the sum in {'f64' if wide is np.float64 else 'f32'}")
     if sums.dtype != type_of(wanted):
         said.append(f"rounded once to {asked.d}")
         with np.errstate(all="ignore"):

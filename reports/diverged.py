@@ -57,7 +57,7 @@ def terms_lines(found: Diverged) -> list[str]:
 def name_of(row: Divergence) -> str:
     """The number, module and operator of a product."""
     what = row.operator.removeprefix("aten.") + (" (gradient)" if row.backward else "")
-    return f"{row.number} {row.module} {what}".replace("  ", " ")
+    return f"{row.number}: {row.module} {what}".replace("  ", " ")
 
 
 def _cells(row: Divergence) -> Sequence[str]:

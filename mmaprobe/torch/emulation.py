@@ -124,7 +124,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         name = str(func.overloadpacket)
         if backward and self.backward == "native":
             self._native[f"{name} (gradient)"] += 1
-            return func(*args, **kwargs)
+            return _native(func, args, kwargs)
 
         def multiply(a: Any, b: Any, c: Any, alpha: float, beta: float, d: str | None, fast: bool) -> Any:
             return self._multiplied(name, backward, a, b, c, alpha, beta, d, fast)
@@ -136,7 +136,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
                 hint = "; unknown='native' computes such products as they are"
                 raise type(error)(f"{name}: {error}{hint}") from None
             self._unknown[name] += 1
-            return func(*args, **kwargs)
+            return _native(func, args, kwargs)
         if func._schema.name.endswith("_"):
             return args[0].copy_(found)
         if (out := given.get("out")) is not None:
@@ -153,7 +153,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         rule = self.machine.rule(asked.a, asked.b, addend=c is not None, fast=fast)
         plans = () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
         found, after = product(self.machine, asked, a, b, c)
-        key = (name, backward, (asked.a, asked.b, asked.d), shape, plans, rule.known, rule.evidence, after)
+        key = (name, backward, (asked.a, asked.b, asked.d), shape, plans, *rule.known_for(name, shape), after)
         self._products[key] += 1
         if self._listener is not None:
             self._listener(Seen(name, backward, asked, shape, plans, a, b, c, found))
@@ -168,10 +168,10 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
                         f"{name} may multiply matrices and is not emulated; unknown='native' computes it as it is"
                     )
                 self._unknown[name] += 1
-                return func(*args, **kwargs)
+                return _native(func, args, kwargs)
             name = f"{name} (integers)"
         self._native[name] += 1
-        return func(*args, **kwargs)
+        return _native(func, args, kwargs)
 
 
 def multiplies(namespace: str, name: str) -> bool:
@@ -223,15 +223,27 @@ def _bound(func: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+_OUTSIDE: list[bool] = []  # whether oneDNN was enabled before each context that is open
+
+
 @contextmanager
 def _without_onednn() -> Iterator[None]:
     """Recurrent layers as products and sums of their steps, not as one operator of oneDNN."""
-    enabled = torch._C._get_mkldnn_enabled()
+    _OUTSIDE.append(torch._C._get_mkldnn_enabled())
     torch._C._set_mkldnn_enabled(False)
     try:
         yield
     finally:
-        torch._C._set_mkldnn_enabled(enabled)
+        torch._C._set_mkldnn_enabled(_OUTSIDE.pop())
+
+
+def _native(func: Any, args: Any, kwargs: Any) -> Any:
+    """An operator as it is outside of all contexts, by oneDNN where that is its kernel."""
+    torch._C._set_mkldnn_enabled(_OUTSIDE[0])
+    try:
+        return func(*args, **kwargs)
+    finally:
+        torch._C._set_mkldnn_enabled(False)
 
 
 @contextmanager

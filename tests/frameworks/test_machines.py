@@ -80,6 +80,16 @@ def test_what_is_recorded_is_said_of_the_gpus_that_were() -> None:
         machine_of("V100").rule("bf16", "bf16")
 
 
+def test_what_was_not_recorded_is_inferred() -> None:
+    rule = machine_of("H100").rule("f16", "f16")
+    assert rule.known_for("aten.addmm", (1, 8, 8, 64)) == ("recorded", rule.evidence)
+    others = ("aten.bmm", (3, 8, 8, 64)), ("aten.mm", (1, 1, 8, 64)), ("aten.convolution", (1, 8, 8, 64))
+    for operator, shape in (*others, ("dot_general", (1, 8, 8, 64))):
+        assert rule.known_for(operator, shape) == ("inferred", f"inferred from other products: {rule.evidence}")
+    given = machine_of(plan="cublas/plain").rule("f16", "f16")
+    assert given.known_for("aten.bmm", (3, 8, 8, 64))[0] == "given"
+
+
 @pytest.mark.parametrize(("fmt", "plan"), [("f16", "cublas/plain"), ("e4m3", "deepgemm/fp8")])
 def test_products_of_a_gpu_are_those_of_the_plans_that_were_recorded(fmt: str, plan: str) -> None:
     how = mmaprobe.plan(plan)
@@ -91,6 +101,17 @@ def test_products_of_a_gpu_are_those_of_the_plans_that_were_recorded(fmt: str, p
     found, said = product_of(machine_of("H200"), Asked(fmt, fmt, how.d.name), a.view(bits), b.view(bits), None)
     assert said == f"rounded once to {how.d.name}"
     assert (found[0].view("u2") == mmaprobe.matmul(a[0], b[0], plan=plan).view("u2")).all()
+
+
+def test_c_is_added_before_the_last_rounding_of_a_plan() -> None:
+    a, b, c = numbers(1, 30, 64), numbers(1, 64, 20, seed=1), numbers(20, seed=2)
+    asked = Asked("f16", "f16", "f16")
+    found, said = product_of(machine_of(plan="cublas/plain"), asked, a.view("u2"), b.view("u2"), c)
+    sums = mmaprobe.matmul(a[0], b[0], unit="hopper/wgmma/m64n8k16.f32.f16.f16")
+    expected = (sums + c.astype(np.float32)).astype(np.float16)
+    assert (found[0] == expected).all()
+    assert (expected != sums.astype(np.float16) + c).any()  # rounded twice it is another one
+    assert said == "alpha, beta and c: added to the sum in f32; rounded once to f16"
 
 
 def test_a_map_says_which_plan_computes_an_element(tmp_path: Path) -> None:

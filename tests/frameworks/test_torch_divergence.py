@@ -122,7 +122,7 @@ def test_text_page_and_picture(tmp_path: Any) -> None:
     found = mt.diverge(small(), x, "H100", "A100", bounds=False)
     lines = str(found).splitlines()
     assert lines[0] == f"H100 and A100, PyTorch {torch.__version__}: 2 matrix products"
-    assert lines[1].startswith("the first that differs: 0 first addmm: ")
+    assert lines[1].startswith("the first that differs: 0: first addmm: ")
     page = found.html(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == page
     assert "hopper/wgmma" in page

@@ -146,6 +146,18 @@ def test_a_compiled_function_is_emulated_too() -> None:
     assert len(report.products) == 1
 
 
+def test_what_is_native_is_as_outside() -> None:
+    """oneDNN is off inside, so that recurrent layers consist of products, but not for native operators."""
+    a, b = tensors("bf16", (40, 64), (64, 40))
+    expected = a @ b
+    found, report = emulated(lambda: a @ b, "T4", unknown="native")
+    assert same(found, expected)
+    assert report.unknown == {"aten.mm": 1}
+    with mt.emulate("H100"), mt.emulate("T4", unknown="native"):
+        assert same(a @ b, expected)
+    assert torch._C._get_mkldnn_enabled()
+
+
 def test_settings_are_as_before_even_after_an_error() -> None:
     def settings() -> tuple[Any, ...]:
         return (torch._C._get_mkldnn_enabled(), torch.backends.mha.get_fastpath_enabled(),

@@ -1,0 +1,97 @@
+"""A transformer on this processor is what the plan of this processor's library makes of it, bit for bit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
+
+import mmaprobe.torch as mt  # noqa: E402
+from mmaprobe.machines import machine_of  # noqa: E402
+from mmaprobe.torch.emulation import Emulation, Seen  # noqa: E402
+from mmaprobe.torch.tensors import TYPE_OF  # noqa: E402
+from tests.frameworks.test_torch_products import same, tensors  # noqa: E402
+from tests.places import ROOT  # noqa: E402
+
+PLAN = """plan: a-chain
+formats: {a: f32, b: f32, c: f32, d: f32}
+units: {fma: ieee/fma/f32}
+steps: {d: "sum(fma, -0)"}
+"""
+DEVICE = """import sys
+import torch
+sys.path.insert(0, "{folder}")
+from torch_device import matmul
+torch.set_num_threads(1)
+"""
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def step(layers: Any, x: Any) -> list[Any]:
+    """The result and all gradients, with attention in its plain form."""
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        found = layers(x)
+        return [found, *torch.autograd.grad(found.square().sum(), list(layers.parameters()))]
+
+
+def transformer() -> Any:
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True)
+    return torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+
+def test_forward_and_backward_in_f32_by_the_plan_of_this_processor(tmp_path: Path) -> None:
+    plan = tmp_path / "chain.yaml"
+    plan.write_text(PLAN)
+    for m, k, n in ((32, 64, 192), (16, 16, 16), (64, 32, 128)):
+        a, b = tensors("f32", (m, k), (k, n))
+        if not same(a @ b, mt.matmul(a, b, plan=plan)):
+            pytest.skip("this processor's library runs another plan than one chain of fused multiply-adds")
+    layers = transformer()
+    (x,) = tensors("f32", (2, 16, 64))
+    native = step(layers, x)
+    with mt.emulate(plan=plan) as context:
+        found = step(layers, x)
+    assert sum(row.count for row in context.report.products) == 35
+    assert all(same(one, other) for one, other in zip(found, native, strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fmt", ["f32", "bf16"])
+def test_a_map_that_identify_found_is_this_processors_products(fmt: str, tmp_path: Path) -> None:
+    """Products that the map does not know are native; those that it knows have the same bits, and are most."""
+    device = tmp_path / "device.py"
+    device.write_text(DEVICE.format(folder=ROOT / "examples"))
+    program = [str(Path(sys.executable).with_name("mmaprobe")), "identify", "--gemm", "--json", "--timeout", "120",
+               "--device", f"python:{device}:matmul", "--formats", ",".join([fmt] * 3), "--length", "191",
+               "--shape", "128,128"]  # fmt: skip
+    found = subprocess.run(program, capture_output=True, text=True, check=False)
+    path = tmp_path / "map.json"
+    path.write_text(found.stdout)
+    layers = transformer().to(TYPE_OF[fmt])
+    (x,) = tensors(fmt, (2, 32, 64))
+    seen: list[Seen] = []
+    with Emulation(machine_of(path), "native", listener=seen.append) as context:
+        step(layers, x)
+    differ = []
+    for one in seen:
+        if one.operator == "aten.addmm":
+            native = torch.addmm(one.c, one.a[0], one.b[0])[None]
+        else:
+            native = torch.bmm(one.a, one.b) if one.operator == "aten.bmm" else torch.mm(one.a[0], one.b[0])[None]
+        differ += [] if same(native, one.d) else [one.shape]
+    assert not differ
+    assert len(seen) > 2 * sum(context.report.unknown.values())
