@@ -75,7 +75,8 @@ CHOICES = (
 def chainable() -> list[Model]:
     """The units of the table whose results can be the next addend, without those that take scale factors."""
     models = map(parse_reference, (*INSTRUCTIONS, *units()))
-    return [model for model in models if model.scale is None and model.c.holds(model.d)]
+    every = (model for model in models if not model.c.is_integer)  # sums that wrap have no order
+    return [model for model in every if model.scale is None and model.c.holds(model.d)]
 
 
 def formats(model: Model) -> tuple[str, ...]:

@@ -55,7 +55,10 @@ def pages(pieces: Pieces) -> Mapping[str, str]:
 
 
 def _sheets(arch: str, pieces: Pieces) -> Sequence[Sheet]:
-    return sheets_of(arch, Unasked(), pieces)
+    """Those of the table's instructions, where there are any: unit files beside them, those of integers, rest on their
+    own sources, which the page's columns do not tell."""
+    found = sheets_of(arch, Unasked(), pieces)
+    return [sheet for sheet in found if not _instructions(arch) or sheet.instructions[0] in INSTRUCTIONS]
 
 
 def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:

@@ -13,6 +13,7 @@ typedef uint64_t pattern;
 
 static inline float as_f32(pattern x) { uint32_t bits = (uint32_t)x; float y; memcpy(&y, &bits, 4); return y; }
 static inline pattern of_f32(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+static inline uint32_t four(const pattern *x) { return (uint32_t)(x[0] | x[1] << 8 | x[2] << 16 | x[3] << 24); }
 static inline void narrow(const pattern *from, uint16_t *to, int count) {
   for (int k = 0; k < count; k++) to[k] = (uint16_t)from[k];
 }
@@ -77,6 +78,37 @@ USES("avx512fp16,avx512vl") static pattern vfmadd_ph(const pattern *a, const pat
   return (uint16_t)_mm_cvtsi128_si32((__m128i)_mm_fmadd_ph(x, y, z));
 }
 
+/* integers: a tile of 1 x 1, a of 1 x 64 elements, b of 16 times four */
+#define TILE(name) USES("amx-tile,amx-int8") static pattern name(const pattern *a, const pattern *b, pattern c) { \
+  pattern x[32], y[32]; \
+  uint16_t row[32], column[32]; \
+  float sum; \
+  for (int k = 0; k < 32; k++) x[k] = a[2 * k] | a[2 * k + 1] << 8, y[k] = b[2 * k] | b[2 * k + 1] << 8; \
+  tiles(x, y, c, row, column, &sum); \
+  _tile_dp##name##d(0, 1, 2); \
+  _tile_stored(0, &sum, 4); \
+  IN_MEMORY; \
+  return of_f32(sum); \
+}
+TILE(bss) TILE(bsu) TILE(bus) TILE(buu)
+
+#define LANE(name, needs, function) USES(needs) static pattern name(const pattern *a, const pattern *b, pattern c) { \
+  __m128i x = _mm_cvtsi32_si128((int)four(a)), y = _mm_cvtsi32_si128((int)four(b)); \
+  return (uint32_t)_mm_cvtsi128_si32(function(_mm_cvtsi32_si128((int)c), x, y)); \
+}
+LANE(vpdpbusd, "avx512vnni,avx512vl", _mm_dpbusd_epi32)
+LANE(vpdpbusds, "avx512vnni,avx512vl", _mm_dpbusds_epi32)
+#define BYTES(name, opcode) /* name xmm0, xmm1, xmm2: older compilers lack it */ \
+  static inline __m128i name(__m128i sum, __m128i left, __m128i right) { \
+    register __m128i c __asm__("xmm0") = sum, x __asm__("xmm1") = left, y __asm__("xmm2") = right; \
+    __asm__ volatile(".byte 0xc4, 0xe2, 0x73, " opcode ", 0xc2" : "+x"(c) : "x"(x), "x"(y)); \
+    return c; \
+  }
+BYTES(dpbssd, "0x50")
+BYTES(dpbssds, "0x51")
+LANE(vpdpbssd, "avx2", dpbssd)
+LANE(vpdpbssds, "avx2", dpbssds)
+
 USES("fma") static pattern f32(const pattern *a, const pattern *b, pattern c) {
   return of_f32(_mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(as_f32(a[0])), _mm_set_ss(as_f32(b[0])), _mm_set_ss(as_f32(c)))));
 }
@@ -95,6 +127,8 @@ USES("sse4.1") static pattern dpps(const pattern *a, const pattern *b, pattern c
 }
 
 #define ROWS {"tdpbf16ps", 32, tdpbf16ps}, {"tdpfp16ps", 32, tdpfp16ps}, {"vdpbf16ps", 2, vdpbf16ps}, \
+  {"tdpbssd", 64, bss}, {"tdpbsud", 64, bsu}, {"tdpbusd", 64, bus}, {"tdpbuud", 64, buu}, \
+  {"vpdpbusd", 4, vpdpbusd}, {"vpdpbusds", 4, vpdpbusds}, {"vpdpbssd", 4, vpdpbssd}, {"vpdpbssds", 4, vpdpbssds}, \
   {"vfmadd-ph", 1, vfmadd_ph}, {"f32", 1, f32}, {"f64", 1, f64}, {"dpps", 4, dpps}
 
 #elif defined(__aarch64__) /* -march=armv8.6-a+fp16fml; SME needs no flag */
@@ -132,6 +166,19 @@ static pattern fmlal(const pattern *a, const pattern *b, pattern c) {
   return of_f32(vgetq_lane_f32(vfmlalq_low_f16(sum, F16(x), F16(y)), 0));
 }
 
+/* integers: the first row and the first column of two times eight bytes */
+#define MATRIX(name, x_kind, y_kind, sum_kind, function) \
+  static pattern name(const pattern *a, const pattern *b, pattern c) { \
+    uint32_t x[4] = {four(a), four(a + 4)}, y[4] = {four(b), four(b + 4)}, z[4] = {(uint32_t)c}; \
+    uint32x4_t sum = vreinterpretq_u32_##sum_kind##32(function(vreinterpretq_##sum_kind##32_u32(vld1q_u32(z)), \
+        vreinterpretq_##x_kind##8_u32(vld1q_u32(x)), vreinterpretq_##y_kind##8_u32(vld1q_u32(y)))); \
+    return vgetq_lane_u32(sum, 0); \
+  }
+#define vreinterpretq_u32_u32(x) (x)
+MATRIX(smmla, s, s, s, vmmlaq_s32)
+MATRIX(ummla, u, u, u, vmmlaq_u32)
+MATRIX(usmmla, u, s, s, vusmmlaq_s32)
+
 static void extended(void) { /* FPCR.EBF = 1; a processor without it reads back 0 */
   uint64_t control;
   __asm__ volatile("mrs %0, fpcr" : "=r"(control));
@@ -151,8 +198,10 @@ static pattern bfmmla_ebf(const pattern *a, const pattern *b, pattern c) { exten
   "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", \
   "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15"
 #define WORD(instruction) ".inst " instruction "\n"
-#define SINGLE WORD("0x2558e040") /* ptrue p0.h, vl2: two halves, one word */ \
-  WORD("0xa540a000") /* ld1w {z0.s}, p0/z, [x0] */ \
+#define SINGLE WORD("0x2558e040") /* ptrue p0.h, vl2: two halves, one word */ LOAD_SINGLE
+#define QUARTERS WORD("0x2518e080") /* ptrue p0.b, vl4 */ LOAD_SINGLE
+#define STORE_QUARTERS STORE_SINGLE
+#define LOAD_SINGLE WORD("0xa540a000") /* ld1w {z0.s}, p0/z, [x0] */ \
   WORD("0xa540a021") /* ld1w {z1.s}, p0/z, [x1] */ \
   WORD("0xe09f0040") /* ld1w {za0h.s[w12, 0]}, p0/z, [x2] */
 #define STORE_SINGLE WORD("0xe0bf0040") /* st1w {za0h.s[w12, 0]}, p0, [x2] */
@@ -178,12 +227,15 @@ OUTER(fmopa_f32, FIRST, SINGLE, "0x80810000") /* fmopa za0.s, p0/m, p0/m, z0.s, 
 OUTER(fmopa_f64, FIRST, DOUBLE, "0x80c10000") /* fmopa za0.d, p0/m, p0/m, z0.d, z1.d */
 OUTER(fmopa_f16f32, PAIR, SINGLE, "0x81a10000") /* fmopa za0.s, p0/m, p0/m, z0.h, z1.h */
 OUTER(bfmopa, PAIR, SINGLE, "0x81810000") /* bfmopa za0.s, p0/m, p0/m, z0.h, z1.h */
+OUTER(smopa, four, QUARTERS, "0xa0810000") /* smopa za0.s, p0/m, p0/m, z0.b, z1.b */
+OUTER(usmopa, four, QUARTERS, "0xa1810000") /* usmopa za0.s, p0/m, p0/m, z0.b, z1.b */
 
 static pattern bfmopa_ebf(const pattern *a, const pattern *b, pattern c) { extended(); return bfmopa(a, b, c); }
 
 #define ROWS {"bfdot", 2, bfdot}, {"bfmmla", 4, bfmmla}, {"bfmlalb", 1, bfmlalb}, {"bfmlalt", 1, bfmlalt}, \
   {"fmlal", 1, fmlal}, {"bfdot-ebf", 2, bfdot_ebf}, {"bfmmla-ebf", 4, bfmmla_ebf}, {"fmopa-f32", 1, fmopa_f32}, \
-  {"fmopa-f64", 1, fmopa_f64}, {"fmopa-f16f32", 2, fmopa_f16f32}, {"bfmopa", 2, bfmopa}, {"bfmopa-ebf", 2, bfmopa_ebf}
+  {"fmopa-f64", 1, fmopa_f64}, {"fmopa-f16f32", 2, fmopa_f16f32}, {"bfmopa", 2, bfmopa}, {"bfmopa-ebf", 2, bfmopa_ebf}, \
+  {"smmla", 8, smmla}, {"ummla", 8, ummla}, {"usmmla", 8, usmmla}, {"smopa", 4, smopa}, {"usmopa", 4, usmopa}
 
 #elif defined(__powerpc64__) /* -mcpu=power10 */
 #include <altivec.h>
@@ -237,7 +289,7 @@ static const struct { const char *name; int length; step_of *step; } rows[] = {
 static void missing(int signal) { (void)signal; _exit(MISSING); }
 
 int main(int count, char **arguments) {
-  pattern in[65], out;
+  pattern in[129], out;
   signal(SIGILL, missing);
   for (int i = 0; count > 1 && rows[i].name; i++) {
     if (strcmp(rows[i].name, arguments[1])) continue;

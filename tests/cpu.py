@@ -69,11 +69,26 @@ class Inputs:
         self.random = np.random.default_rng(seed)
 
     def vectors(self, count: int) -> Vectors:
+        if self.model.c.is_integer:
+            return self.integers(count)
         kinds = (self.bits, self.narrow, self.wide, self.cancelling, self.subnormal, self.least_normal, self.overflow,
                  self.special, self.zeros)  # fmt: skip
         shares = np.array_split(np.arange(count), len(kinds))
         parts = [kind(share.size) for kind, share in zip(kinds, shares, strict=True)]
         a, b, c = (np.concatenate(sides) for sides in zip(*parts, strict=True))
+        return a, b, c
+
+    def integers(self, count: int) -> Vectors:
+        """Integers: any bits, and those near the ends, whose sums leave the range."""
+        a, b, c = self.bits(count)
+        some = self.random.random((count, 1)) < 0.5
+        ends = [np.array([0, 1, fmt.largest, fmt.largest ^ (1 << fmt.width) - 1, (1 << fmt.width) - 1], np.uint64)
+                for fmt in (self.model.a, self.model.b)]  # fmt: skip
+        a, b = (np.where(some, self.random.choice(own, side.shape), side)
+                for own, side in zip(ends, (a, b), strict=True))  # fmt: skip
+        near = self.random.integers(0, 1 << 12, count, dtype=np.uint64)
+        c = np.where(some[:, 0], np.where(c & np.uint64(1), near + (1 << 31), (1 << 31) - 1 - near), c)
+        c[self.random.random(count) < 0.1] = 0
         return a, b, c
 
     def _shape(self, count: int) -> tuple[int, int]:

@@ -55,7 +55,16 @@ def numbers(fmt: Format, shape: Shape, rng: np.random.Generator, spread: int = 4
 def specials(fmt: Format) -> Patterns:
     """Zeros, infinities, NaNs, and the ends of the subnormal and normal ranges, with both signs."""
     smallest, normal = 1 << fmt.padding, 1 << (fmt.fraction + fmt.padding)
-    magnitudes = [0, fmt.infinity, fmt.nan, fmt.largest, smallest, normal - smallest, normal, fmt.sign_bit - 1]
+    magnitudes = [
+        0,
+        fmt.infinity,
+        fmt.nan,
+        fmt.largest,
+        smallest,
+        normal - smallest,
+        normal,
+        (1 << fmt.field_width) - 1,
+    ]
     return np.array([m | s for m in magnitudes for s in (0, fmt.sign_bit)], dtype=np.uint64)
 
 

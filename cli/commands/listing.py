@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from mmaprobe.cli.options import JSON, print_json
 from mmaprobe.documents import lists
 from mmaprobe.smtmodel.base.errors import nearest
 from mmaprobe.smtmodel.base.wording import counted
+
+if TYPE_CHECKING:
+    from mmaprobe.smtmodel.arithmetic.formats import Format
 
 KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "devices",
          "plans", "gpus", "words")  # fmt: skip
@@ -239,13 +242,19 @@ def _parameters() -> list[lists.ListedParameter]:
     ]
 
 
+def _format_summary(fmt: Format) -> str:
+    if fmt.is_integer:
+        return f"{fmt.width} bits: {'' if fmt.signed else 'unsigned '}integers"
+    return f"{fmt.width} bits: exponent {fmt.exponent}, fraction {fmt.fraction}, bias {fmt.bias}"
+
+
 def _formats() -> list[lists.ListedThing]:
     from mmaprobe.smtmodel.arithmetic.formats import FORMATS, SPELLINGS
 
     rows = [
         lists.ListedFormat(
             id=fmt.name,
-            summary=f"{fmt.width} bits: exponent {fmt.exponent}, fraction {fmt.fraction}, bias {fmt.bias}",
+            summary=_format_summary(fmt),
             width=fmt.width,
             exponent=fmt.exponent,
             fraction=fmt.fraction,

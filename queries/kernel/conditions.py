@@ -71,6 +71,13 @@ def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evalua
 def _input(name: str, fmt: Format, pattern: Bits) -> Flags:
     """What an input is."""
     cases, carrier = _Cases(name), pattern.carrier
+    if fmt.is_integer:
+        for word, integer in (("zero", 0), ("one", 1), ("largest", fmt.largest)):
+            cases.add("value", word, pattern.equals(integer), alone=True)
+        if fmt.signed:
+            cases.add("value", "least", pattern.equals(fmt.sign_bit), alone=True)
+            cases.add("value", "-one", (~pattern).equals(0), alone=True)
+        return cases.found
     value = unpack(pattern, fmt)
     fields = pattern.truncate(fmt.field_width)
 

@@ -190,7 +190,7 @@ class Enclosed:
         kept = sum(isinstance(one, Kept) for one in self.assuming)
         levels = sorted(one.level for one in self.assuming if isinstance(one, Assumption))
         known = ", ".join("the addend" if level == CHAIN else f"the result so far of loop {level}" for level in levels)
-        zero = any(isinstance(one, Assumption) and not one.formats for one in self.assuming)
+        zero = [one for one in self.assuming if isinstance(one, Assumption) and not one.formats]
         what = "zero is" if zero else "|v - x| <= E and |x| <= A of"
         found = [f"where {what} {known}"] if known else []
         found += [f"with {counted(kept, 'rounding')} in x too"] if kept else []
@@ -343,8 +343,7 @@ def assumed(unit: Unit | Windowed, node: Running | Element, formats: frozenset[F
         lost, known = number(power(unit.formats["c"].emin)), replace(known, never_tiny=True)
     assuming = frozenset({Assumption(level, formats)})
     if not formats:
-        zero = numbers(replace(ZERO, never_minus=False), NOUGHT, NOUGHT, NOUGHT)
-        return Made(Enclosed(unit, node, (), zero, assuming))
+        return Made(Enclosed(unit, node, (), numbers(replace(ZERO, never_minus=False), *[NOUGHT] * 3), assuming))
     error = magnitude(ERROR, Index(level)) + lost
     facts = numbers(known, error, error, magnitude(SIZE, Index(level)))
     return Made(Enclosed(unit, node, (), facts, assuming))

@@ -47,6 +47,8 @@ class Values:
 def numbers_of(fmt: Format, subnormals: bool) -> tuple[Values, ...]:
     """Magnitudes among which are those of all finite nonzero numbers of a format; without `subnormals`, of all normal
     ones."""
+    if fmt.complement:
+        raise RuleError(f"gains: the least number of {fmt.name} has one bit more than the others")
     one = 1 << fmt.fraction
     found = [Values(range(one, 2 * one), fmt.emin, fmt.emax)]
     if subnormals and fmt.subnormals and fmt.fraction:

@@ -133,8 +133,8 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem, zero: 
             told: Enclosed = goal_of(zero, Enclosed, "repeated")
             begin, rest = _after_first(told, first, goal, node, formats), node.places[1:]
             others = replace(goal, assuming=goal.assuming - frozenset(own))
-            hypotheses = told.assuming - {Assumption(node.level, frozenset())}
-            assuming |= assumed_together("repeated", [first, others, replace(told, assuming=hypotheses)])
+            apart = replace(told, assuming=told.assuming - {Assumption(node.level, frozenset())})
+            assuming |= assumed_together("repeated", [first, others, apart])
             within |= told.provided
         error, size = step.run(rest, *begin)
         facts = numbers(Known.number(formats), error, error, size)
@@ -150,15 +150,14 @@ def _after_first(told: Enclosed, start: Enclosed, body: Enclosed, node: Repeat, 
     """E and A after the first step of a loop from zero. Raises RuleError."""
     if not start.facts.is_zero or Assumption(node.level, frozenset()) not in told.assuming:
         raise RuleError("repeated: a start that is zero, and a step from zero, are needed")
-    levels = [one.level for one in told.assuming]
-    if (told.node, told.places, told.unit) != (body.node, body.places, body.unit) or levels.count(node.level) > 1:
+    several = sum(one.level == node.level for one in told.assuming) > 1
+    if several or (told.node, told.places, told.unit) != (body.node, body.places, body.unit):
         raise RuleError("repeated: the step from zero is not that of the body")
     if told.facts.known.formats is None or not told.facts.known.formats <= formats:
         raise RuleError("repeated: the first result is not a number of the formats assumed")
     if reads(told.facts.error, node.level) or reads(told.facts.size, node.level):
         raise RuleError("repeated: the step from zero reads the result so far")
-    place = node.places[0]
-    return told.facts.error.at(node.level, place), told.facts.size.at(node.level, place)
+    return told.facts.error.at(node.level, node.places[0]), told.facts.size.at(node.level, node.places[0])
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,7 @@ def units_of(name: str, left: Plan, right: Plan, part: Part) -> tuple[Unit, Unit
 def _steps(name: str, left: Plan, right: Plan, part: Steps) -> tuple[Unit, Unit]:
     """The units of the products that both stages take in whole steps."""
     check_plans(name, left, right, part.one, part.other)
+    _check_apart(name, left, right)
     first, second = step_of(part.one), step_of(part.other)
     if first is None or second is None or (first.sums, first.last) != (second.sums, second.last):
         raise RuleError(f"{name}: the stages do not repeat steps from sums of one format, rounded alike at last")
@@ -172,8 +173,15 @@ def _steps(name: str, left: Plan, right: Plan, part: Steps) -> tuple[Unit, Unit]
     return (unit_of_step(left, first.stage, first.sums, count), unit_of_step(right, second.stage, second.sums, count))
 
 
+def _check_apart(name: str, *plans: Plan) -> None:
+    """Raises RuleError for plans some products of which are no unit without the others."""
+    if any(plan.shares for plan in plans):
+        raise RuleError(f"{name}: words hold an exponent of the whole row, and some products apart have another one")
+
+
 def _tails(name: str, left: Plan, right: Plan, length: int) -> tuple[Unit, Unit]:
     """The units of the products left over by the same tiles of one sum."""
+    _check_apart(name, left, right)
     one, other = left.sums[0].stage, right.sums[0].stage
     sums = len(left.sums), len(right.sums)
     if sums != (1, 1) or not isinstance(one, Chain) or not isinstance(other, Chain) or one.model != other.model:

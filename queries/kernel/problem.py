@@ -272,6 +272,8 @@ def is_beyond(visit: Visit) -> Bit:
     if how.loses_nan:  # the number that is written for a NaN, and so for an overflow
         nan = unpack(constant(carrier, how.nan_pattern, fmt.width), fmt).term
         special |= term.significand.eq(nan.significand) & exponent.eq(nan.exponent.bits)
+    if fmt.complement:  # both ends, the least number has one bit more
+        return special | constant(carrier, fmt.largest, term.significand.width).ule(term.significand)
     field = (fmt.largest_field >> fmt.fraction) - term.exponent.low - fmt.bias
     digits = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
     top = exponent.eq(constant(carrier, field, exponent.width))

@@ -66,6 +66,8 @@ class _OfRounding(OfMagnitudes):
         top = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
         last = value.term.exponent.bits.equals((fmt.largest_field >> fmt.fraction) - value.term.exponent.low - fmt.bias)
         overflows = value.is_nan | value.is_infinite | (last & value.term.significand.equals(top))
+        if fmt.complement:  # both ends, the least number has one bit more
+            overflows = constant(carrier, fmt.largest, fmt.width).ule(value.term.significand)
         return overflows, result, exact, select(finer, one, one.shl(amount)), finer
 
 

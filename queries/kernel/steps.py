@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.plans.partitions import All, Halves
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage, Then
-from mmaprobe.smtmodel.plans.words import Words, word_at
+from mmaprobe.smtmodel.plans.words import SharedOf, Words, word_at
 
 MOST_PRODUCTS = 1 << 20  # of a sum of which a bound is proved
 LEAVES = 512  # the largest part of halves that is not halved: each number of products up to it is recorded
@@ -96,6 +96,10 @@ def repeated(stage: Stage) -> Repeats:
 Pair = tuple[Node, Node]  # what a unit reads of an element of a, and of one of b: expressions over this element
 
 
+def _refused(shared: SharedOf) -> Node:
+    raise RuleError("words: no rule is about a word that reads several elements, as by a shared exponent")
+
+
 def pair_read(plan: Plan, model: Model, words: Words) -> Pair:
     """What a unit reads where its chain names these words. A unit that reads subnormal numbers as zero rounds what it
     is given; of elements that it is given as they are, and of which no unit reads a word, it is said that x reads them
@@ -104,7 +108,7 @@ def pair_read(plan: Plan, model: Model, words: Words) -> Pair:
     for side, word in enumerate(plan.read(words)):
         name = "ab"[side]
         element = Element(name, Index())
-        node: Node = element if word is None else word_at(word, element)
+        node: Node = element if word is None else word_at(word, element, _refused)
         flushes = any(isinstance(one, Element) and one.operand == name and one.subnormals != "keep"
                       for one in walk(model.unit.result))  # fmt: skip
         if flushes and plan.words_read(side) != (None,):

@@ -43,6 +43,8 @@ class Windowed:
         found = {}
         for name, (low, high) in self.windows:
             fmt = self.formats[name]
+            if fmt.is_integer:
+                raise RuleError(f"a window of exponents for {name}: the numbers of {fmt.name} have one")
             found[name] = replace(
                 Known.number(frozenset({fmt}), low - fmt.fraction), least=low, most=high, digits=fmt.fraction,
                 head=2 - power(-fmt.fraction), top=high + 1, never_tiny=True,

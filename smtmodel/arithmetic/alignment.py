@@ -39,6 +39,8 @@ def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Mode) -> 
         return kept + raised.bits(kept.width)
     shift = distance(term, maximum)
     spare = term.fraction - fraction_bits
+    if shift.value is not None and shift.value + spare <= 0:  # nothing is lost at a place known beforehand
+        return term.significand.pad(-spare - shift.value)
     scaled = _at_least(term.significand.pad(max(0, -spare)), spare + 1)
     shifted = scaled.lshr(shift)
     return shifted.extract(shifted.width - 1, spare) if spare > 0 else shifted

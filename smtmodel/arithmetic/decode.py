@@ -115,6 +115,8 @@ def unpacked_row(item: Unpacked, index: int) -> Unpacked:
 def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool = False) -> Unpacked:
     """Decode a pattern of `fmt.width` bits. `flush` reads subnormals as +0, `positive_zero` -0 as +0."""
     carrier = pattern.carrier
+    if fmt.complement:
+        return _unpack_complement(pattern, fmt)
     sign = pattern.bit(fmt.field_width) if fmt.signed else truth(carrier, False)
     exponent = pattern.extract(fmt.field_width - 1, fmt.padding + fmt.fraction)
     low_bits = pattern.extract(fmt.padding + fmt.fraction - 1, fmt.padding) if fmt.fraction else None
@@ -137,6 +139,14 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool 
     if positive_zero:
         term = replace(term, sign=sign & ~is_zero)
     return Unpacked(term, is_zero, is_infinite, is_nan).folded()
+
+
+def _unpack_complement(pattern: Bits, fmt: Format) -> Unpacked:
+    """An integer of `fmt.width` bits: its magnitude with the one exponent that all of them have."""
+    sign, no = pattern.msb(), truth(pattern.carrier, False)
+    magnitude = select(sign, -pattern, pattern)  # that of the least number needs all bits
+    exponent = Exponent(constant(pattern.carrier, 1, 1), -fmt.bias, fmt.emin, spare=1)
+    return Unpacked(Term(sign, magnitude, exponent, fmt.fraction), ~pattern.any(), no, no)
 
 
 def _specials(pattern: Bits, exponent: Bits, low_bits: Bits | None, fmt: Format) -> tuple[Bit, Bit]:

@@ -100,9 +100,11 @@ def decimal(value: Fraction) -> str:
 
 
 def bit_fields(pattern: int, fmt: Format) -> str:
-    """Sign, exponent and fraction of a pattern, separated by blanks."""
+    """Sign, exponent and fraction of a pattern, separated by blanks; the bits of an integer together."""
     width = fmt.field_width - fmt.padding + int(fmt.signed)
     digits = f"{pattern >> fmt.padding & ((1 << width) - 1):0{width}b}"
+    if fmt.is_integer:
+        return digits
     cut = int(fmt.signed)
     parts = [digits[:cut], digits[cut : cut + fmt.exponent], digits[cut + fmt.exponent :]]
     return " ".join(part for part in parts if part)

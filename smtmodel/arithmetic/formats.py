@@ -1,9 +1,10 @@
 """Number formats as data: one row for each encoding, no class hierarchy.
 
 A bit pattern is sign, exponent field, fraction field and padding, from the top; unsigned formats have no sign field
-but may be stored in a wider byte. Sources: IEEE 754-2019 (f64, f32, f16), OCP 8-bit floating point 1.0 (e4m3, e5m2),
-OCP microscaling 1.0 (e3m2, e2m3, e2m1, ue8m0), the FNUZ forms of AMD CDNA3, NVIDIA PTX ISA (tf32, ue4m3), and
-e8m13 after Xie et al. 2026, Table 2.
+but may be stored in a wider byte. An integer of N bits is a format too: with one exponent bit every number is a
+multiple of the smallest one, and the two fields are the integer; a negative one is its two's complement. Sources: IEEE
+754-2019 (f64, f32, f16), OCP 8-bit floating point 1.0 (e4m3, e5m2), OCP microscaling 1.0 (e3m2, e2m3, e2m1, ue8m0), the
+FNUZ forms of AMD CDNA3, NVIDIA PTX ISA (tf32, ue4m3), and e8m13 after Xie et al. 2026, Table 2.
 
 A format that has no row is spelled by its fields, or as in the interim report of IEEE P3109 (`format_named`).
 """
@@ -20,10 +21,11 @@ from typing import Literal, get_args
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 
 OwnSpecials = Literal["ieee", "all_ones", "negative_zero", "none", "extended"]
-Specials = OwnSpecials | Literal["unused"]
+Specials = OwnSpecials | Literal["unused", "complement"]
 WIDEST = 64  # bits of a pattern
 SPELLINGS = {
     "binaryKpP[se|sf|ue|uf]": "IEEE P3109, K bits of precision P: signed or unsigned, extended (infinities) or finite",
+    "[u]intN": "integers of N bits, two's complement or unsigned",
     "[u]eEmM[bBIAS]_SPECIALS": f"E exponent and M fraction bits; SPECIALS: {', '.join(get_args(OwnSpecials))}",
 }
 
@@ -36,7 +38,8 @@ class Format:
     `specials`: ieee = infinities and NaNs under the top exponent; all_ones = one NaN of all ones for each sign, no
     infinity; negative_zero = the pattern of -0 is the only NaN; extended = the largest patterns are infinities, and the
     only NaN is the pattern of -0, or, unsigned, the one above infinity; none = every pattern is finite; unused = no
-    number has the top exponent (see `finite`).
+    number has the top exponent (see `finite`); complement = every pattern is finite, a negative number is the two's
+    complement of its fields: there is one more of these, and no -0.
     """
 
     name: str
@@ -100,17 +103,25 @@ class Format:
         if self.subnormals:
             small = self.emin - self.fraction <= other.emin - other.fraction
         large = other.largest_number <= self.largest_number
+        if other.complement and not self.complement:
+            large = (other.emax, Fraction(1)) <= self.largest_number
         return self == other or (small and large and self.fraction >= other.fraction and signed and special)
 
     @cached_property
     def largest_number(self) -> tuple[int, Fraction]:
-        """The exponent of the largest number, and its significand, from 1 to below 2."""
+        """The exponent of the largest number, and its significand, from 1 to below 2. (The least one of a two's
+        complement is one step further from zero: -2^emax.)"""
         exponent, fraction = divmod(self.largest_field, 1 << self.fraction)
         return exponent - self.bias, 1 + Fraction(fraction, 1 << self.fraction)
 
     @cached_property
     def has_nan(self) -> bool:
-        return self.specials not in ("none", "unused")
+        return self.specials not in ("none", "unused", "complement")
+
+    @cached_property
+    def complement(self) -> bool:
+        """Whether its negative numbers are two's complements."""
+        return self.specials == "complement"
 
     @cached_property
     def has_infinity(self) -> bool:
@@ -118,7 +129,7 @@ class Format:
 
     @cached_property
     def has_negative_zero(self) -> bool:
-        return self.signed and self.specials not in ("negative_zero", "extended")
+        return self.signed and not self.complement and self.specials not in ("negative_zero", "extended")
 
     @cached_property
     def nan_for_negative_zero(self) -> bool:
@@ -138,7 +149,7 @@ class Format:
     @cached_property
     def finite(self) -> Format:
         """The same format without infinities and NaNs: its patterns are the numbers."""
-        return replace(self, specials="unused" if self.specials == "ieee" else "none")
+        return self if self.complement else replace(self, specials="unused" if self.specials == "ieee" else "none")
 
     @cached_property
     def infinity_field(self) -> int:
@@ -152,8 +163,13 @@ class Format:
 
     @cached_property
     def emax(self) -> int:
-        """The exponent of the largest finite number."""
-        return (self.largest_field >> self.fraction) - self.bias
+        """The exponent of the finite number of the largest magnitude."""
+        return (self.largest_field >> self.fraction) - self.bias + self.complement
+
+    @cached_property
+    def is_integer(self) -> bool:
+        """Whether its numbers are all the integers of some number of bits."""
+        return self == integer(self.name, self.width, self.signed)
 
     @cached_property
     def nan(self) -> int:
@@ -189,6 +205,12 @@ class Format:
         return self.largest_field << self.padding
 
 
+def integer(name: str, bits: int, signed: bool) -> Format:
+    """The integers of so many bits."""
+    fraction = bits - 1 - signed
+    return Format(name, 1, fraction, 1 - fraction, "complement" if signed else "none", signed)
+
+
 _ROWS = (
     Format("f64", 11, 52, 1023, "ieee"),
     Format("f32", 8, 23, 127, "ieee"),
@@ -205,12 +227,14 @@ _ROWS = (
     Format("ue8m0", 8, 0, 127, "all_ones", signed=False, subnormals=False),
     Format("ue4m3", 4, 3, 7, "all_ones", signed=False, storage=8),
     Format("e8m13", 8, 13, 127, "ieee", padding=10),
+    *(integer(f"{'' if signed else 'u'}int{bits}", bits, signed) for bits in (4, 8, 32) for signed in (True, False)),
 )
 
 FORMATS = {row.name: row for row in _ROWS}
 
 
 _FIELDS = re.compile(rf"(u?)e([0-9]{{1,9}})m([0-9]{{1,9}})(?:b([0-9]{{1,9}}))?_({'|'.join(get_args(OwnSpecials))})")
+_INTEGER = re.compile("(u?)int([0-9]{1,9})")
 _P3109 = re.compile("binary([0-9]{1,9})p([0-9]{1,9})(?:([su])([ef]))?")
 
 
@@ -239,7 +263,7 @@ def own_format(
 
 def is_spelling(name: str) -> bool:
     """Whether a name says what the format is."""
-    return bool(_FIELDS.fullmatch(name) or _P3109.fullmatch(name))
+    return any(pattern.fullmatch(name) for pattern in (_FIELDS, _P3109, _INTEGER))
 
 
 def format_named(name: str, own: Iterable[str] = ()) -> Format:
@@ -258,6 +282,11 @@ def _spelled(name: str) -> Format:
     if match := _FIELDS.fullmatch(name):
         sign, exponent, fraction, bias, specials = match.groups()
         fmt = own_format(name, int(exponent), int(fraction), int(bias) if bias else None, specials, not sign)  # type: ignore[arg-type]
+    elif match := _INTEGER.fullmatch(name):
+        signed, bits = not match[1], int(match[2])
+        if not 2 + signed <= bits <= WIDEST:
+            raise ParameterError(name, f"{bits} bits are impossible; it takes {2 + signed} to {WIDEST}")
+        return integer(f"{match[1]}int{bits}", bits, signed)
     else:
         match = _P3109.fullmatch(name)
         assert match is not None

@@ -11,6 +11,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select
 def pattern_key(pattern: Bits, fmt: Format) -> Bits:
     """An integer in two's complement of `fmt.field_width` + 1 bits that grows with the number: both zeros have one, and
     infinities lie at the ends. For a NaN it is any integer."""
+    if fmt.complement:
+        return pattern
     width = fmt.field_width + 1
     fields = pattern.extract(fmt.field_width - 1, 0).zext(width)
     return select(pattern.bit(fmt.field_width), -fields, fields) if fmt.signed else fields
@@ -28,7 +30,10 @@ def product_key(left: Unpacked, right: Unpacked) -> tuple[Bits, Bit]:
 
 
 def negated(pattern: Bits, fmt: Format) -> Bits:
-    """The number with its sign changed; a format without -0 keeps its zero and its NaN."""
+    """The number with its sign changed; a format without -0 keeps its zero and its NaN, two's complement its least
+    number."""
+    if fmt.complement:
+        return -pattern
     fields = pattern.truncate(fmt.field_width)
     flipped = (~pattern.bit(fmt.field_width)).bits().concat(fields)
     if fmt.has_negative_zero:

@@ -55,10 +55,15 @@ def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -
     A zero magnitude gives a zero of that sign, if the target has one. Any width of magnitude; the result has
     `format.width` bits.
     """
+    places = unit.bits.value
+    if target.format.complement and places is not None and places + unit.low >= 0:  # an integer already
+        return _limit_complement(magnitude.pad(places + unit.low), sign, target.format)
     tail = tail_of(magnitude, unit, target.format)
     raised = increments(target.rounding, sign, tail.lowest, tail.half, tail.sticky)
     packed = tail.packed + raised.bits(tail.packed.width)
     packed = select(magnitude.any(), packed, constant(sign.carrier, 0, packed.width))
+    if target.format.complement:
+        return _limit_complement(packed, sign, target.format)
     return _limit(packed, sign, target)
 
 
@@ -141,6 +146,16 @@ def _limit(packed: Bits, sign: Bit, target: Target) -> Bits:
     return select(over, instead, finite)
 
 
+def _limit_complement(magnitude: Bits, sign: Bit, fmt: Format) -> Bits:
+    """An integer in two's complement, the nearest one where it is beyond the format's ends."""
+    ends = constant(sign.carrier, fmt.largest_field + 1, fmt.width), constant(sign.carrier, fmt.largest, fmt.width)
+    wide = max(magnitude.width, fmt.width)
+    end = select(sign, *ends).zext(wide)
+    kept = magnitude.zext(wide)
+    kept = select(end.ult(kept), end, kept).truncate(fmt.width) if magnitude.width >= fmt.width else kept
+    return select(sign, -kept, kept)
+
+
 def _with_sign(fields: Bits, sign: Bit, fmt: Format) -> Bits:
     pattern = fields.pad(fmt.padding)
     if not fmt.signed:
@@ -149,7 +164,9 @@ def _with_sign(fields: Bits, sign: Bit, fmt: Format) -> Bits:
 
 
 def signed(pattern: int, sign: Bit, fmt: Format) -> Bits:
-    """A constant non-negative pattern (zero, infinity) with a computed sign."""
+    """A constant non-negative pattern (zero, infinity, the largest number) with a computed sign."""
+    if fmt.complement:
+        return _limit_complement(constant(sign.carrier, pattern + (pattern == fmt.largest), fmt.width), sign, fmt)
     return _with_sign(constant(sign.carrier, pattern >> fmt.padding, fmt.exponent + fmt.fraction), sign, fmt)
 
 

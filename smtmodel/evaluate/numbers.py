@@ -27,7 +27,7 @@ _TRAVELS_AS = {"tf32": "f32", "e8m13": "f32", "ue4m3": "e4m3"}
 
 def type_of(fmt: Format) -> np.dtype[Any]:
     """The type of arrays of a format's numbers: for tf32 and e8m13 f32, with zeros at the end; where no library has
-    such a type, the integer type of its patterns."""
+    such a type, as for most integers, the integer type of its patterns."""
     held = format_named(_TRAVELS_AS[fmt.name]) if fmt.name in _TRAVELS_AS else fmt
     return next((kind for kind, known in _FORMATS.items() if _same_numbers(known, held)), np.dtype(kind_of(fmt)))
 
@@ -160,5 +160,8 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "e3m4_ieee": np.dtype(ml_dtypes.float8_e3m4),
     "e4m3_ieee": np.dtype(ml_dtypes.float8_e4m3),
     "e4m3b11_negative_zero": np.dtype(ml_dtypes.float8_e4m3b11fnuz),
+    "int4": np.dtype(ml_dtypes.int4),
+    "int8": np.dtype(np.int8),
+    "int32": np.dtype(np.int32),
 }
 _FORMATS = {kind: format_named(name) for name, kind in _TYPES.items()}

@@ -15,9 +15,10 @@ from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running
 from mmaprobe.smtmodel.nodes.round import Round
 from mmaprobe.smtmodel.nodes.scale import Scale
 from mmaprobe.smtmodel.nodes.segment import Segment
+from mmaprobe.smtmodel.nodes.shared import Shared
 from mmaprobe.smtmodel.nodes.sums import Sum
 
 __all__ = [
     "Cancelling", "Constant", "Cut", "Each", "Element", "ExactSum", "FusedSum", "Gate", "GridSum", "Index", "Literal",
-    "Node", "Product", "Relu", "Repeat", "Round", "Running", "Scale", "Segment", "Sum",
+    "Node", "Product", "Relu", "Repeat", "Round", "Running", "Scale", "Segment", "Shared", "Sum",
 ]  # fmt: skip

@@ -212,6 +212,9 @@ class FusedSum(Sum):
 
     def _maximum(self, exponents: Sequence[Exponent], least: int | None) -> Exponent:
         own = [exponent.bits for exponent in exponents]
+        if least is not None and least >= exponents[0].high:
+            bits = constant(own[0].carrier, least - exponents[0].low, own[0].width)
+            return replace(exponents[0], bits=bits)
         if least is not None:
             own.append(constant(own[0].carrier, least - exponents[0].low, own[0].width))
         return replace(exponents[0], bits=max_of(own))
@@ -268,6 +271,7 @@ def _is_kept(known: Known, bits: int) -> bool:
 def _loses(term: Term, maximum: Exponent, bits: int, magnitude: Bits) -> Bit:
     """Whether a term has a set bit below its last place."""
     spare = max(0, term.fraction - bits)
-    width = magnitude.width + spare
+    whole = term.significand.pad(max(0, bits - term.fraction))
+    width = max(magnitude.width + spare, whole.width)
     back = magnitude.pad(spare).zext(width).shl(distance(term, maximum))
-    return ~back.eq(term.significand.pad(max(0, bits - term.fraction)).zext(width))
+    return ~back.eq(whole.zext(width))

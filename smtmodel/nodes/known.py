@@ -55,6 +55,8 @@ class Known:
         grid, bits = own if grid is None else max(grid, own), digits + 1 if bits is None else min(bits, digits + 1)
         if len(formats) == 1:  # below 2^emin the multiples of 2^grid are such numbers, above it those of `bits` bits
             digits = max(0, bits - 1, emin - grid)
+        if len(formats) == 1 and next(iter(formats)).complement:  # -2^emax has emin's exponent
+            return Known(emin, emin, Fraction(2), emin - grid, grid, bits, emax + 1, formats, agrees=True)
         return Known(max(emin, grid), emax, 2 - power(-digits), digits, grid, bits, emax + 1, formats, agrees=True)
 
     def or_else(self, other: Known) -> Known:

@@ -50,6 +50,8 @@ class Rounding:
         name = self.format.name
         if not self.format.signed:
             raise ParameterError("round", f"{name} has no sign: no number below zero can be rounded to it")
+        if self.format.is_integer and self.subnormals != "keep":
+            raise ParameterError("subnormals", f"{name} has no subnormal numbers that could be flushed")
         if self.nan is not None and self.nan >> self.format.width:
             raise ParameterError("nan", f"{self.nan:x} is wider than the {self.format.width} bits of {name}")
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.carriers.algebra import Bits, constant
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant, max_of
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise
 from mmaprobe.smtmodel.nodes import Round
-from mmaprobe.smtmodel.plans.matrices import Results
+from mmaprobe.smtmodel.nodes.shared import shared_power
+from mmaprobe.smtmodel.plans.matrices import OwnPower, Results
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.words import Words
+from mmaprobe.smtmodel.plans.words import SharedOf, Words, over_given
 
 Pair = tuple[int, int]  # the word of a and the word of b; word 0 is the leading one
 
@@ -96,6 +97,7 @@ class Dot(Results[Value]):
         self.steps: dict[Step, Bits] = {}
         self._last: tuple[Pair | None, int] = None, 0
         self._words: dict[tuple[int, int, int], Bits] = {}
+        self._shared: dict[SharedOf, Value] = {}
 
     def all_steps(self) -> dict[Step, Bits]:
         """The steps, the last is RESULT."""
@@ -117,7 +119,16 @@ class Dot(Results[Value]):
         word, given = self.read[side][number], self.sides[side][place]
         if word is None:
             return given
-        return Elementwise(word, ((self.plan.a, self.plan.b)[side],))(given)[0]
+        node, shared = over_given(word)
+        formats = ((self.plan.a, self.plan.b)[side], *(own.powers for own in shared))
+        return Elementwise(node, formats)(given, *(self.shared(own).bits for own in shared))[0]
+
+    def shared(self, node: SharedOf) -> Value:
+        if node not in self._shared:
+            of = OwnPower(node.format, node.up)
+            powers = [of(pattern)[0] for pattern in self.sides["ab".index(node.operand)]]
+            self._shared[node] = Value(shared_power(max_of(powers), node.powers, node.inverse), node.powers)
+        return self._shared[node]
 
     def zeros(self, fmt: Format, negative: bool) -> Value:
         return Value(constant(self.c.bits.carrier, fmt.sign_bit * negative, fmt.width), fmt)

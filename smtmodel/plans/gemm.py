@@ -65,15 +65,17 @@ def simulate(
     out, threads = np.empty(c.shape, dtype=kind_of(plan.d)), threads or os.cpu_count() or 1
     with plan.named():
         work = _tape(plan, a.shape[1], a.size * b.shape[1], engine) or Job(plan, a, b, scales)
+        sides = None if isinstance(work, Job) else work.read(a[None], b[None])
         size = (ROWS, max(1, out.shape[1])) if isinstance(work, Job) else block_of(out.shape, a.shape[1], threads)
 
         def block(starts: tuple[int, int]) -> int:
             rows, columns = (slice(start, start + count) for start, count in zip(starts, size, strict=True))
-            if isinstance(work, Job):
+            if isinstance(work, Job) or sides is None:
+                assert isinstance(work, Job)
                 found = Strip(work, rows, Patterns(c[rows], plan.c)).result()
             else:
                 own = (NAMED[name].part(side, rows, columns)[None] for name, side in scales.items())
-                found = work.play(a[None, rows], b[None, :, columns], c[None, rows, columns], *own)[0]
+                found = work.played(sides.part(rows, columns), c[None, rows, columns], *own)[0]
             out[rows, columns] = found
             return found.size
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Node, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Node, Repeat, Round, Running, Shared
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, numbered, replaced, shifted, written_out
 from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.nodes.sums import Sum
 from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span, added, moved
-from mmaprobe.smtmodel.plans.words import Words, word_at
+from mmaprobe.smtmodel.plans.words import SharedOf, Words, word_at
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit
 
 DEEPEST = 200  # nodes within one another: what reads them goes from node to node
@@ -30,12 +30,12 @@ def unit_of_plan(plan: Plan, length: int, most: int = LONGEST) -> Unit:
     steps follow one another without a loop."""
     if not 1 <= length <= most:
         raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {most}")
-    engine = Lowering(plan)
+    engine = Lowering(plan, length)
 
     def leaf(node: Node) -> Node | None:
         if isinstance(node, Products):
             return node.stage.run(engine, Span.of(length), replaced(node.start, leaf))
-        return None
+        return engine.shared(node) if isinstance(node, SharedOf) else None
 
     became: dict[Node, Node] = {}
     with plan.named():
@@ -71,8 +71,8 @@ def _depth(node: Node) -> int:
 class Lowering(Engine[Node]):
     """Makes expressions. `signals`: what the signals of loops begin with."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, length: int) -> None:
+        self.plan, self.length = plan, length
         self.signals: dict[Node, str] = {}
         self.level = 0
         self.path = ""
@@ -81,6 +81,11 @@ class Lowering(Engine[Node]):
 
     def zero(self, fmt: Format) -> Node:
         return Constant()
+
+    def shared(self, node: SharedOf) -> Node:
+        """The power of two that all elements of a side share."""
+        items = tuple(Element(node.operand, Index(place)) for place in range(self.length))
+        return Shared(items, node.format, node.up, node.inverse)
 
     def rounded(self, values: Sequence[Node], rounding: Rounding) -> Node:
         return Round(values[0] if len(values) == 1 else ExactSum(tuple(values)), rounding)
@@ -137,8 +142,8 @@ class Lowering(Engine[Node]):
             return element
         read = Element(element.operand, element.index)
         for name, part in self.plan.words.get(element.operand, {}).items():
-            self.signals.setdefault(word_at(part, read), name)
-        node = word_at(word, read)
+            self.signals.setdefault(word_at(part, read, self.shared), name)
+        node = word_at(word, read, self.shared)
         return self._read_as(node, element, word.rounding.format)
 
     def _read_as(self, node: Node, element: Element, fmt: Format) -> Node:

@@ -12,18 +12,25 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of, numpy_tile
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
 from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes.shared import own_power, powers_of, shared_power
 from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.words import Words
+from mmaprobe.smtmodel.plans.words import SharedOf, Words, over_given
+
+INPUTS = 4  # of an expression that is computed at once, at most; of more, each rounding is one
 
 
 class Formatted(Protocol):
@@ -58,11 +65,39 @@ class Job:
     def __init__(self, plan: Plan, a: Matrix, b: Matrix, scales: Mapping[str, Matrix] | None = None) -> None:
         self.plan, self.scales, self.ended = plan, scales or {}, threading.Event()
         self.length = a.shape[1]
+        self.shared = {shared: shared_of(shared, side, axis)
+                       for axis, name, side in ((1, "a", a), (0, "b", b)) for shared in plan.shares
+                       if shared.operand == name}  # fmt: skip
         self.a, self.b = (
-            {word: side if word is None else of_matrices(word, [Patterns(side, fmt)]).matrix
-             for word in plan.words_read(number)}
+            {word: side if word is None else self._word(word, Patterns(side, fmt)) for word in plan.words_read(number)}
             for number, (side, fmt) in enumerate(((a, plan.a), (b, plan.b)))
-        )  # fmt: skip
+        )
+
+    def _word(self, word: Round, side: Patterns) -> Matrix:
+        node, shared = over_given(word)
+        return of_matrices(node, [side, *(Patterns(self.shared[own], own.powers) for own in shared)]).matrix
+
+
+@dataclass(frozen=True)
+class OwnPower:
+    """The power of two of each element that may be the one that all share, as a function of bit vectors."""
+
+    format: Format
+    up: bool
+
+    def __call__(self, pattern: Bits) -> Sequence[Bits]:
+        return (own_power(unpack(pattern, self.format), powers_of(self.format), self.up),)
+
+
+def shared_of(shared: SharedOf, side: Matrix, axis: int) -> Matrix:
+    """The patterns of what the elements along an axis share, which has length one in the result."""
+    own, width = OwnPower(shared.format, shared.up), shared.powers.width
+    with np.errstate(over="ignore"):
+        (powers,) = ARRAYS.formed(own, own, ARRAYS.lanes(side.astype(np.uint64), shared.format.width))
+        every = np.broadcast_to(np.asarray(powers.node), side.shape)
+        largest = every.max(axis=axis, keepdims=True, initial=0)
+        found = shared_power(ARRAYS.lanes(largest.astype(np.uint64), width), shared.powers, shared.inverse)
+    return np.broadcast_to(np.asarray(found.node), largest.shape).astype(kind_of(shared.powers))
 
 
 def of_matrices(node: Round, given: Sequence[Patterns]) -> Patterns:
@@ -84,6 +119,10 @@ class Results(Engine[F]):
     def zeros(self, fmt: Format, negative: bool) -> F:
         """+0 or -0."""
 
+    @abstractmethod
+    def shared(self, node: SharedOf) -> F:
+        """What the elements of a row or a column share."""
+
     def zero(self, fmt: Format) -> F:
         return self.zeros(fmt, False)
 
@@ -98,11 +137,13 @@ class Results(Engine[F]):
             return self.c
         assert isinstance(node, Round)
         given: list[F] = []
+        apart = sum(isinstance(part, (Products, Element, SharedOf)) for part in walk(node)) > INPUTS
 
         def leaf(part: Node) -> Node | None:
-            if not isinstance(part, (Products, Element)):
+            inner = apart and isinstance(part, Round) and part is not node
+            if not isinstance(part, (Products, Element, SharedOf)) and not inner:
                 return None
-            given.append(self.value(part, count))
+            given.append(self.shared(part) if isinstance(part, SharedOf) else self.value(part, count))
             return Given(len(given) - 1, given[-1].format)
 
         return self.elementwise(_round(replaced(node, leaf)), given)
@@ -137,6 +178,11 @@ class Strip(Results[Patterns]):
 
     def elementwise(self, node: Round, given: Sequence[Patterns]) -> Patterns:
         return of_matrices(node, given)
+
+    def shared(self, node: SharedOf) -> Patterns:
+        found = self.job.shared[node]
+        part = found[self.rows] if node.operand == "a" else found
+        return Patterns(np.broadcast_to(part, self.c.matrix.shape), node.powers)
 
     def zeros(self, fmt: Format, negative: bool) -> Patterns:
         if (fmt, negative) not in self._zeros:

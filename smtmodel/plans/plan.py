@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.nodes import Constant, Element, Node, Round
 from mmaprobe.smtmodel.nodes.node import Context, Value, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, check_holds, check_takes
-from mmaprobe.smtmodel.plans.words import Words, check_word, rounded_element, share_of
+from mmaprobe.smtmodel.plans.words import SharedOf, Words, check_word, rounded_element, share_of, shares
 from mmaprobe.smtmodel.units.unit import operand_formats
 
 
@@ -96,6 +96,8 @@ class Plan:
         for side, fmt, word in zip("ab", (self.a, self.b), self.read(chain.words), strict=True):
             if word is not None:
                 check_word(side, word, fmt)
+                if any(shared.operand != side for shared in shares(word)):
+                    raise ParameterError(side, "a word holds the shared exponent of the other side")
             wanted, given = getattr(model, side), fmt if word is None else word.rounding.format
             if given != wanted:
                 hint = "" if word is not None else " (conversions: a rounding for each of a and b)"
@@ -135,6 +137,12 @@ class Plan:
     def chains(self) -> tuple[Chain, ...]:
         """The uses of units in its stages, each once."""
         return tuple(dict.fromkeys(chain for product in self.sums for chain in product.stage.chains))
+
+    @cached_property
+    def shares(self) -> frozenset[SharedOf]:
+        """The powers of two that all elements of a row or a column share, in its words and its result."""
+        words = (word for side in range(2) for word in self.words_read(side) if word is not None)
+        return frozenset(shared for node in (*words, self.result) for shared in shares(node))
 
     def read(self, words: Words) -> Words:
         """What a unit reads of elements, given the words that its chain names."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from pydantic import Field
@@ -38,7 +38,7 @@ from mmaprobe.smtmodel.plans.named import in_format
 from mmaprobe.smtmodel.plans.partitions import PARTITIONS, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Partition, Stage, Then
-from mmaprobe.smtmodel.plans.words import PLAIN, Words, check_word
+from mmaprobe.smtmodel.plans.words import PLAIN, SharedOf, Words, check_word
 from mmaprobe.smtmodel.units.unitfile import WRITTEN, ExpressionReader, MistakeError, Scope
 from mmaprobe.smtmodel.units.unitkeys import ExpressionFile
 
@@ -74,7 +74,7 @@ STAGES = {
     "chain": "chain(UNIT, tail=STAGE)", "then": "then(STAGE, ...)",
     **{name: _form(name, *own) for name, own in NAMED.items()},
 }  # fmt: skip
-CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu")
+CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu", "shared")
 OTHERS = {"fold": "fold(WAYS, PLACES)", "sum": "sum(STAGE, START)"} | {
     word: f"{word}(PARTITION, STAGE{', ROUNDING' if 'rounding' in _parameters(join) else ''})"
     for word, join in JOINED.items() if word not in STAGES
@@ -187,6 +187,20 @@ class _Reader(ExpressionReader):
         stage, *start = self._arguments(tree, 1, 2)
         self._only(tree, options, ())
         return Products(self._stage(stage), self._node(start[0], scope) if start else Constant())
+
+    def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        (side,) = self._arguments(tree, 1)
+        self._only(tree, options, ("up",))
+        name = self._word(side, ("a", "b"))
+        if self._reads is not None:
+            self._reads.add(name)
+        return SharedOf(name, self.formats[name], "up" in options and self._truth(options["up"]))
+
+    def _inverse(self, tree: ast.expr, scope: Scope) -> Node:
+        node = self._node(tree, scope)
+        if not isinstance(node, SharedOf) or node.inverse:
+            raise MistakeError(tree, "1 is divided by a power of two that elements share: 1 / shared(a)")
+        return replace(node, inverse=True)
 
     # -- stages
 

@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.partitions import All, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Partition, Stage, Then
-from mmaprobe.smtmodel.plans.words import PLAIN
+from mmaprobe.smtmodel.plans.words import PLAIN, SharedOf
 from mmaprobe.smtmodel.units.turns import TURN
 from mmaprobe.smtmodel.units.unitfile import rounding_text
 
@@ -124,6 +124,8 @@ class _Writer:
 
     def _written(self, node: Node, of: Callable[[Node], str]) -> str:
         """A node by the texts of its operands."""
+        if isinstance(node, SharedOf):
+            return f"{'1 / ' if node.inverse else ''}shared({node.operand}{', up=true' if node.up else ''})"
         if isinstance(node, Round):
             return f"{self.roundings[node.rounding]}({of(node.term)})"
         if isinstance(node, Relu):

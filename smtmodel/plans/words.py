@@ -1,9 +1,13 @@
-"""Words: what a unit of a plan reads in place of an element, as an expression over this element (`Given`), rounded."""
+"""Words: what a unit of a plan reads in place of an element, as an expression over this element (`Given`), rounded. It
+may hold the power of two that the elements of the whole row or column share (`SharedOf`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, cached_property
+from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -11,13 +15,53 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Round
 from mmaprobe.smtmodel.nodes.element import MINUS, power_of_two
 from mmaprobe.smtmodel.nodes.given import Given
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import Context, Terminal, Value, walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes.shared import powers_of
 
 #: what is read in place of an element of a, and of one of b; None: the element as it is
 Words = tuple[Round | None, Round | None]
 PLAIN: Words = (None, None)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedOf(Terminal):
+    """The power of two that all elements of a row of A, or of a column of B, share (see `Shared`). It has a value for
+    a given K only. `format`: of the elements."""
+
+    kind: ClassVar[str] = "shared"
+    source: ClassVar[str] = ""
+    operand: str
+    format: Format
+    up: bool = False
+    inverse: bool = False
+
+    @cached_property
+    def powers(self) -> Format:
+        """The format of its patterns."""
+        return powers_of(self.format)
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        raise ParameterError("shared", "a power of two that a whole row shares has a value for a given K only")
+
+    def sentence(self) -> str:
+        return f"the power of two that {self.operand}'s elements share"
+
+
+def shares(node: Node) -> tuple[SharedOf, ...]:
+    """The shared powers in an expression, each once."""
+    return tuple(part for part in walk(node) if isinstance(part, SharedOf))
+
+
+@cache
+def over_given(word: Round) -> tuple[Round, tuple[SharedOf, ...]]:
+    """A word over the element, and over its shared powers in their order, as `Given` nodes."""
+    found = shares(word)
+    places = {shared: Given(number, shared.powers) for number, shared in enumerate(found, start=1)}
+    node = replaced(word, lambda part: places.get(part) if isinstance(part, SharedOf) else None)
+    assert isinstance(node, Round)
+    return node, found
 
 
 def rounded_element(fmt: Format, how: Rounding | None) -> Round | None:
@@ -30,7 +74,7 @@ def check_word(name: str, word: Node, fmt: Format) -> None:
     if not isinstance(word, Round):
         raise ParameterError(name, "a word is rounded to a format: its last step is a round")
     for node in walk(word):
-        if not isinstance(node, Given | Literal | Round | ExactSum | Product):
+        if not isinstance(node, Given | Literal | Round | ExactSum | Product | SharedOf):
             raise ParameterError(name, f"a word is made of the element, numbers, sums and products, not a {node.kind}")
         if isinstance(node, Given) and node != Given(0, fmt):
             raise ParameterError(name, f"a word of the other side, where one of {fmt.name} elements is needed")
@@ -75,6 +119,7 @@ def as_read(words: Sequence[Node]) -> tuple[Round | None, ...]:
     return tuple(word if isinstance(word, Round) else None for word in words)
 
 
-def word_at(word: Round, element: Element) -> Node:
+def word_at(word: Round, element: Element, shared: Callable[[SharedOf], Node]) -> Node:
     """A word of an element."""
-    return replaced(word, lambda node: element if isinstance(node, Given) else None)
+    return replaced(word, lambda node: element if isinstance(node, Given) else
+                    shared(node) if isinstance(node, SharedOf) else None)  # fmt: skip

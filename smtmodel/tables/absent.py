@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_INTEGER = "integer instructions are not modelled: mmaprobe is about floating-point sums"
+_INTEGER = "of integer instructions some are modelled: `mmaprobe list models` shows those with int8 inputs"
 _SPARSE = "sparse instructions are not modelled yet: give the products that remain to the dense instruction"
 _ABSENT = (
     (re.compile(r".*[._](s8|u8|s4|u4|b1|s32|i8|i32)\b.*|.*/i32_.*|.*\d+i8(_.*)?"), _INTEGER),

@@ -268,5 +268,5 @@ def closed_steps(result: Node) -> list[Node]:
     for node in walk(result):
         for operand in node.operands:
             counts[operand] = counts.get(operand, 0) + 1
-    simple = (Element, Constant)
+    simple = (Element, Constant, Each)  # a range of terms is no step
     return [node for node in walk(result) if counts.get(node, 0) > 1 and not node.free and not isinstance(node, simple)]

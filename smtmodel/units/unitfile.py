@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -54,11 +54,13 @@ from mmaprobe.smtmodel.nodes import (
     Running,
     Scale,
     Segment,
+    Shared,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS, SUBNORMALS, power_of_two
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
 from mmaprobe.smtmodel.nodes.repeat import Places
+from mmaprobe.smtmodel.nodes.rewriting import each_of
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
 from mmaprobe.smtmodel.operand import FURTHER, KEYS, NAMED, READ
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit, closed_steps
@@ -80,6 +82,7 @@ WRITTEN = {
     "cancelling": "cancelling(SUM)",
     "segment": "segment(INPUT, FIRST, END)",
     "round": "round(TERM, FORMAT, MODE)",
+    "shared": "shared(a[0:16])",
     "relu": "relu(TERM)",
     "scale": "scale(TERM, SCALE_A, SCALE_B)",
     "repeat": "repeat(k in range(...), START, BODY)",
@@ -269,6 +272,8 @@ class ExpressionReader:
                 return Product(MINUS, self._node(operand, scope))
             case ast.BinOp(left=ast.Constant(value=2), op=ast.Pow(), right=right):
                 return power_of_two(self._number(right))
+            case ast.BinOp(left=ast.Constant(value=1), op=ast.Div(), right=right):
+                return self._inverse(right, scope)
             case ast.Name(id=name):
                 return self._named(tree, name, scope)
             case ast.Attribute(value=ast.Name(id=name), attr="acc") if scope.levels.get(name) in scope.repeats:
@@ -464,6 +469,21 @@ class ExpressionReader:
     def _call_exact(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         self._only(tree, options, ())
         return ExactSum(tuple(self._item(term, scope) for term in tree.args))
+
+    def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ("up",))
+        items = [own for term in tree.args for own in each_of(self._item(term, scope))]
+        sides = {item.operand if isinstance(item, Element) else "" for item in items}
+        if len(sides) != 1 or not sides <= {"a", "b"}:
+            raise MistakeError(tree, "an exponent is shared by elements of one side: shared(a[0:16])")
+        up = "up" in options and self._truth(options["up"])
+        return Shared(tuple(items), self.formats[sides.pop()], up)
+
+    def _inverse(self, tree: ast.expr, scope: Scope) -> Node:
+        node = self._node(tree, scope)
+        if not isinstance(node, Shared) or node.inverse:
+            raise MistakeError(tree, "1 is divided by a power of two that elements share: 1 / shared(a[0:16])")
+        return replace(node, inverse=True)
 
     def _call_fused(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         self._only(tree, options, ("F", "rounding", "sticky", "carry", "zeros", "least", "floors", "reach"))
@@ -782,6 +802,9 @@ class _Writer:
             case Segment():
                 words = [str(node.first), str(node.end), *_changed(node, ("positive", "leading"))]
                 return f"segment({', '.join([self._node(node.term), *words])})"
+            case Shared():
+                words = [_ranges(node.items) or ", ".join(map(self._node, node.items)), *_changed(node, ("up",))]
+                return f"{'1 / ' if node.inverse else ''}shared({', '.join(words)})"
             case ExactSum():
                 return f"exact({', '.join(map(self._node, node.items))})"
             case FusedSum():
@@ -837,6 +860,16 @@ class _Writer:
             sides.append(f"{factor.operand}[{self._index(low)}:{self._index(high)}{every}]".replace(" ", ""))
         changed = _changed(body, ("normalised", "limit"))
         return f"product({', '.join([*sides, *changed])})" if changed else " * ".join(sides)
+
+
+def _ranges(items: Sequence[Node]) -> str:
+    """`a[0:16]`, where items are a range of elements, all read as they are."""
+    first = items[0]
+    if not isinstance(first, Element) or first.index is None or first.index.factors:
+        return ""
+    low, high = first.index.offset, first.index.offset + len(items)
+    alike = tuple(replace(first, index=Index(place)) for place in range(low, high))
+    return f"{first.operand}[{low}:{high}]" if items == alike else ""
 
 
 def _own_text(fmt: Format) -> dict[str, Any]:

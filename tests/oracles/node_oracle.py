@@ -26,10 +26,12 @@ from mmaprobe.smtmodel.nodes import (
     Running,
     Scale,
     Segment,
+    Shared,
 )
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Node
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.words import SharedOf
 from mmaprobe.smtmodel.units.unit import Unit
 from tests.oracles.oracle import FORMATS, ROUND, decode, encode, floor_log2, infinity, power
 
@@ -238,6 +240,17 @@ def rounded(value: Value, how: Rounding) -> Value:
     return number(name, bits, bits)
 
 
+def shared(values: Sequence[Value], node: Shared | SharedOf) -> Value:
+    """A power of two from the largest of some magnitudes."""
+    if any(value.kind != "finite" for value in values):
+        return NAN
+    largest = max(abs(value.exact) for value in values)
+    place = floor_log2(largest) if largest else 0
+    place += node.up and largest > power(place)
+    place = -place if node.inverse else place
+    return Value("finite", power(place), place)
+
+
 def zero(value: Value, how: Rounding) -> int:
     negative = zero_is_negative(value, how.zero, how.mode)
     return encode(how.format.name, negative, mpq(0), how.mode)
@@ -308,6 +321,8 @@ class Evaluation:
             return replace(total, is_zero=total.is_zero or (total.kind == "finite" and not total.exact))
         if isinstance(node, Relu):
             return rectified(self.value(node.term, loops), node)
+        if isinstance(node, Shared):
+            return shared([self.value(item, loops) for item in node.items], node)
         if isinstance(node, Scale):
             return times([self.value(x, loops) for x in (node.term, node.left, node.right)])
         if isinstance(node, ExactSum):

@@ -35,6 +35,7 @@ class Format:
     padding: int = 0
     signed: bool = True
     subnormals: bool = True
+    complement: bool = False
 
     @cached_property
     def ones(self) -> int:
@@ -96,6 +97,9 @@ FORMATS: dict[str, Format] = {
     "ue2m1_ieee": Format(2, 1, 0, "ieee", signed=False),
     "e2m1b9_ieee": Format(2, 1, -8, "ieee"),
 }
+for bits in (3, 4, 5, 8, 32):  # integers: multiples of one, the last place of the only exponent
+    FORMATS[f"int{bits}"] = Format(1, bits - 2, bits - 2, "none", complement=True)
+    FORMATS[f"uint{bits}"] = Format(1, bits - 1, bits - 1, "none", signed=False)
 for p in range(1, 8):  # IEEE P3109, interim report: the exponent bias is half the number of exponent fields
     FORMATS[f"binary8p{p}se"] = Format(8 - p, p - 1, 1 - 2 ** (7 - p), "p3109")
     FORMATS[f"binary8p{p}ue"] = Format(9 - p, p - 1, 1 - 2 ** (8 - p), "p3109", signed=False)
@@ -139,8 +143,11 @@ def floor_log2(x: mpq) -> int:
 def decode(fmt: str, bits: int) -> Decoded:
     """The number that a bit pattern stands for; padding bits are ignored, as is the sign of an unsigned format."""
     f = FORMATS[fmt]
-    if not 0 <= bits < ((f.ones + 1) << (1 + f.padding) if f.signed else 256):
+    if not 0 <= bits < ((f.ones + 1) << (1 + f.padding) if f.signed else max(256, f.ones + 1)):
         raise ValueError(f"{bits:#x} is no {fmt} pattern")
+    if f.complement:
+        number = bits - 2 * (f.ones + 1) * (bits > f.ones)
+        return Decoded("finite", number < 0, mpq(abs(number), 1 << f.mantissa_bits), f.emin)
     raw = bits >> f.padding
     sign, body = f.signed and raw > f.ones, raw & f.ones
     if (f.one_zero and sign and body == 0) or (f.specials == "all_ones" and body == f.ones):
@@ -156,6 +163,8 @@ def decode(fmt: str, bits: int) -> Decoded:
 def infinity(fmt: str, sign: bool, nan: int | None = None) -> int:
     """Infinity, or what stands for it: NaN, or the largest number of a format that has neither."""
     f = FORMATS[fmt]
+    if f.complement:
+        return f.ones + 1 if sign else f.ones
     if f.specials in ("fnuz", "all_ones"):
         return f.nan if nan is None else nan
     return (sign * (f.ones + 1) + f.largest + (f.specials in ("ieee", "p3109"))) << f.padding
@@ -166,6 +175,9 @@ def encode(fmt: str, sign: bool, magnitude: mpq, mode: str, overflow: str = "inf
     f = FORMATS[fmt]
     if overflow not in ("infinity", "saturate", "ieee") or (sign and magnitude and not f.signed):
         raise ValueError(f"no encoding: {fmt}, negative {sign}, overflow {overflow!r}")
+    if f.complement:
+        number = ROUND[mode](-magnitude if sign else magnitude)
+        return int(min(max(number, -f.ones - 1), f.ones)) % (2 * (f.ones + 1))
     exponent = max(floor_log2(magnitude), f.emin) if magnitude else f.emin
     unit = power(exponent - f.mantissa_bits)
     base = (exponent - f.emin) << f.mantissa_bits  # even but without mantissa: there the pattern itself is even or odd

@@ -30,6 +30,7 @@ from mmaprobe.smtmodel.plans.partitions import (
     Windows,
 )  # fmt: skip
 from mmaprobe.smtmodel.plans.stages import Partition, Then
+from mmaprobe.smtmodel.plans.words import SharedOf
 from tests.oracles import node_oracle
 from tests.oracles.node_oracle import ANY_NAN, Value
 from tests.oracles.oracle import FORMATS, decode, encode, infinity
@@ -98,6 +99,8 @@ class Output:
                 return node_oracle.cut(self.value(node.term), node)
             case Relu():
                 return node_oracle.rectified(self.value(node.term), node)
+            case SharedOf():
+                return self.shared(node)
         raise TypeError(f"no value: {node!r}")
 
     def format(self, node: Node) -> Format:
@@ -350,7 +353,14 @@ class Output:
                 return node_oracle.exact_sum([self.word(item, pattern, fmt) for item in node.items])
             case Product():
                 return node_oracle.times([self.word(x, pattern, fmt) for x in (node.left, node.right)])
+            case SharedOf():
+                return self.shared(node)
         raise TypeError(f"no part of a word: {node!r}")
+
+    def shared(self, node: SharedOf) -> Value:
+        """What all elements of a side share."""
+        side, fmt = (self.a, self.plan.a) if node.operand == "a" else (self.b, self.plan.b)
+        return node_oracle.shared([node_oracle.number(fmt.name, pattern) for pattern in side], node)
 
 
 def matmul(plan: Plan, a: Sequence[Sequence[int]], b: Sequence[Sequence[int]], c: Sequence[Sequence[int]]) -> list[int]:

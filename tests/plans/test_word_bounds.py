@@ -301,7 +301,7 @@ BROKEN: list[tuple[str, Any, str, Any, dict[str, Any]]] = [
     ("roundings in words add nothing", parts, "after_rounding",
      lambda facts, how: numbers(Known.number(frozenset({how.format})), NOUGHT, NOUGHT, facts.size), {"count": 2}),
     ("subnormal words are not flushed", steps, "pair_read", lambda plan, model, words: tuple(
-        Element(name, Index()) if word is None else word_at(word, Element(name, Index()))
+        Element(name, Index()) if word is None else word_at(word, Element(name, Index()), steps._refused)
         for name, word in zip("ab", plan.read(words), strict=True)), {"unit": "flush", "count": 1, "pairs": ((0, 0),)}),
     ("an instruction from zero loses nothing", sums, "_split", lambda form: (NOUGHT, form), {"stage": "promote"}),
     ("later rounds lose nothing", sums, "_from_zero", lambda step, start, body, told, each, times: told.facts,

@@ -40,11 +40,11 @@ def test_emulated_instructions_are_marked() -> None:
 @pytest.mark.parametrize(
     ("reference", "words"),
     [
-        ("turing/mma/m8n8k16.s32.s8.s8.s32", "integer"),
+        ("turing/mma/m8n8k32.s32.s4.s4.s32", "integer"),
         ("ampere/mma_sp/m16n8k32.f32.f16.f16.f32", "sparse"),
         ("ampere/mma/m8n8k4.f32.f16.f16.f32", "Volta and Turing alone"),
         ("blackwell/wgmma/m64n8k16.f32.f16.f16", "no wgmma"),
-        ("cdna3/mfma/i32_16x16x32_i8", "integer"),
+        ("cdna3/mfma/i32_4x4x4_16b_i8", "integer"),
         ("cdna4/mfma/f32_16x16x32_f16", "no published"),
         ("rdna3/wmma/f16_16x16x16_f16", "those with f32 results"),
         ("rdna3.5/wmma/bf16_16x16x16_bf16", "those with f32 results"),

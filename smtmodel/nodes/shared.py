@@ -1,0 +1,89 @@
+"""The exponent that the elements of a row or a column share: a power of two found from their largest magnitude."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import ClassVar
+
+from mmaprobe.smtmodel.arithmetic.decode import Unpacked, fit, unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant, max_of, select
+from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Value
+from mmaprobe.smtmodel.nodes.trace import Stage
+
+
+@cache
+def powers_of(fmt: Format) -> Format:
+    """The format of the powers of two of which one is shared by numbers of a format: any of their exponents, or that of
+    its inverse; the pattern 0 stands for zero, the largest one for what is not finite."""
+    most = max(fmt.fraction - fmt.emin, fmt.emax + 1, 1)
+    width = most.bit_length() + 1
+    return Format(f"powers_{fmt.name}", width, 0, (1 << (width - 1)) - 1, "all_ones", signed=False, subnormals=False)
+
+
+def own_power(value: Unpacked, powers: Format, up: bool) -> Bits:
+    """The pattern of the largest power of two up to a magnitude, or with `up` the smallest one from it on. Patterns
+    compare as magnitudes do."""
+    term = value.term.normalised()
+    width = max(powers.width, term.exponent.bits.width + 1)
+    field = fit(term.exponent.bits, width) + constant(term.sign.carrier, term.exponent.low + powers.bias, width)
+    if up:
+        rest = term.significand.truncate(term.significand.width - 1)
+        field = field + rest.any().bits(width)
+    field = select(term.is_zero, constant(term.sign.carrier, 0, width), field).truncate(powers.width)
+    return select(value.is_nan | value.is_infinite, constant(term.sign.carrier, powers.nan, powers.width), field)
+
+
+def shared_power(largest: Bits, powers: Format, inverse: bool) -> Bits:
+    """The power of a row by the largest pattern of its elements: 1 if all are zero, NaN if one is not finite."""
+    carrier, width = largest.carrier, powers.width
+    one, nan = constant(carrier, powers.bias, width), constant(carrier, powers.nan, width)
+    found = select(largest.any(), largest, one)
+    if not inverse:
+        return found
+    return select(found.eq(nan), nan, constant(carrier, 2 * powers.bias, width) - found)
+
+
+@dataclass(frozen=True, eq=False)
+class Shared(Node):
+    """The largest power of two up to the largest magnitude of some numbers, with `up` the smallest one from it on;
+    `inverse`: 1 divided by it. It is 1 if all are zero, NaN if one is not finite. `format`: of the numbers."""
+
+    kind: ClassVar[str] = "shared"
+    source: ClassVar[str] = "Ootomo et al. 2024, section 3; OCP microscaling 1.0, 6.3"
+    items: tuple[Node, ...]
+    format: Format
+    up: bool = False
+    inverse: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.items or not all(item.is_number and item.count == 1 for item in self.items):
+            raise ParameterError("shared", "an exponent is shared by elements of one side: shared(a[0:16])")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return self.items
+
+    @property
+    def is_number(self) -> bool:
+        return True
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        powers = powers_of(self.format)
+        own_of = partial(own_power, powers=powers, up=self.up)
+        own = [context.formed((powers.name, self.up), own_of, context.value(item).item) for item in self.items]
+        item = unpack(shared_power(max_of(own), powers, self.inverse), powers)
+        with context.within(context.prefix(self)):
+            context.trace.term(Stage.STEP, item.term)
+        return Number(item)
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        return Known.number(frozenset({powers_of(self.format)}))
+
+    def sentence(self) -> str:
+        which = "smallest power of two from" if self.up else "largest power of two up to"
+        return f"{'1 divided by ' if self.inverse else ''}the {which} the largest magnitude"
