@@ -11,7 +11,6 @@ from mmaprobe.reports.exports.verilog import about, identifier, ports_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.escapes import c_comment, text_bytes
 from mmaprobe.smtmodel.base.wording import counted
-from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.code import INNER, CodeCarrier, CodeValue, word_type
 from mmaprobe.smtmodel.evaluate.compiled import needed_statements
 from mmaprobe.smtmodel.evaluate.cuda_text import word_of
@@ -50,20 +49,18 @@ def header(model: Model) -> str:
     are not read. Variables that are signals of the model have their names, with _ for what C++ does not take, and limb
     and a number after those of the words of a wider one."""
     carrier, name = CodeCarrier(), identifier(model.reference)  # with a trace, floating point is left unused
-    sides: list[list[Bits]] = []
-    reads: list[str] = []
-    for operand, fmt, count in ports_of(model):
-        sides.append([carrier.input(f"{operand}{k}", fmt.width, INNER) for k in range(count)])
-        whole = NAMED[operand].per == "sum"
-        reads += [_read(f"{operand}{k}", operand if whole else f"{operand}[{k}]", fmt) for k in range(count)]
+    ports = ports_of(model)
+    sides = [[carrier.input(f"{operand}{k}", fmt.width, INNER) for k in range(count)] for operand, fmt, count in ports]
     a, b, (c,), *rest = sides
     result = evaluate(model, a, b, c, *rest)
     names = _names(result.trace, {*model.formats, *(element.node.text for side in sides for element in side)})
     statements = needed_statements(carrier, [result.d.node])
-    lines = [*reads, *(f"const {value.kind} {value.text} = {text};" for value, text in statements)]
+    lines = [f"const {value.kind} {value.text} = {text};" for value, text in statements]
     lines.append(f"return ({word_of(model.d)}){result.d.node.text};")
+    used = set(re.findall(r"\w+", " ".join(lines)))
+    lines = [read for port in ports for read in _reads(*port, used)] + lines
     guard = f"MMAPROBE_{name.upper()}_H"
-    parameters = ", ".join(_parameter(operand, fmt, count) for operand, fmt, count in ports_of(model))
+    parameters = ", ".join(_parameter(operand, fmt, count) for operand, fmt, count in ports)
     return "\n".join([
         *(f"/* {c_comment(line)} */" for line in about(model)),
         f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", _COUNTING,
@@ -77,9 +74,12 @@ def _parameter(operand: str, fmt: Format, count: int) -> str:
     return f"{'const ' if array else ''}{word_of(fmt)} {operand}{array}"
 
 
-def _read(name: str, place: str, fmt: Format) -> str:
+def _reads(operand: str, fmt: Format, count: int, used: set[str]) -> list[str]:
+    """The elements of an operand that are used, as variables; of one that is not, that this is known."""
     cut = "" if fmt.width in (8, 16, 32, 64) else f" & {hex((1 << fmt.width) - 1)}"
-    return f"const {word_type(fmt.width)} {name} = {place}{cut};"
+    places = [operand] if NAMED[operand].per == "sum" else [f"{operand}[{k}]" for k in range(count)]
+    named = [(f"{operand}{k}", place) for k, place in enumerate(places) if f"{operand}{k}" in used]
+    return [f"const {word_type(fmt.width)} {name} = {place}{cut};" for name, place in named] or [f"(void){operand};"]
 
 
 def _names(trace: Trace, given: set[str]) -> Mapping[str, str]:

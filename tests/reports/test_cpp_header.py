@@ -28,14 +28,14 @@ ROWS = [
     "volta/mma/m8n8k4.f32.f16.f16.f32", "ieee/fma/f32", "hopper/mma/m16n8k32.f32.e4m3.e5m2.f32",
     "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3", "riscv/zvdota/vfwdota16bf.n8",
 ]  # fmt: skip
-#: further ones: wide sums, f64, chains, trees, a flushed result, tf32, no addend
+#: further ones: wide sums, f64, chains, trees, a flushed result, tf32, a conversion
 MORE = [
     "ieee/fma/f64", "ieee/muladd/f32", "hopper/mma/m8n8k4.f64.f64.f64.f64", "ampere/mma/m16n8k4.f32.tf32.tf32.f32",
     "cdna3/mfma/f32_32x32x8_f16", "cdna2/mfma/f32_32x32x4bf16", "cdna3/mfma/f32_16x16x32_fp8_fp8",
     "rdna3/dot2/f32_f16", "rdna4/dot2/f32_bf16", "x86/avx512/vdpbf16ps", "x86/amx/tdphf8ps-lanes", "arm/neon/bfdot",
     "arm/neon/fmlal.f16.e5m2.e5m2", "arm/sme/fmopa-f16f32", "power10/mma/xvbf16ger2pp",
     "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3", "riscv/zvbdota/vfqbdota8f.e5m2.e4m3.n8",
-    "hopper/wgmma/m64n8k32.f32.e4m3.e5m2", "turing/mma/m8n8k4.f16.f16.f16.f16",
+    "hopper/wgmma/m64n8k32.f32.e4m3.e5m2", "turing/mma/m8n8k4.f16.f16.f16.f16", "x86/avx10.2/vcvtph2bf8",
 ]  # fmt: skip
 COUNT = 2000
 BENCH = """#include <stdio.h>
