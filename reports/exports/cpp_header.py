@@ -1,5 +1,5 @@
 """A model as a header of C++ and of C: one function, straight-line code over integers of 32 and 64 bits, printed by the
-carrier of the fast evaluation from the one definition of its arithmetic. Without loops, branches, memory and floating
+carrier of the fast evaluation from the one definition of its arithmetic. Without loops, ifs, memory and floating
 point, tools for formal verification read it as it is."""
 
 from __future__ import annotations
