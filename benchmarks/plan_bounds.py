@@ -45,7 +45,8 @@ FORMULAS = """
 ## For any K
 
 In the second column n counts periods of the plan: with `16 n` the formula is for every K that is a multiple of 16. G
-says how errors grow: it is nearly n - 1 as long as n g is small.
+says how errors grow: it is nearly n - 1 as long as n g is small. Bounds of plans with words (multiword, triton) are
+relative to the elements themselves: what words lose of them is in the constant part.
 
 | plan | K | bound |
 |---|---|---|

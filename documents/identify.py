@@ -131,6 +131,24 @@ class Unexplained(Vector):
     candidate: Hex  #: what the candidate gives
 
 
+class DiffersWhere(Part):
+    """Vectors on which a device differs from a unit in one way."""
+
+    how: str  #: in which way, in words
+    where: Sequence[str]  #: what holds on these vectors, in words
+
+
+class Differs(Part):
+    """Where a device differs from the nearest candidate, as far as vectors say."""
+
+    ways: Sequence[DiffersWhere]  #: the ways in which it differs
+    fresh: int  #: on how many vectors, of which nothing was learnt, this was tested
+    wrong: int  #: on how many of these it is not so
+    shares: Mapping[str, Sequence[int]]  #: of random and of shaped vectors: how many differ, of how many
+    inside: Sequence[int] = ABSENT
+    """where the device differs only there, but not on all such vectors: on how many it does, of how many"""
+
+
 class Build(Document):
     """The unit of a device of which nothing was known."""
 
@@ -156,6 +174,7 @@ class Build(Document):
     why: str | None = ABSENT  #: why no unit was found, or what was not asked about it when the time ended
     nearest: str | None = ABSENT  #: the candidate that comes nearest, as a unit file
     unexplained: Sequence[Unexplained] = ABSENT  #: answers that the nearest candidate does not give
+    differs: Differs | None = ABSENT  #: where the device differs from the nearest candidate, if a condition says so
 
 
 class Limit(Part):
@@ -262,6 +281,8 @@ class Order(Document):
     products_fused: Sequence[int] = ABSENT  #: products that are not rounded before they are added
     products_rounded: Sequence[int] = ABSENT  #: products that are rounded before
     left_out: Sequence[int] = ABSENT  #: products that are not in the sum
+    twice: Sequence[int] = ABSENT  #: products that are added twice
+    instead: str = ABSENT  #: what stands in the place of those that are not in the sum, in words
     weights: Mapping[str, str] = ABSENT
     """where some terms are subtracted or scaled: by which power of two, with its sign; by the number of the product, or
     c"""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mmaprobe.arrays import array_of, check_rounded, patterns_of
 from mmaprobe.bound_matrices import Magnitudes, Numbers, evaluated, is_evaluated, summed
 from mmaprobe.products import number_of
+from mmaprobe.queries.kernel.parts import adds_products_once
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.unit_shares import adds_products_once
 from mmaprobe.queries.kernel.wording import up_float
 from mmaprobe.queries.plans.bound_report import PlanBound
 from mmaprobe.queries.plans.bound_samples import bound_of_element, exact_result
@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.operands import check_addend, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
-from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Round
+from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans.gemm import addend
 from mmaprobe.smtmodel.plans.plan import Products
@@ -57,6 +57,8 @@ def value_of(found: BoundResult | PlanBound, a: Any, b: Any, c: Any, convert: st
     models = (found.model,) if isinstance(found, BoundResult) else found.plan.models
     nodes = [node for model in models for node in walk(model.unit.result)]
     flushed = {node.operand for node in nodes if isinstance(node, Element) and node.subnormals != "keep"}
+    if isinstance(found, PlanBound):  # what is lost of words counts as lost
+        flushed -= {"ab"[side] for side in range(2) if found.plan.words_read(side) != (None,)}
     for name, side, fmt in (("a", x, how.a), ("b", y, how.b), ("c", z, how.c)):
         sides[name] = to_numbers(np.ascontiguousarray(side), fmt).astype(np.float64)
         numbers = np.abs(sides[name])
@@ -78,7 +80,8 @@ def _at_once(found: BoundResult | PlanBound, sides: dict[str, Numbers]) -> Numbe
     if isinstance(found, PlanBound):
         form, plan = found.sizes[0].form, found.plan
         least = {name: 2.0 ** plan.least_normal(name) for name in "abc"}
-        plain = all(isinstance(node, (Products, Round, Cut, ExactSum, Element, Constant)) for node in walk(plan.result))
+        plain = all(isinstance(node, (Products, Round, Cut, ExactSum, Element, Constant, Literal)) or _is_multiple(node)
+                    for node in walk(plan.result))  # fmt: skip
         adds = exact_result(plan, Fraction(1)) == 1 and exact_result(plan, Fraction(0), Fraction(1)) in (0, 1)
         if not (plain and adds and is_evaluated(form)):
             return None
@@ -91,6 +94,11 @@ def _at_once(found: BoundResult | PlanBound, sides: dict[str, Numbers]) -> Numbe
         return None
     least = {name: 2.0**fmt.emin for name, fmt in unit.formats.items()}
     return evaluated(form, Magnitudes(sides["a"], sides["b"], sides["c"], least)) if is_evaluated(form) else None
+
+
+def _is_multiple(node: Node) -> bool:
+    """Whether it is a fixed number times something."""
+    return isinstance(node, Product) and isinstance(node.left, Literal)
 
 
 def _evaluated(found: BoundResult | PlanBound) -> tuple[int, Evaluated]:

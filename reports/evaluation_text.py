@@ -53,8 +53,7 @@ def _draw_products(explanation: Explanation, canvas: Canvas) -> None:
 def _draw_table(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas) -> None:
     lines = [("k", "a", "b", "product", "exponent, significand")]
     for row in rows:
-        a, b = [words.input_text(one) for one in words.factor_inputs(explanation, row)] or ("", "")
-        lines.append((row.name, a, b, *words.term_text(row)))
+        lines.append((row.name, *words.factor_texts(explanation, row), *words.term_text(row)))
     alone = words.whole_sum_operands(explanation)
     lines += [(name, words.input_text(given), "", "", words.alone_text(explanation, name)) for name, given in alone]
     widths = [max(len(line[column]) for line in lines) for column in range(5)]

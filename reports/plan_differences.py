@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 
+from mmaprobe.queries.plans.candidates import likelihood
 from mmaprobe.queries.plans.results import Given
 from mmaprobe.reports.plan_sheet import stage_words
 from mmaprobe.smtmodel.arithmetic.display import number_text
@@ -15,6 +16,7 @@ from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.joins import rounding_words
 
+C = "C:"  # where it enters
 LOOKED = 12  # plans of each result of which the two most alike are looked for
 
 
@@ -24,24 +26,25 @@ def products_left_out(given: Sequence[Given]) -> list[str]:
     return [f"of the products, {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
 
 
-def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan] | None:
-    """One plan of each side, such that they differ in the fewest ways, and of these in their texts the least; None if
-    a side has none."""
+def most_alike(ones: Sequence[Plan], others: Sequence[Plan], with_c: bool) -> tuple[Plan, Plan] | None:
+    """One plan of each side, such that they differ in the fewest ways, and of these those with the likeliest units,
+    then those whose texts differ least; None if a side has none. `with_c`: whether there was a C."""
     pairs = [(one, other) for one in ones[:LOOKED] for other in others[:LOOKED]]
 
-    def apart(pair: tuple[Plan, Plan]) -> tuple[int, int]:
+    def apart(pair: tuple[Plan, Plan]) -> tuple[int, int, int]:
         one, other = (plan.reference for plan in pair)
         alike = sum(block.size for block in SequenceMatcher(None, one, other, False).get_matching_blocks())
-        return len(why_they_differ(*pair)), len(one) + len(other) - 2 * alike
+        unlikely = sum(likelihood(model) for plan in pair for model in plan.models)
+        return len(why_they_differ(*pair, with_c)), unlikely, len(one) + len(other) - 2 * alike
 
     return min(pairs, key=apart, default=None)
 
 
-def why_they_differ(one: Plan, other: Plan) -> list[str]:
-    """The differences between two plans, one sentence each."""
+def why_they_differ(one: Plan, other: Plan, with_c: bool) -> list[str]:
+    """The differences between two plans, one sentence each. `with_c`: whether there was a C."""
     ways = zip(_ways(one).items(), _ways(other).values(), strict=True)
     return [f"{what} {left} (D1); {right} (D2)" for (what, (key, left)), (its, right) in ways
-            if key != its and left != right]  # fmt: skip
+            if key != its and left != right and (with_c or what != C)]  # fmt: skip
 
 
 @lru_cache(maxsize=2 * LOOKED)
@@ -62,7 +65,7 @@ def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
         "the sum of the products:": "; ".join(
             one.text if one.place == "outermost" else f"{one.place}: {one.text}" for one in stages
         ),
-        "C:": "the first sum begins with it" if starts else "added at the end" if uses else "not used",
+        C: "the first sum begins with it" if starts else "added at the end" if uses else "not used",
         "the result is": result,
     }
     arithmetics = [(model.length, normal(model.unit.result)) for model in plan.models]  # one may have two names

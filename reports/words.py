@@ -196,6 +196,14 @@ def places_text(names: Sequence[str]) -> str:
     return ", ".join(part for part in (numbers, *(name for name in names if not name.isdigit())) if part)
 
 
+def factor_texts(explanation: Explanation, row: BitLine) -> tuple[str, str]:
+    """The factors of a product in words."""
+    if row.name in explanation.factors:
+        return explanation.factors[row.name]
+    a, b = map(input_text, factor_inputs(explanation, row))
+    return a, b
+
+
 def factor_inputs(explanation: Explanation, row: BitLine) -> list[Input]:
     """The inputs that a product multiplies; empty if its factors are not inputs."""
     return [explanation.inputs[f"{side}{row.name}"] for side in "ab"] if row.name.isdigit() else []
@@ -332,6 +340,9 @@ def _divergence_text(difference: Divergence | None, both: str, first: str, secon
         if left.format != right.format:
             texts = [f"{text} in {fact.format.name}" if fact.format else text
                      for text, fact in zip(texts, (left, right), strict=True)]  # fmt: skip
+        if left.name.of != right.name.of:  # terms that the two sides call differently
+            texts = [f"{fact.name} {text}" for fact, text in zip((left, right), texts, strict=True)]
+            return f"{difference.stage}: {both.format(left=texts[0], right=texts[1])}"
         said = f"{difference.signal}: {both.format(left=texts[0], right=texts[1])}"
     else:
         only = left or right

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from mmaprobe.queries.compare.steady import AGAIN
+from mmaprobe.queries.order.probe import UnrevealedError
 from mmaprobe.queries.order.reveal import Tree, reveal
+from mmaprobe.queries.plans.recorded import Sample
+from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
+from mmaprobe.runner.callable import CallableDevice
 from mmaprobe.runner.protocol import Device
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.base.progress import Throttle
 from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
+SEED = 1  # of the numbers that show which products are in a sum
+LEAST, MOST = 64, 4096  # vectors of such numbers; a function is asked one matrix product
 PART = 64  # questions asked again between two looks at the clock
 
 
@@ -22,8 +34,9 @@ def revealed(
 ) -> Tree:
     """The summation tree of a device. `deadline`: in seconds of time.monotonic. `progress` gets texts now and then.
 
-    `ends`: the tree says also what the sum starts from and which products are rounded; and every question is asked
-    again while there is time, since no later question tests them. Raises UnrevealedError, ContradictionError, or
+    `ends`: the tree says also what the sum starts from, which products are rounded, and which are missing, added twice
+    or taken with other factors; and every question is asked again while there is time, since no later question tests
+    them. Raises UnrevealedError, ContradictionError, or
     IncompleteError where time runs out."""
     count, now_and_then = 0, Throttle()
 
@@ -53,7 +66,50 @@ def revealed(
                 progress(f"asking again: {counted(len(answers), 'question')} of {len(vectors)}")
         return answers
 
-    return reveal(  # every question decides something
-        lambda vector: every([vector])[0], asked, ask_all=every, again=again, addend=asked.addend, ends=ends,
-        asked_again=None if ends else AGAIN,
-    )  # fmt: skip
+    def tree(without: Collection[int] = ()) -> Tree:
+        return reveal(  # every question decides something
+            lambda vector: every([vector])[0], asked, ask_all=every, again=again, addend=asked.addend, ends=ends,
+            asked_again=None if ends else AGAIN, without=without,
+        )  # fmt: skip
+
+    found, failed = None, None
+    try:
+        found = tree()
+    except UnrevealedError as error:
+        failed = error
+    if ends and asked.scale is None and (found is None or (found.ends and found.ends.left_out)):
+        products = _summed(device, asked, every)
+        odd = {*products.left_out, *products.twice}
+        if odd and (found is None or found.ends is None or odd != {*found.ends.left_out}):
+            found = tree(odd)
+        if odd and found is not None and found.ends is not None:
+            gone = tuple(sorted({*found.ends.left_out, *products.left_out}))
+            ends_of = replace(found.ends, left_out=gone, twice=products.twice, instead=products.instead)
+            found = replace(found, ends=ends_of)
+    if found is None:
+        assert failed is not None
+        raise failed
+    return found
+
+
+def _summed(device: Device, asked: Signature, ask: Callable[[Sequence[Vector]], list[int]]) -> Summed:
+    """Which products are not in the sums as they should be, by results for random numbers: of one matrix product of a
+    function, of vectors of any other device; nothing where it does not answer them."""
+    chance = np.random.default_rng(SEED)
+    whole = isinstance(device, CallableDevice)
+    count = 1 if whole else max(LEAST, min(2 * asked.length + LEAST, MOST))
+    rows, columns = device.shape if isinstance(device, CallableDevice) else (1, 1)
+    shapes = ((count, rows, asked.length), (count, asked.length, columns), (count, rows, columns))
+    a, b, c = (from_numbers(chance.standard_normal(shape), fmt, "nearest_even")
+               for shape, fmt in zip(shapes, (asked.a, asked.b, asked.c), strict=True))  # fmt: skip
+    if not asked.addend:
+        c = np.zeros_like(c)
+    if isinstance(device, CallableDevice):
+        return summed(asked, Sample(a, b, c, device.product(asked, a[0], b[0], c[0])[None]))
+    vectors = [Vector(asked, Operands(tuple(x[0].tolist()), tuple(y[:, 0].tolist()), int(z[0, 0])), id=number)
+               for number, (x, y, z) in enumerate(zip(a, b, c, strict=True), 1)]  # fmt: skip
+    try:
+        d = np.array(ask(vectors), dtype=kind_of(asked.d))[:, None, None]
+    except IncompleteError:
+        return WHOLE
+    return summed(asked, Sample(a, b, c, d))

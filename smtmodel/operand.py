@@ -45,6 +45,8 @@ class Operand:
         return self.name if self.per == "sum" else f"{self.name}{place}"
 
 
+NO_ADDEND = "none"  # in place of the format of c
+
 #: in the order in which a row gives them; every unit has formats of the first three
 OPERANDS = (
     Operand("a", "product", "a", "row"),

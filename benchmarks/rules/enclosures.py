@@ -12,6 +12,7 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
 from mmaprobe.queries.kernel.enclosures import (
+    CHAIN,
     Enclosed,
     alignments,
     bound_places,
@@ -68,6 +69,8 @@ class Deriving:
         self.mixing = rng.random() < 0.15
         self.keeping = 0.0  # the share of roundings that are kept, where they may be
 
+    zero: int | None = None  # the level of which the result so far is taken to be zero
+
     def call(self, name: str, *arguments: Any) -> Theorem | None:
         return self.campaign.call(name, *arguments)
 
@@ -89,19 +92,28 @@ class Deriving:
         unit, rng = self.unit, self.rng
         match node:
             case Element(operand="c") if self.chain and not (self.mixing and rng.random() < 0.5):
-                return self.call("assumed", unit, node, frozenset({unit.c}))
+                return self.call("assumed", unit, node, frozenset() if self.zero == CHAIN else frozenset({unit.c}))
             case Element():
                 return self.call("element", unit, node, places)
             case Constant():
                 return self.call("constant", unit, node)
             case Literal():
                 return self.call("literal", unit, node)
+            case Running(level=level) if level == self.zero:
+                return self.call("assumed", unit, node, frozenset())
             case Running():
                 return self.call("assumed", unit, node, self.formats_of(node))
             case Repeat():
                 start = self.node(node.start, bound_places(node.start, dict(places)))
                 body = self.node(node.body, bound_places(node.body, {k: v for k, v in places if k != node.level}))
-                return None if start is None or body is None else self.call("repeated", node, places, start, body)
+                if start is None or body is None:
+                    return None
+                zero = None
+                if is_zero(start) or rng.random() < 0.2:
+                    own = Deriving(self.campaign, self.truths, unit, rng, self.chain)
+                    own.mixing, own.zero = False, node.level if rng.random() < 0.9 else None
+                    zero = own.node(node.body, bound_places(node.body, {k: v for k, v in places if k != node.level}))
+                return self.call("repeated", node, places, start, body, zero)
         premises = self.premises(node, places)
         return None if premises is None else self.applied(node, places, premises)
 
@@ -214,6 +226,7 @@ def _after(own: Deriving, top: Theorem | None, every: Sequence[Theorem]) -> None
             own.call("closed", chain)
             own.call("carried", chain, rng.choice((0, 1, 1, 2, 2, 3)))
             own.call("carried", theorem, 2)
+            own.call("from_zero", theorem)
             own.call("closed", theorem)
 
 
@@ -238,6 +251,17 @@ def chained_units(campaign: Campaign, truths: Truths, rng: random.Random) -> Non
     top = own.node(unit.result, ())
     if top is not None:
         _after(own, top, [])
+    own = Deriving(campaign, truths, unit, rng, chain=True)
+    own.zero = CHAIN
+    top = own.node(unit.result, ())
+    if top is not None:
+        own.call("from_zero", top)
+        own.call("chained", top)
+
+
+def is_zero(theorem: Theorem) -> bool:
+    goal = theorem.goal
+    return isinstance(goal, Enclosed) and goal.facts.is_zero
 
 
 def chained_unit(rng: random.Random) -> Unit:

@@ -37,6 +37,7 @@ from mmaprobe.queries.kernel.opposite import Turns
 from mmaprobe.queries.kernel.ranges import Held
 from mmaprobe.queries.kernel.rewriting import Alike, SameResults
 from mmaprobe.queries.kernel.rises import Rises
+from mmaprobe.queries.kernel.sums import FromZero
 from mmaprobe.queries.kernel.table9 import BoundInUnits, SumInUnits
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
@@ -224,6 +225,8 @@ def situations(
                   for level, held in levels.items() if level != CHAIN and held}  # fmt: skip
         found = window(formats, elements, rng, [side.shape[1] for side in values.values()])
         evaluation, drawn = found.evaluation, np.random.default_rng(rng.getrandbits(32))
+        if CHAIN in assumed and not assumed[CHAIN]:  # the addend is zero, of either sign
+            evaluation.inputs["c", 0] = evaluation.inputs["c", 0] & np.uint64(unit.c.sign_bit)  # type: ignore[index]
         loops: Loops = {level: (place, None) for level, place in own.items()}
         others, so_far, finite = dict[tuple[str, int], Lanes](), dict[int, Lanes](), np.ones(found.count, dtype=bool)
         addend = None
@@ -235,6 +238,7 @@ def situations(
             else:  # no format: +0 alone
                 value = number(unit.c, np.zeros(found.count, dtype=np.uint64))
             off = drawn.integers(-8, 9, found.count) * 2.0 ** drawn.integers(-5, 2) * (drawn.random(found.count) < 0.6)
+            off = off * (level not in assumed or bool(assumed[level]))  # of a zero that is assumed x is zero, too
             exact = np.where(value.finite, value.exact + off, 0.0)
             finite = finite & value.finite
             others |= {("error", level): np.abs(off), ("size", level): np.abs(exact)}
@@ -378,6 +382,18 @@ def chained(goal: Chained, rng: random.Random) -> Iterator[str]:
             yield "an instruction adds more to the error"
         if (counts & (np.abs(exact) > (size + sizes.of(step.size)) * (1 + SLACK))).any():
             yield "an instruction adds more to the size"
+
+
+def from_zero(goal: FromZero, rng: random.Random) -> Iterator[str]:
+    for one in situations(
+        goal.unit, goal.unit.result, {}, {CHAIN: frozenset()}, frozenset(), [goal.own, goal.size], rng
+    ):
+        value, exact = one.evaluation.value(goal.unit.result, {}), one.exact.of(goal.unit.result, {})
+        counts, sizes = ~value.fault & value.finite & one.finite, one.magnitudes()
+        if (counts & (np.abs(value.exact - exact) > sizes.of(goal.own))).any():
+            yield "an instruction from zero errs by more"
+        if (counts & (np.abs(exact) > sizes.of(goal.size))).any():
+            yield "an instruction from zero is larger"
 
 
 @dataclass
@@ -635,6 +651,7 @@ def _number_line(value: Value) -> Lanes:
 
 
 MEANINGS: dict[type, Meaning] = {
-    Enclosed: enclosed, Chained: chained, Carried: carried, Closed: closed, SumInUnits: sum_in_units,
-    BoundInUnits: bound_in_units, Alike: alike, SameResults: same_results, Turns: turns, Rises: rises,
+    Enclosed: enclosed, Chained: chained, FromZero: from_zero, Carried: carried, Closed: closed,
+    SumInUnits: sum_in_units, BoundInUnits: bound_in_units, Alike: alike,
+    SameResults: same_results, Turns: turns, Rises: rises,
 }  # fmt: skip

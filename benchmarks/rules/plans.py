@@ -32,12 +32,25 @@ from benchmarks.rules.numbers import (
     zeros,
 )
 from benchmarks.rules.units import FACTORS, RESULTS, WIDE
-from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.enclosures import CHAIN, Enclosed
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.forms import Factor, Form
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, made, recorded
-from mmaprobe.queries.kernel.sums import START, Summed
+from mmaprobe.queries.kernel.steps import (
+    Added,
+    Begin,
+    Halved,
+    Loop,
+    PlanAt,
+    SoFar,
+    Step,
+    Tile,
+    Zero,
+    made,
+    pair_read,
+    recorded,
+)
+from mmaprobe.queries.kernel.sums import START, Summed, words_in
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
@@ -62,6 +75,7 @@ from mmaprobe.smtmodel.plans.named import (
 from mmaprobe.smtmodel.plans.partitions import At, Equal, Halves, Interleaved, Runs, Swizzled, Windows
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Partition, Stage
+from mmaprobe.smtmodel.plans.words import PLAIN
 from tests.oracles import oracle
 
 ROWS = 512  # inputs of a step
@@ -75,6 +89,7 @@ class Feed:
     plan: Plan
     drawn: np.random.Generator
     taken: list[tuple[Patterns, Patterns]] = field(default_factory=list)
+    read: list[dict[str, tuple[Lanes, Format]]] = field(default_factory=list)  # by a unit, of as many
     at: int = 0
 
     def next(self) -> tuple[Patterns, Patterns]:
@@ -99,6 +114,7 @@ class Run:
     levels: int
     counts: Flags
     so_far: dict[int, Number]
+    kept: bool = True  # whether exact values are those of what units read
 
     def of(self, step: Step, begin: Number) -> Number:
         match step:
@@ -131,17 +147,26 @@ class Run:
         assert addend is not None
         given, exact = {("c", 0): addend}, dict[tuple[str, int], Lanes]()
         for k in range(unit.length):
-            for name, how, patterns in zip(("a", "b"), step.converts, self.feed.next(), strict=True):
+            read = dict[str, tuple[Lanes, Format]]()
+            for name, node, patterns in zip(("a", "b"), step.read, self.feed.next(), strict=True):
                 fmt: Format = getattr(self.feed.plan, name)
                 value = number(fmt, patterns)
-                if how is None and fmt != getattr(unit, name):
+                if isinstance(node, Round):
+                    hows = [one.rounding for one in walk(node) if isinstance(one, Round)]  # inner ones first
+                    assert len(list(walk(node))) == 1 + len(hows)  # other words: tests/plans/test_word_bounds.py
+                    if not self.kept:
+                        exact[name, k] = value.exact
+                    for how in hows:
+                        value = rounded(value, how)
+                    fmt = node.rounding.format
+                if fmt != getattr(unit, name):
                     raise Unchecked  # the unit of another plan
-                if how is not None:
-                    exact[name, k] = value.exact
-                    value = rounded(value, how)
+                read[name] = np.abs(value.exact), fmt
                 self.counts &= ~value.fault & value.finite
                 assert value.patterns is not None
                 given[name, k] = value.patterns
+            del self.feed.read[self.feed.at - 1 :]
+            self.feed.read.append(read)
         evaluation = Evaluation({"a": unit.a, "b": unit.b, "c": unit.c}, given, ROWS)
         value = evaluation.value(unit.result, {})
         self.counts &= ~value.fault & value.finite & ~start[0].fault
@@ -186,6 +211,7 @@ class Sums:
     feed: Feed
     others: Mapping[tuple[str, int], Lanes]
     growth: float
+    read: bool  # of what units read
 
     def of(self, form: Form) -> Lanes:
         found = np.zeros(ROWS)
@@ -205,13 +231,17 @@ class Sums:
                 found = found * self.others.get((factor.name, factor.offset), 0.0)  # of a start that nothing reads
         if products:
             own = [prod([self._element(factor, pair) for factor in products], start=np.ones(ROWS))
-                   for pair in self.feed.taken[: self.feed.at]]  # fmt: skip
+                   for pair in range(self.feed.at)]  # fmt: skip
             found = found * np.sum(own, axis=0) if own else np.zeros(ROWS)
         return found
 
-    def _element(self, factor: Factor, pair: tuple[Patterns, Patterns]) -> Lanes:
+    def _element(self, factor: Factor, place: int) -> Lanes:
         plan = self.feed.plan
-        size = np.abs(number(getattr(plan, factor.name), pair["ab".index(factor.name)]).exact)
+        if self.read:
+            size, fmt = self.feed.read[place][factor.name]
+            least = 2.0 ** oracle.FORMATS[fmt.name].emin
+            return np.where((size > 0) & (size < least), least, size) if factor.raised else size
+        size = np.abs(number(getattr(plan, factor.name), self.feed.taken[place]["ab".index(factor.name)]).exact)
         how = {"a": plan.convert_a, "b": plan.convert_b}[factor.name]
         formats = [getattr(plan, factor.name), *([] if how is None else [how.format])]
         least = 2.0 ** max(oracle.FORMATS[fmt.name].emin for fmt in formats)
@@ -242,17 +272,27 @@ def summed(goal: Summed, rng: random.Random) -> Iterator[str]:
         for level, formats in sorted(assumed.items()):
             given = _any_of(formats, drawn)
             off = drawn.integers(-4, 5, ROWS) * 2.0 ** drawn.integers(-4, 1) * (drawn.random(ROWS) < 0.6)
+            off = off * bool(formats)
             own: Number = given, np.where(given.finite, given.exact + off, 0.0)
             run.counts &= given.finite
             others |= {("error", level): np.abs(off), ("size", level): np.abs(own[1])}
             run.so_far[level] = own
             begin = own if level == START else begin
         value, exact = run.of(goal.step, begin)
-        yield from facts_fail(goal.facts, value, exact, _sizes(run, others, goal.growth, rounds), run.counts)
+        yield from facts_fail(
+            goal.facts, value, exact, _sizes(run, others, goal.growth, goal.loops, rounds), run.counts
+        )
 
 
-def _sizes(run: Run, others: Mapping[tuple[str, int], Lanes], growth: Fraction | None, rounds: int) -> Any:
-    return Sums(run.feed, others, sum(float(growth or 1) ** k for k in range(rounds - 1)))
+def _sizes(run: Run, others: Mapping[tuple[str, int], Lanes], growth: Fraction | None, loops: int, rounds: int) -> Any:
+    rate, more = float(growth or 1), max(0, loops - 1)
+    found = sum(rate**k for k in range(rounds - 1)) * rate ** (more * (rounds - 1))
+    return Sums(run.feed, others, found, run.kept)
+
+
+def is_zero(theorem: Theorem) -> bool:
+    goal = theorem.goal
+    return isinstance(goal, Summed) and goal.facts.is_zero
 
 
 def _any_of(formats: frozenset[Format], drawn: np.random.Generator) -> Value:
@@ -299,7 +339,7 @@ def of_plan(goal: Enclosed, rng: random.Random) -> Iterator[str]:
         exact = _WholeExact(evaluation, sums=exacts)
         own = [part for part in walk(goal.node) if isinstance(part, Products)]
         for node in dict.fromkeys((*at.plan.sums, *own)):  # inner ones first
-            run = Run(feed, rounds, rounds - 1, counts, {})
+            run = Run(feed, rounds, rounds - 1, counts, {}, bool(goal.assuming))
             feed.at = 0
             begin = evaluation.value(node.start, {}), exact.of(node.start, {})
             counts = counts & ~begin[0].fault & begin[0].finite
@@ -315,7 +355,7 @@ def of_plan(goal: Enclosed, rng: random.Random) -> Iterator[str]:
         found = evaluation.value(goal.node, {})
         if at.plan.c.subnormals:
             others["c", 0] = np.maximum(others["c", 0], _least(goal, others["c", 0]))
-        sizes = _sizes(Run(feed, rounds, 0, counts, {}), others, at.growth, rounds)
+        sizes = _sizes(Run(feed, rounds, 0, counts, {}, False), others, at.growth, at.loops, rounds)
         yield from facts_fail(goal.facts, found, exact.of(goal.node, {}), sizes, counts & ~found.fault & found.finite)
 
 
@@ -413,6 +453,10 @@ class Composing:
     ) -> None:
         self.campaign, self.truths, self.plan, self.model = campaign, truths, plan, model
         self.chain, self.rng = chain, rng
+        own = Deriving(campaign, truths, model.unit, rng, chain=True)
+        own.mixing, own.zero = False, CHAIN
+        top = own.node(model.unit.result, ()) if rng.random() < 0.8 else None
+        self.zero = None if top is None else campaign.call("from_zero", top)
 
     def call(self, name: str, *arguments: Any) -> Theorem | None:
         return self.campaign.call(name, *arguments)
@@ -437,7 +481,8 @@ class Composing:
             return None
         narrow = self.rng.random() < 0.1
         given = format_named(self.rng.choice(FACTORS)) if narrow else stage.accumulator
-        return self.step(step, {START: frozenset({given})})
+        zero = stage in [product.stage for product in self.plan.sums if isinstance(product.start, Constant)]
+        return self.step(step, {START: frozenset() if zero and self.rng.random() < 0.8 else frozenset({given})})
 
     def step(self, step: Step, formats: dict[int, frozenset[Format]]) -> Theorem | None:
         rng, call = self.rng, self.call
@@ -454,7 +499,8 @@ class Composing:
                 start = self.step(step.start, formats)
                 if start is None or self.chain is None:
                     return None
-                return call("tile", step, self.chain, start, self.proved(*step.converts))
+                chain = self.zero if self.zero and (is_zero(start) or rng.random() < 0.1) else self.chain
+                return call("tile", step, chain, start)
             case Added():
                 values = [self.step(value, formats) for value in step.values]
                 every = [value for value in values if value is not None]
@@ -469,7 +515,10 @@ class Composing:
                 body = self.step(step.body, {**formats, step.level: both})
                 if start is None or body is None:
                     return None
-                return call("iterated", step, start, body)
+                zero = None
+                if is_zero(start) or rng.random() < 0.1:
+                    zero = self.step(step.body, {**formats, step.level: frozenset()})
+                return call("iterated", step, start, body, zero)
         return None
 
 
@@ -497,7 +546,11 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
         composing = Composing(campaign, truths, plan, model, chain, rng)
         found = composing.stage(stage, length)
         if found is not None:
-            _finished(composing, PlanAt(plan, length, found.goal.growth or Fraction(1)), found)  # type: ignore[attr-defined]
+            _finished(composing, _at(plan, length, found.goal), found)
+
+
+def _at(plan: Plan, length: int | None, goal: Any) -> PlanAt:
+    return PlanAt(plan, length, goal.growth or Fraction(1), max(1, goal.loops))
 
 
 def steps(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
@@ -516,11 +569,11 @@ def some_step(rng: random.Random, plan: Plan, model: Model, depth: int) -> Step:
         return made(SoFar, rng.choice((1, 2))) if rng.random() < 0.5 else made(rng.choice((Begin, Begin, Zero)))
     inner, kind = some_step(rng, plan, model, depth - 1), rng.random()
     if kind < 0.35:
-        return made(Tile, model, (plan.convert_a, plan.convert_b), inner)
+        return made(Tile, model, pair_read(plan, model, PLAIN), inner)
     other = some_step(rng, plan, model, depth - 1)
     if kind < 0.65:
         return made(Added, (inner, other)[: rng.choice((1, 2, 2))], some_rounding(rng, model.c))
-    body: Step = made(Tile, model, (plan.convert_a, plan.convert_b), made(SoFar, depth))
+    body: Step = made(Tile, model, pair_read(plan, model, PLAIN), made(SoFar, depth))
     if rng.random() < 0.6:
         body = some_step(rng, plan, model, rng.choice((depth - 1, depth)))
     return made(Loop, depth, rng.choice((None, None, 0, 1, 2, 3)), other, body)
@@ -533,7 +586,7 @@ def some_halved(rng: random.Random, plan: Plan, model: Model) -> Step:
     for count in range(1, rng.choice((2, 3))):
         leaf: Step = made(Begin) if rng.random() < 0.8 else some_step(rng, plan, model, 1)
         for _ in range(-(-count // model.length)):
-            leaf = made(Tile, model, (plan.convert_a, plan.convert_b), leaf)
+            leaf = made(Tile, model, pair_read(plan, model, PLAIN), leaf)
         leaves.append(made(Added, (leaf,), how) if rng.random() < 0.2 else leaf)
     return made(Halved, 1, some_rounding(rng, fmt), tuple(leaves))
 
@@ -541,6 +594,7 @@ def some_halved(rng: random.Random, plan: Plan, model: Model) -> Step:
 def _finished(own: Composing, at: PlanAt, total: Theorem) -> None:
     """From the sum of all products to the result."""
     rng, call, plan = own.rng, own.call, own.plan
+    lemmas = own.proved(*(word.rounding for word in words_in(plan)))
 
     def node(part: Node) -> Theorem | None:
         match part:
@@ -553,12 +607,12 @@ def _finished(own: Composing, at: PlanAt, total: Theorem) -> None:
                 if start is None:
                     return None
                 if rng.random() < 0.1:
-                    call("of_all_products", PlanAt(plan, (at.length or 2) + 1, at.growth), part, total, start)
+                    call("of_all_products", PlanAt(plan, (at.length or 2) + 1, at.growth), part, total, start, lemmas)
                 if rng.random() < 0.3:  # a sum that is none of the plan's
                     stage = own.other_stage()
                     other = own.stage(stage, at.length) or total
-                    call("of_all_products", at, Products(stage, part.start), other, start)
-                return call("of_all_products", at, part, total, start)
+                    call("of_all_products", at, Products(stage, part.start), other, start, lemmas)
+                return call("of_all_products", at, part, total, start, lemmas)
         premises = [node(operand) for operand in part.operands]
         every = [one for one in premises if one is not None]
         if len(every) < len(premises):
@@ -572,6 +626,7 @@ def _finished(own: Composing, at: PlanAt, total: Theorem) -> None:
 
     found = node(plan.result)
     if found is not None:
+        call("rejoined", found)
         call("whole", found)
         if rng.random() < 0.1:
             call("chained", found)

@@ -72,7 +72,8 @@ def build(
     if failure is not None:
         raise failure
     assert found is not None
-    sys.exit(3 if found.verdict == "open" or (unit is not None and found.open) else 0 if unit is not None else 1)
+    unsure = found.verdict == "open" or found.description is not None or (unit is not None and found.open)
+    sys.exit(3 if unsure else 0 if unit is not None else 1)
 
 
 def _show(document: Build, found: Built, unit: Unit | None, asked: Signature) -> None:
@@ -82,6 +83,7 @@ def _show(document: Build, found: Built, unit: Unit | None, asked: Signature) ->
     from mmaprobe.queries.building.report import first_divergence
     from mmaprobe.smtmodel.arithmetic.display import number_text
     from mmaprobe.smtmodel.inputs.vectors import to_hex
+    from mmaprobe.smtmodel.units.unitfile import step_texts
 
     order, near, first = document.summation_order, document.nearest_instruction, first_divergence(found, unit)
     say(
@@ -105,10 +107,11 @@ def _show(document: Build, found: Built, unit: Unit | None, asked: Signature) ->
                 say(f"  they diverge first in {first.stage}, at {first.signal}")
         if document.verdict != "open":
             say(sampled(document.validated))
-        open_names = [model.reference for model in found.open if model.reference != BUILT]
-        if drafts := len(found.open) - len(open_names):
-            open_names.append(counted(drafts, "other draft"))
-        for name in open_names:
+        for model in found.open:
+            name = model.reference
+            if name == BUILT:
+                steps = step_texts(model.unit).items()
+                name = f"another draft ({'; '.join(f'{step}: {text}' for step, text in steps)})"
             say(f"not decided: the same answers from {name}, and neither a difference nor a proof was found")
         return
     if near is not None:
@@ -121,6 +124,8 @@ def _show(document: Build, found: Built, unit: Unit | None, asked: Signature) ->
         say("  the nearest candidate:")
         for line in text_of(found.nearest).splitlines():
             say(f"    {line}")
+        for line in () if found.description is None else found.description.sentences():
+            say(f"  {line}")
         for vector, d, instead in found.unexplained:
             show_operands(asked, vector.operands)
             say(f"  the device gives {to_hex(d, asked.d)}  {number_text(d, asked.d)}")

@@ -108,9 +108,9 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
     places = [(element.row, element.column) for element in found.chosen]
     given = plans_of_results(recorded, places, progress, seconds)
     progress("")
-    pair, why = most_alike(given[0].plans, given[1].plans), list[str]()
+    pair, why = most_alike(given[0].plans, given[1].plans, asked.addend), list[str]()
     if pair is not None:
-        why = [*products_left_out(given), *why_they_differ(*pair)]
+        why = [*products_left_out(given), *why_they_differ(*pair, asked.addend)]
         for sentence in why:
             say(f"  why: {sentence}")
     every = []

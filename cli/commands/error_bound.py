@@ -33,12 +33,10 @@ def prove_bound(
     from mmaprobe.queries.properties.bound_certificate import certify_bound, certify_wrap
     from mmaprobe.queries.properties.bound_report import document_of, find_bound
     from mmaprobe.queries.tactics.settling import Settled
-    from mmaprobe.smtmodel.tables.reference import LENGTH, PLAN, names_plan, parse_plan_path, parse_reference
+    from mmaprobe.smtmodel.tables.reference import names_plan, parse_reference
 
     if len(models) != 1:
         raise click.UsageError(f"{ERROR_BOUND} is a property of one model")
-    if names_plan(models[0]) and length is not None and parse_plan_path(models[0]).has_words:
-        models, length = (f"{PLAN}{models[0].removeprefix(PLAN)}{LENGTH}{length}",), None  # rules are about the unit
     if names_plan(models[0]):
         return _prove_of_plan(models[0], inputs, length, options, confirm, explain, as_json, certificate)
     result = find_bound(parse_reference(models[0]), inputs, length, Settled(options, confirm))

@@ -84,7 +84,8 @@ def identify(
     mmaprobe identify --gemm --device recorded:a.npy,b.npy,d.npy --formats f16,f16,f16
 
     Exit codes: 0 one class of candidates is left (with --gemm: every shape looked at has its plan), 1 no candidate
-    fits, 2 bad input (also: ANSWERS are of another device), 3 cut short or undecided, or the device contradicts itself.
+    fits, 2 bad input (also: ANSWERS are of another device), 3 cut short or undecided, none fits but it is said where
+    the nearest differs, or the device contradicts itself.
     """
     from mmaprobe.cli.commands.build import build
     from mmaprobe.cli.text.identified import show_identified

@@ -9,6 +9,7 @@ give thousands of answers over the whole range before it is called found.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from mmaprobe.queries.building.answers import BUILT, DeviceAnswers, joined_rows
 from mmaprobe.queries.building.axes import with_ends_of
 from mmaprobe.queries.building.candidates import Candidate, Sketch, drafts_of
 from mmaprobe.queries.building.clock import Clock
+from mmaprobe.queries.building.describing import Describer, Description
 from mmaprobe.queries.building.draft import Draft
 from mmaprobe.queries.building.drafter import TooDeepError
 from mmaprobe.queries.building.lanes import with_one_lane
@@ -41,16 +43,20 @@ from mmaprobe.queries.order.ends import products_of
 from mmaprobe.queries.order.probe import AskAll, Probe
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, one_after_another
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.base.errors import OutOfTimeError
+from mmaprobe.queries.search.samples import Table
+from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError
 from mmaprobe.smtmodel.base.wording import counted
-from mmaprobe.smtmodel.evaluate.batch import evaluate_models
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
 
 ORDERS = 0.4  # share of an attempt's time for some of the possible orders
 REPORT = 0.03  # share of the time that is kept for the report
+DESCRIBED = 0.12  # share that is kept for a description of where the device differs from the nearest unit
+DESCRIBING = 60.0  # seconds for it, at most
 BY_STEPS = 0.8  # share of the time after which only changes of near candidates are tried
 AGAIN = 5  # searches, each with the answers that refuted the unit of the one before
 AGAIN_ALIKE = 3  # searches while like steps have one role
@@ -59,6 +65,8 @@ NAMED = 40  # last near candidates, of which the nearest is named where none is 
 NEAR = 0.3  # the largest share of wrong answers of a unit of which one stage is decided again
 NOTED = 6  # near candidates that are changed
 MENDS = 4  # of these and of the known units, those that are changed further
+COMPARED = 3  # near units, of which the one with the simplest difference is described
+SHOWN = 200  # vectors of each kind, by which these are chosen
 MENDED = 160  # answers with which changed units are compared first
 TRIED = 20  # orders that are tried one by one, where no uniform arithmetic fits any
 
@@ -87,7 +95,9 @@ class Builder:
         self.asked, self.roots, self.options, self.weights = asked, roots, options, weights or {}
         self.result = Built()
         now = time.monotonic()
-        ended = None if deadline is None else deadline - REPORT * max(0.0, deadline - now)
+        left = 0.0 if deadline is None else max(0.0, deadline - now)
+        self.until = math.inf if deadline is None else deadline - REPORT * left
+        ended = None if deadline is None else self.until - DESCRIBED * left
         self.answers = DeviceAnswers(asked, ask, Clock(ended), options.progress)
         self.shapes = Shapes(asked, weights=self.weights)
         self.chance = random.Random(1)
@@ -395,13 +405,38 @@ class Builder:
         if not self.search.noted:
             return
         rows, answers = joined_rows(self.answers.bank)
-        near = list(self.search.noted)[-NAMED:]
+        near = [*list(self.search.noted)[-NAMED:], *(model.unit for model in self.known)]
         differ = self.answers.differences(near, self.answers.bank)
-        best = int(differ.sum(axis=1).argmin())
+        ranked = np.argsort(differ.sum(axis=1), kind="stable").tolist()
+        self.result.description = self._described(near, near[ranked[0]])
+        best = ranked[0] if self.result.description is None else near.index(self.result.description.unit)
         self.result.nearest = near[best]
         found = self.answers.same(evaluate_models([Model(BUILT, near[best])], rows)[0])
         answers, wrong = self.answers.same(answers), np.flatnonzero(differ[best])
+        wrong = wrong[np.unique(rows[wrong], axis=0, return_index=True)[1]]  # a vector may have been asked twice
         wrong = wrong[np.argsort((rows[wrong] != 0).sum(axis=1), kind="stable")][:3]
         self.result.unexplained = [
             (self.answers.vector(rows[place]), int(answers[place]), int(found[place])) for place in wrong
         ]
+
+    def _described(self, near: Sequence[Unit], best: Unit) -> Description | None:
+        """Where the device differs from one of some units, `best` by the questions; None where no simple condition says
+        so. Questions are chosen to tell units apart: of other vectors the nearest unit is often another one."""
+
+        def ask(rows: Table) -> Patterns:
+            given = self.answers.ask([self.answers.vector(row) for row in rows])
+            return self.answers.same(np.array(given, dtype=np.uint64))
+
+        until = min(self.until, time.monotonic() + DESCRIBING)
+        self.answers.progress("describing where the nearest unit differs")
+        try:
+            new = np.concatenate([self.shapes.rows(kind, SHOWN) for kind in KINDS])
+            told, models = ask(new), [Model(BUILT, unit) for unit in near]
+            wrong = (self.answers.same(evaluate_models(models, new)) != told).sum(axis=1)
+            sizes = [len(list(walk(unit.result))) for unit in near]
+            units = [near[at] for at in np.lexsort((sizes, wrong))[:COMPARED].tolist()]
+            rows, answers = joined_rows([*self.answers.bank, *self.answers.validated])
+            rows, answers = np.concatenate([rows, new]), np.concatenate([self.answers.same(answers), told])
+            return Describer(self.asked, self.shapes, ask, until).described([*units, best], rows, answers)
+        except IncompleteError:  # a recording has no answers to other vectors
+            return None

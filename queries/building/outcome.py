@@ -7,6 +7,7 @@ from typing import Literal
 
 from mmaprobe.queries.building.answers import BUILT
 from mmaprobe.queries.building.candidates import Candidate
+from mmaprobe.queries.building.describing import Description
 from mmaprobe.queries.building.draft import Draft
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -39,6 +40,7 @@ class Built:
     stage: str = ""
     nearest: Unit | None = None
     unexplained: list[tuple[Vector, int, int]] = field(default_factory=list)  # vector, answer, result of `nearest`
+    description: Description | None = None  # where the device differs from `nearest`
 
     @property
     def names(self) -> list[str]:

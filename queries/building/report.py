@@ -7,8 +7,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mmaprobe.documents.identify import Beside, Build, EqualModel, NearInstruction, Outline, Unexplained
+from mmaprobe.documents.identify import (
+    Beside,
+    Build,
+    Differs,
+    DiffersWhere,
+    EqualModel,
+    NearInstruction,
+    Outline,
+    Unexplained,
+)
+from mmaprobe.documents.parts import ABSENT
 from mmaprobe.queries.building.answers import BUILT
+from mmaprobe.queries.building.describing import Description
 from mmaprobe.queries.building.outcome import Built, text_of
 from mmaprobe.queries.compare.neighbours import Divergence, divergence
 from mmaprobe.smtmodel import VERSION
@@ -85,8 +96,19 @@ def document_of(
         left_for_time=found.left,
         why=found.why or None,
         nearest=None if found.nearest is None else text_of(found.nearest),
+        differs=None if found.description is None else _differs(found.description),
         unexplained=[
             Unexplained.of(vector.to_json(), d=to_hex(d, asked.d), candidate=to_hex(other, asked.d))
             for vector, d, other in found.unexplained
         ],
+    )
+
+
+def _differs(found: Description) -> Differs:
+    return Differs(
+        ways=[DiffersWhere(how=one.how, where=one.condition) for one in found.differences],
+        fresh=found.fresh,
+        wrong=found.wrong,
+        shares={what: (count, whole) for what, count, whole in found.shares},
+        inside=found.inside or ABSENT,
     )

@@ -137,7 +137,7 @@ class Pair:
         self.left, self.right = left, right
         self.problem = Problem(left.model, right.model, compare=compare)
         self.length = self.problem.length if length is None else length
-        self.layout: Layout = layout_of(left.model, self.length, addend=left.addend and right.addend)
+        self.layout: Layout = layout_of(self.problem.left, self.length, addend=left.addend and right.addend)
 
     @property
     def sides(self) -> tuple[ComparedDevice, ComparedDevice]:

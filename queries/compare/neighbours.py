@@ -97,7 +97,8 @@ def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: M
     """The first signal that differs in value, in the order of the stages.
 
     Zero terms do not count, nor do their exponents; where a special value decides the result, no finite number before
-    it counts. Of signals that only one side has, nonzero terms count, and roundings that change a number: an alignment,
+    it counts. Of signals that only one side has, nonzero terms count, a product against the next one of the other
+    side, and roundings that change a number: an alignment,
     where the other side sums exactly, is no difference until a sum shows it. Sums of the same terms are one step,
     whatever their names.
     """
@@ -111,6 +112,7 @@ def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: M
     if bool(rounds[0]) != bool(rounds[1]):  # the first round of one side is compared with the only one of the other
         first = (rounds[0] or rounds[1])[0]
         sides = [{_without_round(name, first): told for name, told in side.items()} for side in sides]
+    taken: set[Name] = set()  # terms that each side has under another name
     for name in _merged_names(list(sides[0]), list(sides[1])):
         if (
             name.stage is Stage.SUM and name.step in exact
@@ -119,8 +121,15 @@ def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: M
         here, there = (side.get(name) for side in sides)
         if here is None or there is None:
             alone, which = here or there, here is None
-            if not alone or not _tells_alone(alone[0], rounds[which], losing[which]):
+            if name in taken or not alone or not _tells_alone(alone[0], rounds[which], losing[which]):
                 continue
+            twins = _products_alone(sides[not which], sides[which], taken) if _is_product(name) else iter(())
+            if (twin := next(twins, None)) is not None:
+                taken |= {name, twin}
+                theirs = sides[not which][twin]
+                if theirs[1] == alone[1]:
+                    continue
+                here, there = (theirs, alone) if which else (alone, theirs)
         elif here[1] == there[1]:
             continue
         return Divergence(_stage(name, left.trace, right.trace), here and here[0], there and there[0])
@@ -160,6 +169,18 @@ def _name_on_left(name: Name, called: Mapping[tuple[str, str], tuple[str, str]])
     """The other side's name for a signal of a sum."""
     step, of = called.get((name.step, name.of), (name.step, name.of)) if name.stage in SUMMED else (name.step, name.of)
     return name._replace(step=step, of=of)
+
+
+def _products_alone(side: Mapping[Name, Told], other: Mapping[Name, Told], taken: Set[Name]) -> Iterator[Name]:
+    """The products among the terms of one side that the other does not have, and that are not taken."""
+    for name, (fact, _) in side.items():
+        if _is_product(name) and name not in other and name not in taken and fact.kind is Kind.NUMBER:
+            yield name
+
+
+def _is_product(name: Name) -> bool:
+    """Whether a signal is a product as a term of a sum."""
+    return name.stage is Stage.TERM and (name.of.isdigit() or name.of.startswith(Product.kind))
 
 
 def _exact_sums(trace: Trace) -> set[str]:

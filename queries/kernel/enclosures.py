@@ -60,7 +60,7 @@ from mmaprobe.smtmodel.nodes import (
     Segment,
 )
 from mmaprobe.smtmodel.nodes.fused import aligned_head
-from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known
 from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan
@@ -99,7 +99,8 @@ class Facts:
 @dataclass(frozen=True)
 class Assumption:
     """The result so far of the loop of a level (`CHAIN`: the addend of a chain of instructions) is a number of one of
-    these formats, with |v - x| <= error and |x| <= size, for any two numbers error and size."""
+    these formats, with |v - x| <= error and |x| <= size, for any two numbers error and size. Of none: it is zero, v = x
+    = 0."""
 
     level: int
     formats: frozenset[Format]
@@ -189,7 +190,9 @@ class Enclosed:
         kept = sum(isinstance(one, Kept) for one in self.assuming)
         levels = sorted(one.level for one in self.assuming if isinstance(one, Assumption))
         known = ", ".join("the addend" if level == CHAIN else f"the result so far of loop {level}" for level in levels)
-        found = [f"where |v - x| <= E and |x| <= A of {known}"] if known else []
+        zero = [one for one in self.assuming if isinstance(one, Assumption) and not one.formats]
+        what = "zero is" if zero else "|v - x| <= E and |x| <= A of"
+        found = [f"where {what} {known}"] if known else []
         found += [f"with {counted(kept, 'rounding')} in x too"] if kept else []
         found += ["if nothing overflows"] if self.provided else []
         return "".join(f", {one}" for one in found)
@@ -328,19 +331,22 @@ def literal(unit: Unit | PlanAt | Windowed, node: Literal) -> Made:
 def assumed(unit: Unit | Windowed, node: Running | Element, formats: frozenset[Format]) -> Made:
     """The result so far of a loop, under the assumption that it is a number of these formats, |v - x| <= E and |x| <=
     A, for any E and A. Likewise the addend c, which is the previous result in a chain of instructions; if c reads
-    subnormal numbers as zero, |v - x| <= E + 2^emin."""
+    subnormal numbers as zero, |v - x| <= E + 2^emin. Of no format: either is zero."""
     level, lost, known = CHAIN, NOUGHT, Known.number(formats)
     if isinstance(node, Running):
         level = node.level
     elif node.operand != "c":
         raise RuleError("assumed: only a result so far, or the addend, is assumed")
-    elif formats != {unit.formats["c"]}:
+    elif formats and formats != {unit.formats["c"]}:
         raise RuleError("assumed: the addend is a number of its own format")
     elif node.subnormals != "keep":
         lost, known = number(power(unit.formats["c"].emin)), replace(known, never_tiny=True)
+    assuming = frozenset({Assumption(level, formats)})
+    if not formats:
+        return Made(Enclosed(unit, node, (), numbers(replace(ZERO, never_minus=False), *[NOUGHT] * 3), assuming))
     error = magnitude(ERROR, Index(level)) + lost
     facts = numbers(known, error, error, magnitude(SIZE, Index(level)))
-    return Made(Enclosed(unit, node, (), facts, frozenset({Assumption(level, formats)})))
+    return Made(Enclosed(unit, node, (), facts, assuming))
 
 
 def _multiplied(facts: Sequence[Facts]) -> Facts:

@@ -90,15 +90,21 @@ def linear(form: Form, level: int) -> tuple[Fraction, Fraction, Form]:
     return found.parts.get(error, Fraction(0)), found.parts.get(size, Fraction(0)), Form(rest)
 
 
+def reads(form: Form, level: int) -> bool:
+    """Whether a form has the error or the size of the result so far of a loop."""
+    return any(_reads(item, level) for atom in form.parts for item in atom)
+
+
 def _reads(item: tuple[Factor, ...], level: int) -> bool:
     return any(factor.name in (ERROR, SIZE) and factor.offset == level for factor in item)
 
 
 @rule
-def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem) -> Made:
+def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem, zero: Theorem | None = None) -> Made:
     """Induction over the places of a loop. The start has |v - x| <= E0, |x| <= A0; a step takes any E and A to growth *
     E + part * A + own and to A + size; then `Step.run` gives the bounds of the last result. With a growth of at least 1
-    these are bounds of every result so far, too: what may not overflow within the loop depends on them."""
+    these are bounds of every result so far, too: what may not overflow within the loop depends on them. If the start is
+    zero, the first step may be told by `zero`, a bound of the body where the result so far is zero."""
     first: Enclosed = goal_of(start, Enclosed, "repeated")
     goal: Enclosed = goal_of(body, Enclosed, "repeated")
     if (first.node, goal.node) != (node.start, node.body) or first.unit is not goal.unit:
@@ -122,13 +128,36 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem) -> Mad
         if facts.weight is not None:
             facts = replace(facts, weight=facts.weight.at(node.level, node.places[-1]))
     else:
-        error, size = step.run(node.places, first.facts.error, first.facts.size)
+        begin, rest = (first.facts.error, first.facts.size), node.places
+        if zero is not None:
+            told: Enclosed = goal_of(zero, Enclosed, "repeated")
+            begin, rest = _after_first(told, first, goal, node, formats), node.places[1:]
+            others = replace(goal, assuming=goal.assuming - frozenset(own))
+            apart = replace(told, assuming=told.assuming - {Assumption(node.level, frozenset())})
+            assuming |= assumed_together("repeated", [first, others, apart])
+            within |= told.provided
+        error, size = step.run(rest, *begin)
         facts = numbers(Known.number(formats), error, error, size)
         if step.growth < 1:
-            error, size = replace(step, growth=Fraction(1)).run(node.places, first.facts.error, first.facts.size)
+            error, size = replace(step, growth=Fraction(1)).run(rest, *begin)
         within = frozenset(one.after(node.level, error, size) for one in within)
     return Made(Enclosed(goal.unit, node, places, facts, assuming | first.assuming, within | first.provided),
-                (start, body))  # fmt: skip
+                (start, body, *([] if zero is None else [zero])))  # fmt: skip
+
+
+def _after_first(told: Enclosed, start: Enclosed, body: Enclosed, node: Repeat, formats: frozenset[Format]
+                 ) -> tuple[Form, Form]:  # fmt: skip
+    """E and A after the first step of a loop from zero. Raises RuleError."""
+    if not start.facts.is_zero or Assumption(node.level, frozenset()) not in told.assuming:
+        raise RuleError("repeated: a start that is zero, and a step from zero, are needed")
+    several = sum(one.level == node.level for one in told.assuming) > 1
+    if several or (told.node, told.places, told.unit) != (body.node, body.places, body.unit):
+        raise RuleError("repeated: the step from zero is not that of the body")
+    if told.facts.known.formats is None or not told.facts.known.formats <= formats:
+        raise RuleError("repeated: the first result is not a number of the formats assumed")
+    if reads(told.facts.error, node.level) or reads(told.facts.size, node.level):
+        raise RuleError("repeated: the step from zero reads the result so far")
+    return told.facts.error.at(node.level, node.places[0]), told.facts.size.at(node.level, node.places[0])
 
 
 @dataclass(frozen=True)
@@ -163,7 +192,9 @@ def chained(result: Theorem) -> Made:
     goal: Enclosed = goal_of(result, Enclosed, "chained")
     unit = goal.unit
     levels = {one.level for one in goal.assuming}
-    if goal.node != unit.result or levels != {CHAIN} or not isinstance(unit, Unit):  # a plan is no instruction
+    if (
+        goal.node != unit.result or levels != {CHAIN} or len(goal.assuming) > 1 or not isinstance(unit, Unit)
+    ):  # a plan is no instruction
         raise RuleError("chained: the premise is not about the result for any addend c: there is none, or it is fixed")
     if not embeds(unit.d, unit.c):
         raise RuleError(f"chained: a result in {unit.d.name} cannot be an addend in {unit.c.name}")

@@ -26,10 +26,12 @@ from mmaprobe.queries.kernel.enclosures import (
     terms_of,
     with_lemmas,
 )
-from mmaprobe.queries.kernel.forms import NOUGHT, ONE, SIZE, Form, magnitude, number, power, total
+from mmaprobe.queries.kernel.forms import NOUGHT, ONE, SIZE, Atom, Factor, Form, magnitude, number, power, total
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.steps import PlanAt, pairs_of, record_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.windows import Windowed
+from mmaprobe.queries.kernel.wording import COUNT
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
@@ -50,6 +52,7 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.plans.plan import Products
 from mmaprobe.smtmodel.units.unit import Unit
 
 MOST = 1 << 14  # terms of a polynomial
@@ -65,7 +68,7 @@ class Parted:
     """Values of nodes as polynomials of inputs and of what the roundings `kept` add to their operands. `chain`: the
     addend is the previous result of a chain of instructions, without rounding."""
 
-    def __init__(self, unit: Unit | Windowed, kept: Set[Node], chain: bool = False) -> None:
+    def __init__(self, unit: Unit | Windowed | PlanAt, kept: Set[Node], chain: bool = False) -> None:
         self.unit, self.kept, self.chain, self.knowledge = unit, kept, chain, knowledge_of(unit)
         self._known: dict[Symbol, Polynomial] = {}
         self._sizes: dict[Symbol, Form] = {}
@@ -127,6 +130,10 @@ class Parted:
                 found.append(reduce(mul, factors, number(abs(value))))
         return total(found)
 
+    def summed(self, polynomial: Polynomial, counts: Callable[[bool], bool]) -> Form:
+        """The same, of a node."""
+        return self.size(polynomial, counts)
+
     def _size(self, symbol: Symbol) -> Form:
         node, places = symbol
         if isinstance(node, Element):
@@ -135,11 +142,15 @@ class Parted:
         if symbol not in self._sizes:
             assert isinstance(node, Round)
             operand = self.of(node.term, places)
-            known = self.knowledge.of(node.term) if isinstance(self.unit, Windowed) else UNKNOWN
+            known = self._term(node.term)
             term = Facts(NOUGHT, NOUGHT, self.size(operand), known=known)
             lost = after_rounding(term, node.rounding).error
             self._sizes[symbol] = self.relative(lost, operand)
         return self._sizes[symbol]
+
+    def _term(self, node: Node) -> Known:
+        """What is known of the value that is rounded."""
+        return self.knowledge.of(node) if isinstance(self.unit, Windowed) else UNKNOWN
 
     def relative(self, form: Form, polynomial: Polynomial) -> Form:
         """A bound of what a form bounds where a polynomial is not zero, and which is zero where it is: an input that is
@@ -166,6 +177,68 @@ class Parted:
             return frozenset({node})
         assert isinstance(node, Round)
         return self._factors(self.of(node.term, places))
+
+
+class OfPlan(Parted):
+    """Values of a plan's nodes outside of its sums, where products of symbols of a and b, or of what roundings of their
+    words add, mean the sum of these over all products."""
+
+    unit: PlanAt
+
+    def _made(self, node: Node, places: Places) -> Polynomial:
+        if not isinstance(node, Products):
+            return super()._made(node, places)
+        found = [self._of(node.start, places)]
+        for pair in record_of(self.unit.plan, node.stage, self.unit.length).places.pairs:
+            found.append(_times(*map(self.read, pair)))
+        return _added(found)
+
+    def read(self, node: Node) -> Polynomial:
+        """What a unit reads. Raises RuleError where it is not zero if its element is."""
+        found = self.of(node, ())
+        if frozenset() in found:
+            raise RuleError("words: a word that is not zero where its element is")
+        return found
+
+    def summed(self, polynomial: Polynomial, counts: Callable[[bool], bool]) -> Form:
+        sides: tuple[dict[Powers, Fraction], dict[Powers, Fraction]] = {}, {}
+        for item, value in polynomial.items():
+            sides[all(isinstance(node, Element) and node.operand == "c" for (node, _), _ in item)][item] = value
+        products, rest = (self.size(side, counts) for side in sides)
+        return counted(products, self.unit.length) + rest
+
+    def _term(self, node: Node) -> Known:
+        if isinstance(node, Round) and node in self.kept:
+            return Known.number(frozenset({node.rounding.format}))
+        return Known.number(frozenset({self.unit.formats[node.operand]})) if isinstance(node, Element) else UNKNOWN
+
+    def magnitude(self, factor: Factor) -> Form:
+        """A bound of what a unit reads of one element of a or b, the pair of words by its number; raised, of the
+        smallest normal number of its format, too: if the word is not zero, neither is the element, and raised that is
+        at least `Plan.least_normal`, which no format of a word exceeds."""
+        if factor.name not in ("a", "b"):
+            return Form({frozenset({(factor,)}): Fraction(1)})
+        node = pairs_of(self.unit.plan)[factor.offset][factor.name == "b"]
+        one = magnitude(factor.name, Index(), factor.raised)
+        if isinstance(node, Element):
+            return one
+        assert isinstance(node, Round)
+        found = self.size(self.read(node))
+        if not factor.raised:
+            return found
+        if found.parts.get(frozenset({(factor._replace(offset=0, raised=False),)}), Fraction(0)) >= 1:
+            return found.lifted({factor.name})
+        return found + number(power(node.rounding.format.emin))
+
+
+def counted(form: Form, length: int | None) -> Form:
+    """A form about each product, summed over all of them: what has no magnitude of a or b, as many times as there are
+    products."""
+    apart: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
+    for atom, value in form.flat().parts.items():
+        apart[any(factor.name in ("a", "b") for item in atom for factor in item)][atom] = value
+    times = magnitude(COUNT) if length is None else number(length)
+    return Form(apart[1]) + Form(apart[0]) * times
 
 
 def _symbol(symbol: Symbol) -> Polynomial:
@@ -226,23 +299,36 @@ def _reads_addend(node: Node) -> bool:
     return any(isinstance(one, Element) and one.operand == "c" for one in walk(node))
 
 
+def adds_products_once(unit: Unit) -> None:
+    """Checks that the value of a unit without rounding is c and the sum of every product a_k b_k once. Raises
+    RuleError."""
+    found = dict[tuple[tuple[str, int], ...], Fraction]()
+    for item, value in Parted(unit, frozenset()).of(unit.result, ()).items():
+        inputs = [node for (node, _), count in item for _ in range(count) if isinstance(node, Element)]
+        read = tuple(sorted((node.operand, 0 if node.index is None else node.index.offset) for node in inputs))
+        found[read] = found.get(read, Fraction(0)) + value
+    wanted = {(("a", k), ("b", k)): Fraction(1) for k in range(unit.length)} | {(("c", 0),): Fraction(1)}
+    if {item: value for item, value in found.items() if value} != wanted:
+        raise RuleError("adds_products_once: not every product, and c, is added once")
+
+
 @rule
 def rejoined(premise: Theorem) -> Made:
     """A bound of |v - x| where roundings are kept implies one where none is: x with what is kept is a polynomial of
     inputs, and of what the roundings kept add to their operands; x without is the same with zero for these. The two
     differ by the products with such a factor. In a chain of instructions the addend's x is that of the previous result,
-    in both."""
+    in both. In a plan the products of words are summed over all places."""
     goal: Enclosed = goal_of(premise, Enclosed, "rejoined")
     kept = frozenset(one.node for one in goal.assuming if isinstance(one, Kept))
     others = frozenset(one for one in goal.assuming if isinstance(one, Assumption))
     if not kept or any(one.level != CHAIN for one in others):
         raise RuleError("rejoined: the premise is not about roundings that are kept, and nothing else but the addend")
-    if goal.places or goal.node.free or not isinstance(goal.unit, (Unit, Windowed)):
-        raise RuleError("rejoined: the premise is not about a unit, or about some places alone")
+    if goal.places or goal.node.free:
+        raise RuleError("rejoined: the premise is about some places alone")
     if others and any(_reads_addend(node) for node in kept):
         raise RuleError("rejoined: the addend is taken both as a previous result and as an exact input")
-    parted = Parted(goal.unit, kept, bool(others))
+    parted = OfPlan(goal.unit, kept) if isinstance(goal.unit, PlanAt) else Parted(goal.unit, kept, bool(others))
     polynomial = parted.of(goal.node, ())
-    lost, size = parted.size(polynomial, lambda lost: lost), parted.size(polynomial, lambda lost: not lost)
+    lost, size = parted.summed(polynomial, lambda lost: lost), parted.summed(polynomial, lambda lost: not lost)
     facts = replace(goal.facts, low=goal.facts.low + lost, high=goal.facts.high + lost, size=size)
     return Made(replace(goal, facts=facts, assuming=others), (premise,))

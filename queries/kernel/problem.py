@@ -21,6 +21,7 @@ from mmaprobe.smtmodel.inputs.admitted import (
     check_comparable,
     check_inputs,
     unread_by_some,
+    with_one_addend,
     without_unread,
     zeros_only,
 )
@@ -33,7 +34,7 @@ from mmaprobe.smtmodel.units.unit import Memo
 @dataclass(frozen=True)
 class Problem:
     """Two models of the same input formats, the inputs that count, and how results are compared. Where one of them does
-    not read c, only inputs whose c is +0 count.
+    not read c, only inputs whose c is +0 count, and c has the format that it has in the other.
 
     Raises ParameterError if the two cannot be compared, or if no input is admitted.
     """
@@ -45,6 +46,8 @@ class Problem:
 
     def __post_init__(self) -> None:
         check_comparable(self.left, self.right, self.compare)
+        for side, model in zip(("left", "right"), with_one_addend((self.left, self.right)), strict=True):
+            object.__setattr__(self, side, model)
         object.__setattr__(self, "inputs", without_unread(self.inputs, self.models, self.length))
         check_inputs(self.inputs, self.left, self.length)
 
@@ -117,6 +120,9 @@ class AgainstAll(Problem):
         super().__post_init__()
         for model in self.rest:
             check_comparable(self.left, model, self.compare)
+        left, right, *rest = with_one_addend(self.models)
+        for name, value in (("left", left), ("right", right), ("rest", tuple(rest))):
+            object.__setattr__(self, name, value)
 
     @property
     def models(self) -> tuple[Model, ...]:

@@ -105,6 +105,11 @@ def rewrite(name: str) -> Callable[[Rewrite], Rewrite]:
     return kept
 
 
+#: what IEEE 754 does beyond the largest number, where that does not depend on the sign
+AS_IEEE: dict[Mode, Overflow] = {
+    "nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate", "to_odd": "saturate",
+}  # fmt: skip
+
 # --- the rules of rewriting -----------------------------------------------------------------------------------------
 
 
@@ -232,12 +237,23 @@ def lossless_sum(scope: Scope, node: Node) -> Replacement | None:
 def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
     """IEEE 754-2019, 7.4: beyond the largest number, to nearest gives infinity, and toward zero the largest number. The
     rule for overflow changes nothing else in a rounding."""
-    given: dict[Mode, Overflow] = {"nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate",
-                                   "to_odd": "saturate"}  # fmt: skip
-    if not isinstance(node, Round) or node.rounding.overflow != "ieee" or node.rounding.mode not in given:
+    if not isinstance(node, Round) or node.rounding.overflow != "ieee" or node.rounding.mode not in AS_IEEE:
         return None
-    how = replace(node.rounding, overflow=given[node.rounding.mode])
+    how = replace(node.rounding, overflow=AS_IEEE[node.rounding.mode])
     return Replacement(replace(node, rounding=how), (RoundsAlike(target_of(node.rounding), target_of(how)),))
+
+
+@rewrite("overflow that no number reaches")
+def unreached_overflow(scope: Scope, node: Node) -> Replacement | None:
+    """If every number that is rounded lies below 2^emax, none is rounded to one beyond the largest number. The rule for
+    overflow, which says nothing of infinities that come in, is then as if it were IEEE's."""
+    if not isinstance(node, Round):
+        return None
+    how, top = node.rounding, scope.known(node.term).top
+    plain = AS_IEEE.get(how.mode, "ieee")
+    if how.overflow in ("ieee", plain) or top is None or top > how.format.emax:
+        return None
+    return Replacement(replace(node, rounding=replace(how, overflow=plain)))
 
 
 @rewrite("no sum rounded to zero")
@@ -452,13 +468,15 @@ def product_of_zeros(_: Scope, node: Node) -> Replacement | None:
     return Replacement(Constant(node.left != node.right))
 
 
-@rewrite("-0 added")
-def minus_zero_added(_: Scope, node: Node) -> Replacement | None:
-    """Unless rounding is down, -0 among the terms of an exact sum changes nothing, not even the sign of a zero sum,
-    which is -0 if all terms are. A sum of one term is that term, also where exact zero sums are +0."""
-    if not isinstance(node, Round) or not isinstance(node.term, ExactSum) or node.rounding.mode == "down":
+@rewrite("neutral zero added")
+def neutral_zero_added(_: Scope, node: Node) -> Replacement | None:
+    """-0 among the terms of an exact sum changes nothing, not even the sign of a zero sum, which is -0 if all terms
+    are; where rounding is down, +0 does, as there it is +0 if all terms are. A sum of one term is that term, also where
+    exact zero sums are +0."""
+    if not isinstance(node, Round) or not isinstance(node.term, ExactSum):
         return None
-    items = tuple(item for item in node.term.items if item != Constant(negative=True))
+    neutral = Constant(negative=node.rounding.mode != "down")
+    items = tuple(item for item in node.term.items if item != neutral)
     if not items or len(items) == len(node.term.items):
         return None
     other = replace(node, term=ExactSum(items))
@@ -586,8 +604,8 @@ def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
 PLAIN: dict[type[Node], tuple[Rewrite, ...]] = {
     Product: (product_of_zeros,), Gate: (gated_zero,), ExactSum: (nested_sum,),
     Repeat: (no_last_sum_to_zero, read_once),
-    Round: (no_sum_to_zero, positive_term, unread_sign, zero_added, single_term, rounded_again, zero_after,
-            rounded_in_vain, minus_zero_added, input_read),
+    Round: (no_sum_to_zero, positive_term, unread_sign, neutral_zero_added, zero_added, single_term,
+            rounded_again, zero_after, rounded_in_vain, input_read),
 }  # fmt: skip
 
 

@@ -232,7 +232,7 @@ def paddings(model: Model) -> list[Problem]:
     """Every shorter dot product of the model equals the whole one with zeros in the remaining products. Raises
     ParameterError if there is no shorter one."""
     if model.member is None:
-        raise ParameterError("length", f"{model.reference} is a unit file: it has one length, no shorter dot product")
+        raise ParameterError("length", f"{model.reference} has one length, and no shorter dot product")
     found = []
     for length in range(1, model.length):
         try:
@@ -254,13 +254,14 @@ def exactness(model: Model) -> list[Problem]:
 
 
 def _exact_sum(model: Model) -> Model:
-    """The model that rounds the exact sum of all products and c once, as the results are rounded; it flushes no
-    subnormals. Raises ParameterError if the model does not read each of a, b and c."""
+    """The model that rounds the exact sum of all products, and of c if the model reads it, once, as the results are
+    rounded; it flushes no subnormals. Raises ParameterError if the model does not read each of a and b."""
     unit, loop = model.unit, Index(0, ((1, 1),))
-    if not {"a", "b", "c"} <= {node.operand for node in walk(unit.result) if isinstance(node, Element)}:
-        raise ParameterError("inputs", f"{model.reference} does not read each of a, b and c")
+    if not {"a", "b"} <= {node.operand for node in walk(unit.result) if isinstance(node, Element)}:
+        raise ParameterError("inputs", f"{model.reference} does not read each of a and b")
     terms = Each(1, range(unit.length), Product(Element("a", loop), Element("b", loop)))
-    exact = Round(ExactSum((terms, Element("c"))), replace(unit.rounding, subnormals="keep"))
+    addend = (Element("c"),) if unit.addend else ()
+    exact = Round(ExactSum((terms, *addend)), replace(unit.rounding, subnormals="keep"))
     return Model(model.reference, replace(unit, result=exact, names={}, signals={}, titles={}))
 
 

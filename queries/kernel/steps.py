@@ -14,16 +14,16 @@ from typing import Any, TypeVar, cast
 
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Index, Node
+from mmaprobe.smtmodel.nodes import Element, Index, Node, Round
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.partitions import All, Halves
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage
-from mmaprobe.smtmodel.plans.words import Words, conversion
+from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage, Then
+from mmaprobe.smtmodel.plans.words import SharedOf, Words, word_at
 
 MOST_PRODUCTS = 1 << 20  # of a sum of which a bound is proved
 LEAVES = 512  # the largest part of halves that is not halved: each number of products up to it is recorded
@@ -32,11 +32,13 @@ LEAVES = 512  # the largest part of halves that is not halved: each number of pr
 @dataclass(frozen=True)
 class PlanAt:
     """A plan for `length` products; or, without a length, for all numbers of products of `repeats`, with n repetitions
-    and G = 1 + r + ... + r^(n - 2) for the growth r; for halves n is one more than their levels."""
+    and G = (1 + r + ... + r^(n - 2)) * r^((m - 1) (n - 1)) for the growth r, where at most m = `loops` loops follow one
+    another; for halves n is one more than their levels, and m = 1."""
 
     plan: Plan
     length: int | None = None
     growth: Fraction = Fraction(1)
+    loops: int = 1
 
     @property
     def a(self) -> Format:
@@ -91,6 +93,35 @@ def repeated(stage: Stage) -> Repeats:
     return Repeats(*stage.partition.repeats(stage), halves.width if isinstance(halves, Halves) else 0)
 
 
+Pair = tuple[Node, Node]  # what a unit reads of an element of a, and of one of b: expressions over this element
+
+
+def _refused(shared: SharedOf) -> Node:
+    raise RuleError("words: no rule is about a word that reads several elements, as by a shared exponent")
+
+
+def pair_read(plan: Plan, model: Model, words: Words) -> Pair:
+    """What a unit reads where its chain names these words. A unit that reads subnormal numbers as zero rounds what it
+    is given; of elements that it is given as they are, and of which no unit reads a word, it is said that x reads them
+    so, too."""
+    found = []
+    for side, word in enumerate(plan.read(words)):
+        name = "ab"[side]
+        element = Element(name, Index())
+        node: Node = element if word is None else word_at(word, element, _refused)
+        flushes = any(isinstance(one, Element) and one.operand == name and one.subnormals != "keep"
+                      for one in walk(model.unit.result))  # fmt: skip
+        if flushes and plan.words_read(side) != (None,):
+            node = Round(node, Rounding(model.unit.formats[name], subnormals="flush_after"))
+        found.append(node)
+    return found[0], found[1]
+
+
+def pairs_of(plan: Plan) -> tuple[Pair, ...]:
+    """What the units of a plan read, each pair once."""
+    return tuple(dict.fromkeys(pair_read(plan, chain.model, chain.words) for chain in plan.chains))
+
+
 @dataclass(frozen=True, eq=False)
 class Step:
     """One of the kinds below. Steps are made by `Recorder`, equal ones once: they are compared by identity."""
@@ -115,11 +146,10 @@ class SoFar(Step):
 
 @dataclass(frozen=True, eq=False)
 class Tile(Step):
-    """One use of a unit, with `start` as its c; missing products are products of zeros. `converts`: how elements of a
-    and b are rounded first."""
+    """One use of a unit, with `start` as its c; missing products are products of zeros."""
 
     model: Model
-    converts: tuple[Rounding | None, Rounding | None]
+    read: Pair
     start: Step
 
 
@@ -154,40 +184,46 @@ class Halved(Step):
 
 @dataclass(frozen=True)
 class Places:
-    """Products, each at most once, as bit masks: bit k is product k. There is a mask, of the products of the first
-    round, for each set of loop variables on which products depend."""
+    """Products of pairs of words, each at most once, as bit masks: bit k is product k. There is a mask, of the products
+    of the first round, for each pair and each set of loop variables on which products depend."""
 
-    bits: Mapping[tuple[tuple[int, int], ...], int]
+    bits: Mapping[tuple[Pair, tuple[tuple[int, int], ...]], int]
 
     @classmethod
-    def of(cls, span: Span) -> Places:
+    def of(cls, span: Span, pair: Pair) -> Places:
         """The products of a span."""
         group = _repeated(1, span.step, span.size)
-        return cls({span.start.factors: _repeated(group, span.pitch, span.groups) << span.start.offset})
+        return cls({(pair, span.start.factors): _repeated(group, span.pitch, span.groups) << span.start.offset})
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The pairs of words, each once."""
+        return tuple(dict.fromkeys(pair for pair, _ in self.bits))
 
     def joined(self, other: Places) -> Places:
         """The union. Raises RuleError if a product is in both."""
         found = dict(self.bits)
-        for factors, bits in other.bits.items():
-            if found.get(factors, 0) & bits:
+        for key, bits in other.bits.items():
+            if found.get(key, 0) & bits:
                 raise RuleError("places: a product is added twice")
-            found[factors] = found.get(factors, 0) | bits
+            found[key] = found.get(key, 0) | bits
         return Places(found)
 
     def looped(self, level: int, count: int) -> Places:
         """The products of all rounds of a loop. Raises RuleError where one is added in two of them."""
         found = Places({})
-        for factors, bits in self.bits.items():
+        for (pair, factors), bits in self.bits.items():
             distance = sum(step for own, step in factors if own == level)
             every = _repeated(bits, distance, count)
             if every.bit_count() != count * bits.bit_count():
                 raise RuleError("places: a product is added in two rounds of a loop")
-            found = found.joined(Places({tuple(x for x in factors if x[0] != level): every}))
+            found = found.joined(Places({(pair, tuple(x for x in factors if x[0] != level)): every}))
         return found
 
     def are_all(self, count: int) -> bool:
-        """Whether they are the first `count` products."""
-        return {k: v for k, v in self.bits.items() if v} == {(): (1 << count) - 1}
+        """Whether they are the first `count` products, of each pair."""
+        wanted = {(pair, ()): (1 << count) - 1 for pair in self.pairs}
+        return bool(wanted) and {key: bits for key, bits in self.bits.items() if bits} == wanted
 
 
 def _repeated(bits: int, distance: int, count: int) -> int:
@@ -237,12 +273,8 @@ class Recorder(Engine[Recorded]):
         return Recorded(made(Zero), Places({}))
 
     def tile(self, model: Model, words: Words, span: Span, start: Recorded) -> Recorded:
-        try:
-            a, b = map(conversion, self.plan.read(words))
-        except ParameterError as error:
-            raise RuleError(f"tile: {error}; for a given K it is a unit, whose bound may be proved") from None
-        converts = a, b
-        return Recorded(made(Tile, model, converts, start.step), start.places.joined(Places.of(span)))
+        pair = pair_read(self.plan, model, words)
+        return Recorded(made(Tile, model, pair, start.step), start.places.joined(Places.of(span, pair)))
 
     def rounded(self, values: Sequence[Recorded], rounding: Rounding) -> Recorded:
         places = Places({})
@@ -272,14 +304,20 @@ class Recorder(Engine[Recorded]):
         longest = stage.partition.longest
         if longest > LEAVES:
             raise RuleError(f"halves of {longest} products: at most {LEAVES} are looked at one by one")
-        leaves = []
+        leaves, pairs = [], set[frozenset[Pair]]()
         for count in range(1, longest + 1):
             leaf = stage.run(self, Span.of(count), self.begin())
             if not leaf.places.are_all(count):
                 raise RuleError("places: not every product is added")
+            pairs.add(frozenset(leaf.places.pairs))
             leaves.append(leaf.step)
+        if len(pairs) > 1:
+            raise RuleError("places: halves of which some are products of other words")
         step = made(Halved, repeated(stage).width, stage.rounding, tuple(leaves))
-        return Recorded(step, start.places.joined(Places.of(span)))
+        found = start.places
+        for pair in leaf.places.pairs:
+            found = found.joined(Places.of(span, pair))
+        return Recorded(step, found)
 
     def _so_far(self, level: int) -> Recorded:
         return Recorded(made(SoFar, level), Places({}))
@@ -339,10 +377,12 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
     step, n times, and its products in another order do so too; the runs of a split, of an interleaving and the lanes of
     a vector, all of whose turns are whole, take n times as many products each, in the same way. Of a split at given
     places that takes all products (`whole`), the last run takes n times as many, and the others do not change; so do
-    the products after the first ones; halves that take all products take any number. Raises RuleError for other
-    stages."""
+    the products after the first ones; halves that take all products take any number; stages one after another each
+    take n times as many. Raises RuleError for other stages."""
     if isinstance(stage, Chain):
         return Many(stage)
+    if isinstance(stage, Then):
+        return Then(tuple(for_all(body, False) for body in stage.bodies))
     if not isinstance(stage, Parted):
         raise RuleError(f"a stage of {type(stage).__name__} is not one step repeated")
     body, first = stage.body, stage.partition.repeats(stage)[0]
@@ -359,9 +399,14 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
 
 
 def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:
-    """The steps of a stage for `length` products, each of which is added once; without a length, for any number of
-    repetitions of its period after the products that it takes once (`Repeats`). Raises RuleError, and ParameterError
-    for a length that does not fit."""
+    """The steps of a stage, as in `record_of`."""
+    return record_of(plan, stage, length).step
+
+
+def record_of(plan: Plan, stage: Stage, length: int | None) -> Recorded:
+    """The steps of a stage for `length` products, each of which is added once of each pair of words that is; without a
+    length, for any number of repetitions of its period after the products that it takes once (`Repeats`). Raises
+    RuleError, and ParameterError for a length that does not fit."""
     if length is not None and length < 1:
         raise RuleError(f"places: {length} products are no sum")
     recorder = Recorder(plan)
@@ -369,5 +414,5 @@ def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:
     count = repeats.before + repeats.period if length is None else length
     found = (for_all(stage) if length is None else stage).run(recorder, Span.of(count), recorder.begin())
     if not found.places.are_all(count):
-        raise RuleError("places: not every product is added")
-    return found.step
+        raise RuleError("places: not every product is added, of each pair of words")
+    return found

@@ -1,21 +1,27 @@
 """Error bounds of plans: what each step does to the error of a sum so far, from the theorems about its units.
 
 v is the value of a step, and x that of the same expression without rounding, in what the sum starts from and the
-products a_k b_k. Magnitudes have no index here: `a` times `b` means the sum of |a_k b_k| over all products of the step,
-`a` that of |a_k|. If a plan is for any K, the symbol G is 1 + r + ... + r^(n - 2), where n is the number of
-repetitions, or one more than the levels of halves; for a given K, that number takes its place.
+products a_k b_k of what units read. Magnitudes have no index of a product here: `a` times `b` means the sum of |a_k
+b_k| over all products of the step, `a` that of |a_k|; their offset is the number of the pair of words that is read
+(`pairs_of`), so that products of one magnitude are different ones. If a plan is for any K, the symbol G stands for 1 +
+r + ... + r^(n - 2), where n is the number of repetitions, or one more than the levels of halves; after m loops, one
+after another, for that times L^(m - 1), L = r^(n - 1). For a given K, a number takes its place. G grows with r and with
+m.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 
 from mmaprobe.queries.kernel.enclosures import (
+    CHAIN,
+    Assumption,
     Enclosed,
     Facts,
+    Kept,
     NoOverflow,
     after_rounding,
     numbers,
@@ -36,7 +42,8 @@ from mmaprobe.queries.kernel.forms import (
     round_up,
     total,
 )
-from mmaprobe.queries.kernel.induction import Chained, linear
+from mmaprobe.queries.kernel.induction import Chained, linear, reads
+from mmaprobe.queries.kernel.parts import OfPlan, adds_products_once, counted, part_lemmas, roundings_in
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import (
     Added,
@@ -48,18 +55,20 @@ from mmaprobe.queries.kernel.steps import (
     Step,
     Tile,
     Zero,
-    recorded,
+    pairs_of,
+    record_of,
     repeated,
 )
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.queries.kernel.wording import COUNT, GROWTH, sum_text
+from mmaprobe.queries.kernel.wording import COUNT, GROWTH, form_text, sum_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.nodes import Element, Node, Product, Scale
+from mmaprobe.smtmodel.nodes import Element, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.units.unit import Unit
 
 START = 0  # the level of what a sum starts from; loops have those from 1 on
 G = magnitude(GROWTH)
@@ -69,13 +78,14 @@ G = magnitude(GROWTH)
 class Summed:
     """The facts about a step that has each of its products once, on all finite inputs on which nothing overflows.
     `assuming`: the formats assumed of the sums so far of the enclosing loops, by level, and of what the sum starts from
-    (`START`). `growth`: the r of G, if G is in the facts."""
+    (`START`). `growth`: the r of G, if G is in the facts, and `loops` its m, 0 for levels of halves."""
 
     plan: Plan
     step: Step
     facts: Facts
     assuming: frozenset[tuple[int, frozenset[Format]]] = frozenset()
     growth: Fraction | None = None
+    loops: int = 0
 
     def statement(self) -> str:
         levels = sorted(level for level, _ in self.assuming)
@@ -83,6 +93,19 @@ class Summed:
         assumed = f", where |v - x| <= E and |x| <= A of {known}" if known else ""
         bound = sum_text(self.facts.error)
         return f"{type(self.step).__name__.lower()}: |v - x| <= {bound}{assumed}, if nothing overflows"
+
+
+@dataclass(frozen=True)
+class FromZero:
+    """One instruction with an addend that is zero: |d - x| <= own, |x| <= size, on all finite inputs on which nothing
+    overflows."""
+
+    unit: Unit
+    own: Form
+    size: Form
+
+    def statement(self) -> str:
+        return f"an instruction from zero: |d - exact| <= {form_text(self.own)}, if nothing overflows"
 
 
 # -- forms
@@ -101,10 +124,12 @@ def _split(form: Form) -> tuple[Form, Form]:
 
 
 def _apart(forms: Sequence[Form]) -> Form:
-    """The sum of forms about different products: for each magnitude of products, the largest coefficient times
-    the magnitude over all of them is an upper bound."""
+    """The sum of forms about different products of each pair: for each magnitude of products, the largest coefficient
+    times the magnitude over all of them is an upper bound. A magnitude that is raised in one of them is in all, so that
+    it has one coefficient."""
     parts = [_split(form) for form in forms]
-    return larger([own for own, _ in parts]) + total(rest for _, rest in parts)
+    lifts = frozenset[str]().union(*(own.lifts for own, _ in parts))
+    return larger([own.lifted(lifts) for own, _ in parts]) + total(rest for _, rest in parts)
 
 
 def _put(form: Form, change: Callable[[Factor], Form]) -> Form:
@@ -130,16 +155,18 @@ def growth_of(growth: Fraction, count: int) -> Fraction:
     return found
 
 
-def _sums_of(form: Form) -> Form:
-    """A form about an instruction's products (no constant), without indices: for each kind of monomial its largest
-    coefficient. Raises RuleError for a monomial that is not about one product."""
+def _sums_of(form: Form, pair: int) -> Form:
+    """A form about an instruction's products (no constant) of a pair, without indices: for each kind of monomial its
+    largest coefficient. Raises RuleError for a monomial that is not about one product."""
     most: dict[Atom, Fraction] = {}
     for atom, value in form.flat().parts.items():
         (item,) = atom
         places = {factor.offset for factor in item if factor.name in ("a", "b")}
         if len(places) != 1 or not all(factor.name in NAMED and not factor.factors for factor in item):
             raise RuleError("tile: what an instruction loses is not told by each of its products")
-        kind = frozenset({tuple(sorted(factor._replace(offset=0) for factor in item))})
+        kind = frozenset({tuple(sorted(
+            factor._replace(offset=pair if factor.name in ("a", "b") else 0) for factor in item
+        ))})  # fmt: skip
         most[kind] = max(most.get(kind, value), value)
     return Form(most)
 
@@ -148,20 +175,36 @@ def _sums_of(form: Form) -> Form:
 
 
 @rule
+def from_zero(result: Theorem) -> Made:
+    """An instruction whose addend is zero."""
+    goal: Enclosed = goal_of(result, Enclosed, "from_zero")
+    unit = goal.unit
+    if goal.node != unit.result or goal.assuming != {Assumption(CHAIN, frozenset())} or not isinstance(unit, Unit):
+        raise RuleError("from_zero: the premise is not about the result where the addend is zero")
+    own, size = goal.facts.error, goal.facts.size
+    if reads(own, CHAIN) or reads(size, CHAIN):
+        raise RuleError("from_zero: the result reads another addend")
+    return Made(FromZero(unit, own, size), (result,))
+
+
+@rule
 def begun(plan: Plan, step: Begin, formats: frozenset[Format]) -> Made:
     """What a sum starts from, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
-    any E and A."""
+    any E and A; of no format: that it is zero."""
     return Made(_assumed(plan, step, START, formats))
 
 
 @rule
 def held(plan: Plan, step: SoFar, formats: frozenset[Format]) -> Made:
     """The sum so far of a loop, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
-    any E and A."""
+    any E and A; of no format: that it is zero."""
     return Made(_assumed(plan, step, step.level, formats))
 
 
 def _assumed(plan: Plan, step: Step, level: int, formats: frozenset[Format]) -> Summed:
+    if not formats:
+        zero = numbers(replace(ZERO, never_minus=False), NOUGHT, NOUGHT, NOUGHT)
+        return Summed(plan, step, zero, frozenset({(level, formats)}))
     error, size = (magnitude(name, Index(level)) for name in (ERROR, SIZE))
     return Summed(plan, step, numbers(Known.number(formats), error, error, size), frozenset({(level, formats)}))
 
@@ -173,53 +216,38 @@ def nothing(plan: Plan, step: Zero) -> Made:
 
 
 @rule
-def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem]) -> Made:
+def tile(step: Tile, chain: Theorem, start: Theorem) -> Made:
     """One use of a unit. Each instruction of a chain takes any E and A of its addend to growth * E + part * A + own,
     and to A + size, whatever its products, zeros too; the start is a number of the unit's c. The largest coefficient of
-    a product in own applies to the sum over all products. Where elements are rounded first, |a' - a| <= e_a = u |a| +
-    t, so that |a' b' - a b| <= |a| e_b + |b| e_a + e_a e_b, which adds to the error; own is about a' and b'."""
-    does: Chained = goal_of(chain, Chained, "tile")
+    a product in own applies to the sum over all products of what the unit reads. Where that are words, the unit has to
+    add every product once, and nothing else. Of a start that is zero it may be told what an instruction from zero
+    does."""
+    does: Chained | FromZero = goal_of(chain, FromZero if type(chain.goal) is FromZero else Chained, "tile")
     goal: Summed = goal_of(start, Summed, "tile")
     if does.unit != step.model.unit or goal.step is not step.start:
         raise RuleError("tile: the premises are not about its unit and its start")
     if goal.facts.known.formats is None or not all(step.model.c.holds(fmt) for fmt in goal.facts.known.formats):
         raise RuleError(f"tile: the start is not a number of the unit's {step.model.c.name}")
-    one, length = does.step, step.model.length
-    parts = [_split(form) for form in (one.own, one.size)]
-    (own, fixed), (size, none) = [(_sums_of(products), rest) for products, rest in parts]
+    pairs = pairs_of(goal.plan)
+    if step.read not in pairs:
+        raise RuleError("tile: its unit reads what none of the plan's does")
+    if any(not isinstance(node, Element) for pair in pairs for node in pair):
+        adds_products_once(does.unit)
+    if isinstance(does, Chained):
+        one = does.step
+        own_form, size_form = one.own, one.size
+        before = goal.facts.error * one.growth + goal.facts.size * one.part
+    elif goal.facts.is_zero:
+        own_form, size_form, before = does.own, does.size, NOUGHT
+    else:
+        raise RuleError("tile: the start is not zero")
+    parts = [_split(form) for form in (own_form, size_form)]
+    (own, fixed), (size, none) = [(_sums_of(products, pairs.index(step.read)), rest) for products, rest in parts]
     if none.parts or set(fixed.parts) - {ONE}:
         raise RuleError("tile: an instruction adds more than products")
-    if step.converts != (None, None):
-        a, b, moves = _one(Factor("a")), _one(Factor("b")), _conversions(goal.plan, step)
-        if size != a * b:
-            raise RuleError("tile: it adds more than products of a and b")
-        moved = a * moves["b"] + b * moves["a"] + moves["a"] * moves["b"]
-        own = _put(own, lambda factor: _one(factor) + _put(moves[factor.name], lambda _: _one(factor))) + moved
-        own, constant = _split(own)
-        fixed += constant * length
-    error = _apart([goal.facts.error * one.growth + goal.facts.size * one.part, own + fixed])
+    error = _apart([before, own + fixed])
     facts = numbers(Known.number(frozenset({step.model.d})), error, error, _apart([goal.facts.size, size]))
-    known = [RoundingLoses(how.format, how.mode) for how in step.converts if how is not None]
-    return with_lemmas(Made(Summed(goal.plan, step, facts, goal.assuming, goal.growth), (chain, start)), lemmas, known)
-
-
-def _conversions(plan: Plan, step: Tile) -> dict[str, Form]:
-    """For a and for b, a bound of the error of converting an element, in its magnitude; raised, that is at least
-    `Plan.least_normal`, and so at least what a unit raises of a converted element. Raises RuleError for units that read
-    subnormals as zero."""
-    found = {}
-    for name, how in zip(("a", "b"), step.converts, strict=True):
-        fmt: Format = getattr(plan, name)
-        if how is None:
-            found[name] = NOUGHT
-            continue
-        found[name] = after_rounding(
-            numbers(Known.number(frozenset({fmt})), NOUGHT, NOUGHT, _one(Factor(name))), how
-        ).error
-    inputs = [node for node in walk(step.model.unit.result) if isinstance(node, Element) and node.operand in found]
-    if any(node.subnormals != "keep" for node in inputs):
-        raise RuleError("tile: the unit reads subnormal numbers as zero after a conversion")
-    return found
+    return Made(replace(goal, step=step, facts=facts), (chain, start))
 
 
 @rule
@@ -240,24 +268,35 @@ def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
 
 
 def _joined(step: Step, facts: Facts, goals: Sequence[Summed]) -> Summed:
-    """The facts about a step with several values of one plan. Raises RuleError if their plans, assumptions or growths
-    differ."""
+    """The facts about a step with several values of one plan, with the largest of their G. Raises RuleError if their
+    plans or assumptions differ, or if levels of halves grow and loops do."""
     assuming = frozenset[tuple[int, frozenset[Format]]]().union(*(goal.assuming for goal in goals))
-    growths = {goal.growth for goal in goals} - {None}
+    growing = [goal for goal in goals if goal.growth is not None]
     if len({level for level, _ in assuming}) < len(assuming):
         raise RuleError("the premises assume different things of one sum")
-    if len(growths) > 1 or any(goal.plan is not goals[0].plan for goal in goals):
-        raise RuleError("the premises are about several plans, or grow at different rates: ask for a given K")
-    return Summed(goals[0].plan, step, facts, assuming, next(iter(growths), None))
+    if len({not goal.loops for goal in growing}) > 1 or any(goal.plan is not goals[0].plan for goal in goals):
+        raise RuleError("the premises are about several plans, or about loops and halves of any number: ask for a K")
+    growth = max((goal.growth for goal in growing if goal.growth is not None), default=None)
+    return Summed(goals[0].plan, step, facts, assuming, growth, max((goal.loops for goal in growing), default=0))
 
 
 @rule
-def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
+def iterated(step: Loop, start: Theorem, body: Theorem, zero: Theorem | None = None) -> Made:
     """Induction over n rounds, the first one from the start. A round takes any E and A to r * E + part * A + own, and
     to A + size, r >= 1, where own and size are about its own products. In the final error, own of round i has the
     factor r^(n - 1 - i), and its size the factor part * (1 + ... + r^(n - 2 - i)); both are largest for the first
     round: r^(n - 1) = 1 + (r - 1) G, and part * G. E0 has the factor r^n, A0 part * (1 + r G), a constant of each round
-    1 + r G."""
+    1 + r G.
+
+    If the start is after m loops of any number of rounds, with x + y G in its error or size, r is the largest of the
+    growths, G is that of m + 1 loops, which is no smaller, and (x + y G) r^n = x r L + y r G L is at most x r + (y r +
+    x r (r - 1)) G in terms of this G.
+
+    If the start is zero, the first round may be told by `zero`, a bound of the body where the sum so far is zero, with
+    the error own' + fixed' and the size A'. n - 1 rounds follow: own' has the factor r^(n - 1), A' the factor part * G,
+    a constant of each other round 1 + ... + r^(n - 2) = G; and own and size of the others r^(n - 2) and part * (1 + ...
+    + r^(n - 3)), which are L / r and part * (G - 1) / r: together own / r - part * size / r and, times G, own (r - 1) /
+    r + part * size / r."""
     first: Summed = goal_of(start, Summed, "iterated")
     goal: Summed = goal_of(body, Summed, "iterated")
     if (first.step, goal.step) != (step.start, step.body) or first.plan is not goal.plan:
@@ -273,23 +312,74 @@ def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
     (own, fixed), (size, none) = _split(rest), _split(more)
     if growth < 1 or grown or kept > 1 or none.parts or set(fixed.parts) - {ONE}:
         raise RuleError("iterated: the sum so far enters a round in another way")
-    rate = first.growth
+    rate, loops = first.growth, first.loops
     if step.count is None:
-        if rate is not None:
-            raise RuleError("iterated: what is repeated for any K begins with what is repeated")
-        rate, times = growth, G
+        if rate is not None and not loops:
+            raise RuleError("iterated: what is repeated for any K begins with halves of any number")
+        growth = rate = max(growth, rate or growth)
+        times, loops = G, loops + 1
     elif step.count < 1:
         raise RuleError("iterated: a loop has a round")
     else:
         times = number(growth_of(growth, step.count - 1))
+    if zero is not None:
+        facts = _from_zero(
+            step, first, goal, goal_of(zero, Summed, "iterated"), (growth, part, own, size, fixed), times
+        )
+        return Made(Summed(goal.plan, step, facts, first.assuming, rate, loops), (start, body, zero))
     last, every = number(1) + times * (growth - 1), number(1) + times * growth  # r^(n - 1), and all powers below r^n
     own = own * last + size.lifted(own.lifts) * (times * part)
-    old = first.facts.error * (last * growth) + first.facts.size * (every * part)
+    old = _grown(first.facts.error, growth, times) + first.facts.size * (every * part)
     error = _apart([old, own + fixed * every])
     facts = numbers(
         Known.number(goal.facts.known.formats or frozenset()), error, error, _apart([first.facts.size, size])
     )
-    return Made(Summed(goal.plan, step, facts, first.assuming, rate), (start, body))
+    return Made(Summed(goal.plan, step, facts, first.assuming, rate, loops), (start, body))
+
+
+Each = tuple[Fraction, Fraction, Form, Form, Form]  # growth, part, own, size and fixed
+
+
+def _from_zero(step: Loop, start: Summed, body: Summed, told: Summed, each: Each, times: Form) -> Facts:
+    """The facts about a loop from zero, of which `each` is a round but the first one; `times`: G. Raises RuleError."""
+    growth, part, own, size, fixed = each
+    if not start.facts.is_zero or start.growth is not None:
+        raise RuleError("iterated: the start is not zero")
+    if told.step != step.body or told.plan is not body.plan or told.growth is not None:
+        raise RuleError("iterated: the round from zero is not that of its body")
+    if told.assuming != {(step.level, frozenset())}:
+        raise RuleError("iterated: the round from zero assumes something else")
+    formats = body.facts.known.formats
+    if formats is None or told.facts.known.formats is None or not told.facts.known.formats <= formats:
+        raise RuleError("iterated: the first sum is not a number of the format of the others")
+    if any(factor.name in (ERROR, SIZE) for form in (told.facts.error, told.facts.size)
+           for atom in form.parts for item in atom for factor in item):  # fmt: skip
+        raise RuleError("iterated: the round from zero reads the sum so far")
+    first = told.facts.error * (number(1) + times * (growth - 1)) + told.facts.size * (times * part)
+    lifts = own.lifts | told.facts.error.lifts
+    own, first = own.lifted(lifts), first.lifted(lifts)
+    steady, lifted = own * (1 / growth), size.lifted(lifts) * (part / growth)
+    less = Form({atom: max(Fraction(0), value - lifted.parts.get(atom, Fraction(0)))
+                 for atom, value in steady.parts.items()})  # fmt: skip
+    others = less + (own * ((growth - 1) / growth) + lifted) * times
+    error = _apart([first, others + fixed * times])
+    return numbers(Known.number(formats), error, error, _apart([told.facts.size, size]))
+
+
+def _grown(form: Form, growth: Fraction, times: Form) -> Form:
+    """A form after r^n = r (1 + (r - 1) times); if `times` is G, what has G in it already becomes r times as much in
+    terms of the G of a further loop."""
+    old, more = _by_growth(form)
+    fixed = number(growth) if times == G else (number(1) + times * (growth - 1)) * growth
+    return old * ((number(1) + times * (growth - 1)) * growth) + more * fixed
+
+
+def _by_growth(form: Form) -> tuple[Form, Form]:
+    """The part of a form without G, and that with it."""
+    sides: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
+    for atom, value in form.flat().parts.items():
+        sides[any(factor.name == GROWTH for item in atom for factor in item)][atom] = value
+    return Form(sides[0]), Form(sides[1])
 
 
 @rule
@@ -336,17 +426,22 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
 
 
 @rule
-def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem) -> Made:
-    """The sum of all products of a plan: its steps are those of its stage, with each product once, and E and A are
-    those of its start, a number of the format assumed. Its magnitudes are sums over all products, so that two such sums
-    may not be multiplied."""
+def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem, lemmas: Sequence[Theorem]) -> Made:
+    """The sum of all products of a plan: its steps are those of its stage, with each product of a pair of words once,
+    and E and A are those of its start, a number of the format assumed. Its magnitudes are sums over all products, so
+    that two such sums may not be multiplied. All roundings in words are kept: a word is a polynomial of its element and
+    of what they add, and its magnitude at most that of all terms of it."""
     goal: Summed = goal_of(total_, Summed, "of_all_products")
     first: Enclosed = goal_of(start, Enclosed, "of_all_products")
     stage = node.stage
-    if goal.plan is not at.plan or first.unit is not at or first.node != node.start or first.assuming:
+    if goal.plan is not at.plan or first.unit is not at or first.node != node.start:
         raise RuleError("of_all_products: the premises are not about the sum and its start")
-    if goal.step is not recorded(at.plan, stage, at.length) or goal.growth not in (None, at.growth):
+    if not all(isinstance(one, Kept) for one in first.assuming):
+        raise RuleError("of_all_products: the start assumes something")
+    if goal.step is not record_of(at.plan, stage, at.length).step:
         raise RuleError("of_all_products: the premise is not about the steps of the plan")
+    if goal.growth is not None and (goal.growth > at.growth or goal.loops > at.loops):
+        raise RuleError("of_all_products: the steps grow faster")
     if at.length is None and at.repeats != repeated(stage):
         raise RuleError("of_all_products: the plan repeats something else")
     known = first.facts.known.formats
@@ -358,11 +453,26 @@ def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem)
            if isinstance(one, (Product, Scale))):  # fmt: skip
         raise RuleError("of_all_products: two sums are multiplied")
     starts = {Factor(ERROR, START): first.facts.error, Factor(SIZE, START): first.facts.size}
-    error, size = (_put(form, lambda factor: starts.get(factor, _one(factor)))
-                   for form in (goal.facts.error, goal.facts.size))  # fmt: skip
-    facts = numbers(Known.number(goal.facts.known.formats or frozenset()), error, error, size)
+    words = OfPlan(at, kept := frozenset(words_in(at.plan)))
+    forms = []
+    for form in (goal.facts.error, goal.facts.size):
+        products, rest = _split(form)
+        forms.append(counted(_put(products, words.magnitude), at.length)
+                     + _put(rest, lambda factor: starts.get(factor, _one(factor))))  # fmt: skip
+    facts = numbers(Known.number(goal.facts.known.formats or frozenset()), forms[0], forms[0], forms[1])
     provided = first.provided | {NoOverflow(node, ())}
-    return Made(Enclosed(at, node, (), facts, provided=provided), (total_, start))
+    made_ = Made(Enclosed(at, node, (), facts, first.assuming | set(map(Kept, kept)), provided), (total_, start))
+    return with_lemmas(made_, lemmas, word_lemmas(at.plan))
+
+
+def words_in(plan: Plan) -> list[Round]:
+    """The roundings in words that the units of a plan read."""
+    return list(dict.fromkeys(one for pair in pairs_of(plan) for node in pair for one in roundings_in(node)))
+
+
+def word_lemmas(plan: Plan) -> list[RoundingLoses]:
+    """The lemmas about the datapath on which the words of a plan rest."""
+    return list(dict.fromkeys(goal for word in words_in(plan) for goal in part_lemmas(word)))
 
 
 def _has_sum(node: Node) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mmaprobe.queries.kernel.enclosures import Enclosed, knowledge_of
 from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, Monomial, power
-from mmaprobe.queries.kernel.parts import Parted
+from mmaprobe.queries.kernel.parts import adds_products_once
 from mmaprobe.queries.kernel.recorded import recorded_part
 from mmaprobe.queries.kernel.scene import lanes_of
 from mmaprobe.queries.kernel.shares import Apart, Space, space_of
@@ -150,19 +150,6 @@ def _largest(space: Space, item: Monomial) -> Fraction:
 
 
 # -- what a unit adds, and when it makes a zero
-
-
-def adds_products_once(unit: Unit) -> None:
-    """Checks that the value of a unit without rounding is c and the sum of every product a_k b_k once. Raises
-    RuleError."""
-    found = dict[tuple[tuple[str, int], ...], Fraction]()
-    for item, value in Parted(unit, frozenset()).of(unit.result, ()).items():
-        inputs = [node for (node, _), count in item for _ in range(count) if isinstance(node, Element)]
-        read = tuple(sorted((node.operand, 0 if node.index is None else node.index.offset) for node in inputs))
-        found[read] = found.get(read, Fraction(0)) + value
-    wanted = {(("a", k), ("b", k)): Fraction(1) for k in range(unit.length)} | {(("c", 0),): Fraction(1)}
-    if {item: value for item, value in found.items() if value} != wanted:
-        raise RuleError("adds_products_once: not every product, and c, is added once")
 
 
 def makes_zero(unit: Unit) -> None:

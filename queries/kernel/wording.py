@@ -186,9 +186,9 @@ def raised(other_formats: Sequence[str] = ()) -> str:
 
 def raised_in(plan: Plan) -> str:
     """What x° is in a form about a plan."""
-    fewer = [
-        f"for {name} that of {how.format.name}"
-        for name, how in (("a", plan.convert_a), ("b", plan.convert_b))
-        if how is not None and plan.least_normal(name) > getattr(plan, name).emin
-    ]
+    fewer = []
+    for side, name in enumerate("ab"):
+        formats = [word.rounding.format for word in plan.words_read(side) if word is not None]
+        if plan.least_normal(name) > getattr(plan, name).emin:
+            fewer.append(f"for {name} that of {max(formats, key=lambda fmt: fmt.emin).name}")
     return raised(fewer)

@@ -11,7 +11,7 @@ from mmaprobe.documents.identify import Order
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.queries.order.mask_traces import Power
 from mmaprobe.queries.order.probe import Probe, idle, power_pattern
-from mmaprobe.queries.order.tree import Leaf, Node, compact, nodes_of, not_in_the_sum
+from mmaprobe.queries.order.tree import Leaf, Node, compact, nodes_of, not_added_once
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.operands import Operands
@@ -23,7 +23,8 @@ class Ends:
     """`fused` and `rounded`: the products that keep a bit below the last place of the result's format when they are
     added, and those that do not; `why`: the reason why no answer decides about the others. `start`: the value from
     which the sum starts, in words. `weights`: sign and exponent of the powers of two by which terms are multiplied,
-    where not all are 1; of `length` products. `left_out`: the products that are not in the sum."""
+    where not all are 1; of `length` products. `left_out`: the products that are not in the sum, or are taken with
+    other factors (`instead`); `twice`: those that are added twice."""
 
     start: str
     fused: tuple[int, ...] = ()
@@ -32,10 +33,12 @@ class Ends:
     weights: Mapping[Leaf, Power] = field(default_factory=dict)
     length: int = 0
     left_out: tuple[int, ...] = ()
+    twice: tuple[int, ...] = ()
+    instead: str = ""
 
     def lines(self) -> list[str]:
         """The findings in words, a line for each."""
-        lines = [not_in_the_sum(self.left_out)] if self.left_out else []
+        lines = not_added_once(self.left_out, self.twice, self.instead)
         lines += [f"starts from: {self.start}", *sentences(self.weights, self.length)]
         if self.why:
             return [*lines, f"products: {self.why}"]
@@ -55,6 +58,8 @@ class Ends:
             products_fused=self.fused,
             products_rounded=self.rounded,
             left_out=self.left_out or ABSENT,
+            twice=self.twice or ABSENT,
+            instead=self.instead or ABSENT,
             weights=weights if self.weights else ABSENT,
             products_not_told=self.why or ABSENT,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -132,15 +132,15 @@ class Probe:
 
     Units are counted in `groups` of leaves, with one question for each, where the result's format does not hold the
     number of all leaves. `missing`: products that are not in the sum are looked for; they are `left_out`, and no
-    leaves.
+    leaves, as are those known before (`without`).
     """
 
     def __init__(
         self, ask: AskAll, model: Model, width: int = 1, again: AskDevice | None = None, addend: bool = True,
-        missing: bool = False,
+        missing: bool = False, without: Collection[int] = (),
     ) -> None:  # fmt: skip
         self.ask, self.model, self.width, self.again = ask, model, width, again
-        self.products = list(range(0, model.length, width))
+        self.products = [k for k in range(0, model.length, width) if k not in without]
         self.leaves: list[Leaf] = ["c", *self.products] if addend else [*self.products]
         self.groups: list[list[Leaf]] = [self.leaves]
         self.questions: list[Question] = []

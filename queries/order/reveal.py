@@ -7,7 +7,7 @@ Only formats and length of the device are assumed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -252,18 +252,20 @@ def reveal(
     addend: bool = True,
     ends: bool = False,
     asked_again: int | None = AGAIN,
+    without: Collection[int] = (),
 ) -> Tree:
     """The summation tree of the device behind `ask`. `model` gives formats, length and scale factors only.
 
     `addend`: whether the device takes one. `ends`: ask also where the sum starts, which products are rounded, and which
-    are not in the sum: these are no leaves of the tree. `thorough`: ask every pair of leaves. `ask_all`: asks many
-    vectors at a time, where the device can; `again`: repeats questions, for a device that may contradict itself:
+    are not in the sum: these are no leaves of the tree, nor are products of `without`. `thorough`: ask every pair of
+    leaves. `ask_all`: asks many vectors at a time, where the device can; `again`: repeats questions, for a device that
+    may contradict itself:
     `asked_again` of them at the end, None for all. Raises UnrevealedError, with the questions, if the answers fit no
     tree or the formats' range is too narrow (scale blocks are leaves only where products cannot be), and
     ContradictionError.
     """
     every = ask_all or (lambda vectors: [ask(vector) for vector in vectors])
-    probe = Probe(every, model, again=again, addend=addend, missing=ends)
+    probe = Probe(every, model, again=again, addend=addend, missing=ends, without=without)
     if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
         probe = Probe(every, model, model.scale_block, again, addend)
     try:

@@ -234,10 +234,16 @@ def binary_trees(leaves: Sequence[Leaf]) -> Iterator[Node | Leaf]:
                 yield from (Node("binary", (left, right)) for right in binary_trees(others))
 
 
-def not_in_the_sum(products: Sequence[int]) -> str:
-    """Words for products that are not added."""
+def not_added_once(left_out: Sequence[int], twice: Sequence[int] = (), instead: str = "") -> list[str]:
+    """What is not as it should be, in words: products that are not in the sum, or have other factors (`instead`), and
+    products that are added twice."""
+    gone = f"taken with {instead}" if instead else "not in the sum"
+    return [f"{_these(products)} {how}" for products, how in ((left_out, gone), (twice, "added twice")) if products]
+
+
+def _these(products: Sequence[int]) -> str:
     several = len(products) > 1
-    return f"{'products' if several else 'product'} k = {compact(products)} {'are' if several else 'is'} not in the sum"
+    return f"{'products' if several else 'product'} k = {compact(products)} {'are' if several else 'is'}"
 
 
 def compact(numbers: Iterable[int]) -> str:

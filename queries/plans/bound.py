@@ -3,23 +3,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 
-from mmaprobe.queries.kernel import enclosures, sums
+from mmaprobe.queries.kernel import enclosures, parts, sums
 from mmaprobe.queries.kernel.enclosures import Enclosed
-from mmaprobe.queries.kernel.induction import Chained
 from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
 from mmaprobe.queries.kernel.sums import START, Summed
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.properties.bound import Settle, chain_of
+from mmaprobe.queries.properties.bound import Settle, chain_of, from_zero
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Stage
+
+Formats = tuple[tuple[int, frozenset[Format]], ...]  # those assumed of the start and of sums so far, by level
 
 
 def bound_of_plan(plan: Plan, length: int | None, settle: Settle) -> Theorem:
@@ -33,9 +35,11 @@ def bound_of_plan(plan: Plan, length: int | None, settle: Settle) -> Theorem:
 class _Composer:
     def __init__(self, plan: Plan, length: int | None, settle: Settle) -> None:
         self.plan, self.length, self.settle = plan, length, settle
-        self.chains: dict[Model, Theorem] = {}
-        self.steps: dict[tuple[Step, frozenset[Format]], Theorem] = {}
+        self.chains: dict[tuple[Model, bool], Theorem | None] = {}
+        self.steps: dict[tuple[Step, Formats], Theorem] = {}
         self.sums: dict[Stage, Theorem] = {}
+        #: the nodes at which words become what they are parts of: above them the result is rounded or rectified alone
+        self.whole = _rejoined_at(plan)
 
     def result(self) -> Theorem:
         node, top = self.plan.result, set[Node]()
@@ -44,14 +48,17 @@ class _Composer:
             top.add(node)
         for products in self.plan.sums:
             self.sums[products.stage] = self._sum(products.stage)
-        growths = {found.goal.growth for found in self.sums.values() if isinstance(found.goal, Summed)} - {None}
-        growth = next(iter(growths), None) or Fraction(1)
-        return self._node(self.plan.result, PlanAt(self.plan, self.length, growth), top)
+        goals = [found.goal for found in self.sums.values() if isinstance(found.goal, Summed)]
+        growth = max(goal.growth or Fraction(1) for goal in goals)
+        loops = max(1, *(goal.loops for goal in goals))
+        return self._node(self.plan.result, PlanAt(self.plan, self.length, growth, loops), top)
 
     # -- the expression around the sums
 
     def _node(self, node: Node, at: PlanAt, top: set[Node]) -> Theorem:
         found = self._made(node, at, top)
+        if node in self.whole and isinstance(found.goal, Enclosed) and found.goal.assuming:
+            found = parts.rejoined(found)
         return enclosures.whole(found) if node in top else found
 
     def _made(self, node: Node, at: PlanAt, top: set[Node]) -> Theorem:
@@ -63,7 +70,8 @@ class _Composer:
             case Literal():
                 return enclosures.literal(at, node)
             case Products():
-                return sums.of_all_products(at, node, self.sums[node.stage], self._node(node.start, at, top))
+                start, lemmas = self._node(node.start, at, top), self._lemmas(*sums.word_lemmas(self.plan))
+                return sums.of_all_products(at, node, self.sums[node.stage], start, lemmas)
         premises = [self._node(operand, at, top) for operand in node.operands]
         match node:
             case Product():
@@ -85,10 +93,13 @@ class _Composer:
     # -- the sums of products
 
     def _sum(self, stage: Stage) -> Theorem:
-        return self._step(recorded(self.plan, stage, self.length), {START: frozenset({stage.accumulator})})
+        starts = [product.start for product in self.plan.sums if product.stage == stage]
+        zero = all(isinstance(start, Constant) for start in starts)
+        formats = frozenset[Format]() if zero else frozenset({stage.accumulator})
+        return self._step(recorded(self.plan, stage, self.length), {START: formats})
 
     def _step(self, step: Step, formats: dict[int, frozenset[Format]]) -> Theorem:
-        every = frozenset[Format]().union(*formats.values())
+        every = tuple(sorted(formats.items()))
         waiting = [step]  # long sums nest deeply in their first value: the innermost comes first
         while isinstance(last := waiting[-1], Added) and (last, every) not in self.steps:
             waiting.append(last.values[0])
@@ -106,9 +117,9 @@ class _Composer:
             case Zero():
                 return sums.nothing(self.plan, step)
             case Tile():
-                goals = [RoundingLoses(how.format, how.mode) for how in step.converts if how is not None]
                 start = self._step(step.start, formats)
-                return sums.tile(step, self._chain(step.model), start, self._lemmas(*dict.fromkeys(goals)))
+                zero = self._from_zero(step.model) if _is_zero(start) else None
+                return sums.tile(step, zero or self._chain(step.model), start)
             case Added():
                 goal = RoundingLoses(step.rounding.format, step.rounding.mode)
                 return sums.added(step, [self._step(value, formats) for value in step.values], self._lemmas(goal))
@@ -118,16 +129,39 @@ class _Composer:
             case Loop():
                 start = self._step(step.start, formats)
                 both = _formats(start) | _results(step.body)
-                return sums.iterated(step, start, self._step(step.body, {**formats, step.level: both}))
+                body, zero = self._step(step.body, {**formats, step.level: both}), None
+                if _is_zero(start):
+                    zero = self._step(step.body, {**formats, step.level: frozenset()})
+                return sums.iterated(step, start, body, zero)
         raise RuleError(f"no rule about {type(step).__name__}")
 
     def _chain(self, model: Model) -> Theorem:
-        if model not in self.chains:
+        if (found := self.chains.get((model, False))) is None:
             if any(isinstance(node, Relu) for node in walk(model.unit.result)):  # the exact result is then no sum
                 raise RuleError("no rule bounds sums of a unit that rectifies")
-            self.chains[model] = chain_of(model.unit, self.settle)
-            assert isinstance(self.chains[model].goal, Chained)
-        return self.chains[model]
+            found = self.chains[model, False] = chain_of(model.unit, self.settle)
+        return found
+
+    def _from_zero(self, model: Model) -> Theorem | None:
+        """About an instruction from zero, where a rule says more of it than of any."""
+        if (model, True) not in self.chains:
+            self._chain(model)
+            self.chains[model, True] = None
+            with suppress(RuleError):
+                self.chains[model, True] = sums.from_zero(from_zero(model.unit, self.settle))
+        return self.chains[model, True]
+
+
+def _is_zero(theorem: Theorem) -> bool:
+    assert isinstance(theorem.goal, (Summed, Enclosed))
+    return theorem.goal.facts.is_zero
+
+
+def _rejoined_at(plan: Plan) -> set[Node]:
+    node = plan.result
+    while isinstance(node, (Round, Cut, Relu)):
+        node = node.term
+    return set(plan.sums) if any(isinstance(one, Relu) for one in walk(node)) else {node}
 
 
 def _formats(theorem: Theorem) -> frozenset[Format]:

@@ -93,7 +93,9 @@ class PlanBound:
         growth, width = (Fraction(1), 0) if self.at is None else (self.at.growth, self.at.repeats.width)
         times = "t" if width else "n - 1"
         power = times if width else f"({times})"
-        text = times if growth == 1 else f"((1 + g)^{power} - 1) / g, g = {up_text(growth - 1)}"
+        more = 1 if self.at is None else self.at.loops
+        after = "" if more == 1 else " * (1 + g)^(n - 1)" if more == 2 else f" * (1 + g)^({more - 1} (n - 1))"
+        text = times if growth == 1 else f"((1 + g)^{power} - 1) / g{after}, g = {up_text(growth - 1)}"
         return f"{text}, t the least whole number with K <= {width} * 2^t" if width else text
 
 

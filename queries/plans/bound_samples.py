@@ -250,7 +250,7 @@ def exact_result(plan: Plan, total: Fraction, c: Fraction = NONE, magnitudes: bo
     def of(node: Node) -> Fraction:
         match node:
             case Products():
-                return total + of(node.start)
+                return total * plan.share(node) + of(node.start)
             case Literal():
                 value = _number(node.pattern, node.format)
                 return abs(value) if magnitudes else value

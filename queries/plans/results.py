@@ -72,7 +72,7 @@ class Given:
 
     def names(self, first: Sequence[Plan] = ()) -> list[str]:
         """The plans found, each once, by name; `first`: those that are named before the others."""
-        return [plan.reference for plan in dict.fromkeys((*first, *self.plans))]
+        return list(dict.fromkeys(plan.reference for plan in (*first, *self.plans)))
 
     @property
     def most(self) -> int:

@@ -3,14 +3,14 @@ results' numbers show them. Nothing is assumed of the rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.order.tree import compact, not_in_the_sum
+from mmaprobe.queries.order.tree import not_added_once
 from mmaprobe.queries.plans.recorded import Recorded, Sample
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.inputs.signature import Signature
@@ -54,10 +54,7 @@ class Summed:
 
     def sentences(self) -> list[str]:
         """What is not as it should be, in words."""
-        if self.instead:
-            return [f"{_these(self.left_out)} taken with {self.instead}"]
-        lines = [not_in_the_sum(self.left_out)] if self.left_out else []
-        return [*lines, *([f"{_these(self.twice)} added twice"] if self.twice else [])]
+        return not_added_once(self.left_out, self.twice, self.instead)
 
     def of(self, recorded: Recorded) -> Iterator[Recorded]:
         """The same results, of inputs in which all products are as they should be, in each way in which that may be."""
@@ -98,11 +95,6 @@ def summed(asked: Signature, sample: Sample) -> Summed:
         return _Sums(a, b, c, d, finite).found()
 
 
-def _these(products: Sequence[int]) -> str:
-    several = len(products) > 1
-    return f"{'products' if several else 'product'} k = {compact(products)} {'are' if several else 'is'}"
-
-
 class _Sums:
     """The numbers of a sample, zeros where they are not finite, and the sums of some products."""
 
@@ -122,10 +114,12 @@ class _Sums:
         return best
 
     def _moved(self, gone: Summed) -> Summed | None:
-        """What stands in the place of products that are not in the sums, away from the edges: past these is nothing
-        of the matrices."""
+        """What stands in the place of products that are not in the sums, away from the edges, past which is nothing of
+        the matrices; elements each of a product of its own have no edges, and no other row or column."""
         left, products, inner = self._of(gone), np.array(gone.left_out), np.zeros_like(self.finite)
-        inner[:, 1:-1, 1:-1] = self.finite[:, 1:-1, 1:-1]
+        single = self.finite.shape[1:] == (1, 1)
+        edge = slice(None) if single else slice(1, -1)
+        inner[:, edge, edge] = self.finite[:, edge, edge]
         if inner.sum() < ELEMENTS:
             return None
         most = min(self._apart(self.whole, inner), self._apart(left, inner)) / NEARER

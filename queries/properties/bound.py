@@ -48,16 +48,16 @@ def bound_of(unit: Unit | Windowed, settle: Settle) -> Theorem:
     return _composed(unit, settle, False)
 
 
-def _composed(unit: Unit | Windowed, settle: Settle, chain: bool) -> Theorem:
+def _composed(unit: Unit | Windowed, settle: Settle, chain: bool, zero: bool = False) -> Theorem:
     parts = frozenset(node for node in parts_of(unit) if not (chain and "c" in _operands_of(node)))
     why = ""
     try:
         if parts:
-            return _Composer(unit, settle, chain, parts).result()
+            return _Composer(unit, settle, chain, parts, zero).result()
     except RuleError as error:
         why = f"; with parts of inputs: {error}"
     try:
-        return _Composer(unit, settle, chain).result()
+        return _Composer(unit, settle, chain, zero=zero).result()
     except RuleError as error:
         raise type(error)(f"{error}{why}") from None
 
@@ -81,6 +81,11 @@ def _operands_of(node: Node) -> set[str]:
 def chain_of(unit: Unit, settle: Settle) -> Theorem:
     """A theorem about how one instruction of a chain changes the error. Raises RuleError if no rule gives one."""
     return chained(_composed(unit, settle, True))
+
+
+def from_zero(unit: Unit, settle: Settle) -> Theorem:
+    """A theorem about the result of one instruction from a c that is zero. Raises RuleError if no rule gives one."""
+    return _composed(unit, settle, True, True)
 
 
 def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle) -> Theorem:
@@ -112,8 +117,8 @@ def error_of(theorem: Theorem) -> Form:
 
 class _Composer:
     def __init__(self, unit: Unit | Windowed, settle: Settle, chain: bool = False,
-                 parts: frozenset[Node] = frozenset()) -> None:  # fmt: skip
-        self.unit, self.settle, self.chain, self.parts = unit, settle, chain, parts
+                 parts: frozenset[Node] = frozenset(), zero: bool = False) -> None:  # fmt: skip
+        self.unit, self.settle, self.chain, self.parts, self.zero = unit, settle, chain, parts, zero
         self.known: dict[tuple[Node, Places], Theorem] = {}
         self.formats: dict[int, frozenset[Format]] = {}
         self.tops: set[Node] = set()
@@ -158,7 +163,8 @@ class _Composer:
         match node:
             case Element():
                 if self.chain and node.operand == "c":
-                    return rules.assumed(self.unit, node, frozenset({self.unit.formats["c"]}))
+                    formats = frozenset[Format]() if self.zero else frozenset({self.unit.formats["c"]})
+                    return rules.assumed(self.unit, node, formats)
                 return rules.element(self.unit, node, places)
             case Constant():
                 return rules.constant(self.unit, node)
@@ -191,12 +197,20 @@ class _Composer:
                 return rules.rounded(node, places, self._operands(node, places), self.lemmas([goal]))
             case Repeat():
                 start = self.of(node.start, places)
-                self.formats[node.level] = _formats(start) | _results(node.body)
-                body = self.of(node.body, tuple(x for x in places if x[0] != node.level))
-                # another loop of this level may have other assumptions
-                self.known = {key: one for key, one in self.known.items() if node.level not in key[0].free}
-                return repeated(node, places, start, body)
+                formats = _formats(start) | _results(node.body)
+                body, zero = self._body(node, places, formats), None
+                if _is_zero(start):
+                    zero = self._body(node, places, frozenset())
+                return repeated(node, places, start, body, zero)
         raise RuleError(f"no rule says what {node.kind} loses")
+
+    def _body(self, node: Repeat, places: Places, formats: frozenset[Format]) -> Theorem:
+        """About the body of a loop, where the result so far is a number of these formats."""
+        self.formats[node.level] = formats
+        found = self.of(node.body, tuple(x for x in places if x[0] != node.level))
+        # another loop of this level may have other assumptions
+        self.known = {key: one for key, one in self.known.items() if node.level not in key[0].free}
+        return found
 
     def lemmas(self, goals: Sequence[Lemma]) -> list[Theorem]:
         return [theorem for goal in goals if (theorem := self.settle(goal)) is not None]
@@ -206,6 +220,11 @@ class _Composer:
 
     def _terms(self, items: tuple[Node, ...], places: Places) -> list[Theorem]:
         return [self.of(*term) for item in items for term in terms_of(item, dict(places))]
+
+
+def _is_zero(theorem: Theorem) -> bool:
+    assert isinstance(theorem.goal, Enclosed)
+    return theorem.goal.facts.is_zero
 
 
 def _formats(theorem: Theorem) -> frozenset[Format]:

@@ -18,7 +18,7 @@ from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.queries.tactics.normalising import Normaliser, rules_of
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.nodes import FusedSum, Product, Round
+from mmaprobe.smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -82,6 +82,12 @@ def _kept(unit: Unit) -> frozenset[Hashable]:
     for part in every:
         if isinstance(part, FusedSum) and lossless_sum(scope, replace(part, carry_bits=None)) is None:
             kept.add((part.fraction_bits, part.rounding, part.sticky))
-        elif isinstance(part, Round) and not isinstance(part.term, Product) and part not in gone:
+        elif isinstance(part, Round) and not _is_product(part.term) and part not in gone:
             kept.add((part.rounding.format, part.rounding.subnormals))
     return frozenset(kept)
+
+
+def _is_product(node: Node) -> bool:
+    """Whether a node is a product, or an exact sum of one and zeros, which rules of rewriting take out."""
+    items = [item for item in node.items if not isinstance(item, Constant)] if isinstance(node, ExactSum) else [node]
+    return len(items) == 1 and isinstance(items[0], Product)

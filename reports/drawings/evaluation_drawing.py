@@ -130,8 +130,7 @@ class _Evaluation:
         rows, folded = fold(nonzero, self.marked)
         table = [("k", "a", "b", "product", "exponent, significand")]
         for row in rows:
-            a, b = [words.input_text(one) for one in words.factor_inputs(explanation, row)] or ("", "")
-            table.append((row.name, a, b, *words.term_text(row)))
+            table.append((row.name, *words.factor_texts(explanation, row), *words.term_text(row)))
         alone = words.whole_sum_operands(explanation)
         table += [(name, words.input_text(given), "", "", words.alone_text(explanation, name)) for name, given in alone]
         signals = [(), *(row.signals for row in rows), *map(words.alone_signals, dict(alone))]

@@ -63,6 +63,11 @@ class Model:
         """Whether c enters the result; a c other than +0 is an error for a model that does not read c."""
         return self.unit.addend
 
+    def with_addend(self, c: Format) -> Model:
+        """The model with another format of c, which it does not read."""
+        assert not self.addend
+        return Model(self.reference, replace(self.unit, c=c))
+
     @property
     def length(self) -> int:
         return self.unit.length

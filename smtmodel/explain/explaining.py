@@ -160,6 +160,7 @@ class _Explainer:
         self.names: dict[int, str] = {}  # of values from earlier steps
         self.born: dict[int, int] = {}  # the step in which a value was formed
         self.products: dict[str, BitLine] = {}
+        self.factors: dict[str, tuple[str, str]] = {}  # of products, in words
         self.steps: list[StepView] = []
         self.step = _Open("")
 
@@ -174,7 +175,9 @@ class _Explainer:
             self.products.values(), key=lambda row: int(row.name) if row.name.isdigit() else len(row.name)
         )
         result, inputs = integer(self.evaluation.d), self._inputs()
-        return Explanation(self.model, self.operands, inputs, tuple(products), tuple(self.steps), result, self.facts)
+        return Explanation(
+            self.model, self.operands, inputs, tuple(products), tuple(self.steps), result, self.facts, self.factors
+        )
 
     def _inputs(self) -> dict[str, Input]:
         layout, row = layout_of(self.model), padded(self.operands, self.model).every
@@ -200,7 +203,7 @@ class _Explainer:
             case Element() | Constant() if not self.names.get(key):
                 self.names[key] = visit.place or node.sentence()
             case Product():
-                self._product(visit)
+                self._product(visit, node)
             case Gate():
                 self._gated(visit)
             case Cancelling() if node.term in self.sums:
@@ -245,12 +248,24 @@ class _Explainer:
         self.step.pictures.append(picture)
         self.sums[node] = picture
 
-    def _product(self, visit: Visit) -> None:
+    def _product(self, visit: Visit, node: Product) -> None:
         name = visit.place or visit.prefix.rstrip(".")
         item = item_of(name, visit.value)
+        if not visit.place:
+            self.factors[name] = (self._factor(node.left), self._factor(node.right))
         self.step.products.append(item)
         signal = Name("", Stage.PRODUCT, name) if visit.place else Name(visit.prefix, Stage.STEP)
         self.products.setdefault(name, term_line(item, (signal,)))
+
+    def _factor(self, node: Node) -> str:
+        """A factor in words: its name and its value."""
+        visit = self.last[node]
+        item, name = item_of("", visit.value), self.names.get(id(visit.value), visit.place)
+        if isinstance(node, Segment):
+            name = f"{visit.place}[{node.first}:{node.end}]"
+        sign = "-" if item.negative else ""
+        value = "nan" if item.is_nan else f"{sign}inf" if item.is_infinite else powers(term_line(item, ()).value)
+        return f"{name} {value}".lstrip()
 
     def _gated(self, visit: Visit) -> None:
         """The product with its gate: a zero where a factor is zero, even beside an infinity or a NaN."""

@@ -175,7 +175,8 @@ class StepView:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One evaluation as pictures. `facts`: its signals."""
+    """One evaluation as pictures. `facts`: its signals; `factors`: by the names of products, those that are not inputs
+    of one place as they are given, in words."""
 
     model: Model
     operands: Operands[int]
@@ -184,3 +185,4 @@ class Explanation:
     steps: tuple[StepView, ...]
     result: int
     facts: SignalFacts
+    factors: dict[str, tuple[str, str]]

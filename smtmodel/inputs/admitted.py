@@ -118,9 +118,16 @@ def check_inputs(inputs: Inputs, model: Model, length: int) -> None:
         raise ParameterError("special", f"no input is admitted: there is no infinity and no NaN in {names}")
 
 
+def with_one_addend(models: Sequence[Model]) -> list[Model]:
+    """The models with one format of c, where they disagree: a model that does not read c has that of those that do, or
+    of the first model."""
+    lead = next((model for model in models if model.addend), models[0])
+    return [model if model.addend or model.c == lead.c else model.with_addend(lead.c) for model in models]
+
+
 def check_comparable(left: Model, right: Model, compare: Compare) -> None:
     """Raises ParameterError for models that take different inputs, or give results that cannot be compared."""
-    for side in ("a", "b", "c"):
+    for side in ("a", "b", "c") if left.addend and right.addend else ("a", "b"):
         one, other = (getattr(model, side) for model in (left, right))
         if one.name != other.name:
             raise ParameterError(side, f"the models take different formats: {one.name} and {other.name}")

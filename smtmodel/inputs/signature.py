@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import NotModelledError, ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.operand import NO_ADDEND
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit, operand_formats
 
 
@@ -111,9 +112,11 @@ def signature_of(model: Model) -> Signature:
 
 
 def parse_signature(formats: str, length: int, scale: str | None = None) -> Signature:
-    """The signature of `a,b,c,d`, or of `a,b,d` for a device without an addend. `scale`: FORMAT/BLOCK, for scale
-    factors that BLOCK products share. Raises UnknownNameError or ParameterError."""
-    names: Sequence[str] = [name.strip() for name in formats.split(",")]
+    """The signature of `a,b,c,d`, or of `a,b,d` or `a,b,none,d` for a device without an addend. `scale`: FORMAT/BLOCK,
+    for scale factors that BLOCK products share. Raises UnknownNameError or ParameterError."""
+    names = [name.strip() for name in formats.split(",")]
+    if len(names) == 4 and names[2] == NO_ADDEND:
+        del names[2]
     if len(names) not in (3, 4):
         raise ParameterError("formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")
     if not 1 <= length <= LONGEST:

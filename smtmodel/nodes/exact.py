@@ -87,7 +87,8 @@ class ExactSum(Sum):
         tops = all_known(known.top for known in operands)
         top = None if tops is None else max(tops) + (len(operands) - 1).bit_length()
         grid, head, digits = grid_of(operands), None, None
-        bits = operands[0].bits if len(operands) == 1 else None
+        others = [known for known in operands if not known.zero]  # a sum of one of them has its bits
+        bits = others[0].bits if len(others) == 1 else None
         if grid is not None and top is not None and grid <= top:
             head, digits, bits = power(top) - power(grid), -grid, top - grid if bits is None else min(bits, top - grid)
         return Known(

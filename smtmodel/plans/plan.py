@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
+from math import prod
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -15,7 +17,7 @@ from mmaprobe.smtmodel.nodes import Constant, Element, Node, Round
 from mmaprobe.smtmodel.nodes.node import Context, Value, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, check_holds, check_takes
-from mmaprobe.smtmodel.plans.words import PLAIN, SharedOf, Words, check_word, rounded_element, shares
+from mmaprobe.smtmodel.plans.words import SharedOf, Words, check_word, rounded_element, share_of, shares
 from mmaprobe.smtmodel.units.unit import operand_formats
 
 
@@ -136,11 +138,6 @@ class Plan:
         """The uses of units in its stages, each once."""
         return tuple(dict.fromkeys(chain for product in self.sums for chain in product.stage.chains))
 
-    @property
-    def has_words(self) -> bool:
-        """Whether its units read words that they name."""
-        return any(chain.words != PLAIN for chain in self.chains)
-
     @cached_property
     def shares(self) -> frozenset[SharedOf]:
         """The powers of two that all elements of a row or a column share, in its words and its result."""
@@ -166,11 +163,16 @@ class Plan:
         return tuple(tuple(sorted(words, key=lambda x: 0 if x is None else sum(1 for _ in walk(x)))) for words in read)
 
     def least_normal(self, operand: str) -> int:
-        """The exponent of the smallest normal number of an input's format, or of the one to which its elements are
-        rounded, if that one has fewer."""
-        how = {"a": self.convert_a, "b": self.convert_b}.get(operand)
+        """The exponent of the smallest normal number of an input's format, or of one of its words, if that is one with
+        fewer of them."""
         own: Format = getattr(self, operand)
-        return own.emin if how is None else max(own.emin, how.format.emin)
+        words = self.words_read("ab".index(operand)) if operand in "ab" else ()
+        return max([own.emin, *(word.rounding.format.emin for word in words if word is not None)])
+
+    def share(self, products: Products) -> Fraction:
+        """How many times the sum of all products is in one of its sums, where no word is rounded."""
+        pairs = dict.fromkeys(self.read(chain.words) for chain in products.stage.chains)
+        return sum((prod(map(share_of, pair), start=Fraction(1)) for pair in pairs), Fraction(0))
 
     @property
     def scale(self) -> Format | None:

@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Partition, Stage, Then
 from mmaprobe.smtmodel.plans.words import PLAIN, SharedOf
 from mmaprobe.smtmodel.units.turns import TURN
-from mmaprobe.smtmodel.units.unitfile import rounding_text
+from mmaprobe.smtmodel.units.unitfile import formats_text, rounding_text
 
 
 def plan_text(plan: Plan) -> str:
@@ -82,7 +82,7 @@ class _Writer:
         data = {
             "plan": plan.reference,
             **{key: getattr(plan, key) for key in ("about", "source", "evidence") if getattr(plan, key)},
-            "formats": {side: getattr(plan, side).name for side in "abcd"},
+            "formats": formats_text(plan.a, plan.b, plan.c, plan.d, plan.addend),
             "units": {name: model.reference for model, name in self.units.items()},
             **({"roundings": roundings} if roundings else {}),
             **({"convert": convert} if convert else {}),

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache, cached_property
 from typing import ClassVar
 
+from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Round
@@ -67,14 +69,6 @@ def rounded_element(fmt: Format, how: Rounding | None) -> Round | None:
     return None if how is None else Round(Given(0, fmt), how)
 
 
-def conversion(word: Round | None) -> Rounding | None:
-    """How elements are rounded, where a word is an element rounded or the element itself. Raises ParameterError for
-    other words."""
-    if word is not None and not isinstance(word.term, Given):
-        raise ParameterError("words", "a word that is more than an element rounded")
-    return None if word is None else word.rounding
-
-
 def check_word(name: str, word: Node, fmt: Format) -> None:
     """Raises ParameterError for what is no word of elements of a format."""
     if not isinstance(word, Round):
@@ -84,6 +78,21 @@ def check_word(name: str, word: Node, fmt: Format) -> None:
             raise ParameterError(name, f"a word is made of the element, numbers, sums and products, not a {node.kind}")
         if isinstance(node, Given) and node != Given(0, fmt):
             raise ParameterError(name, f"a word of the other side, where one of {fmt.name} elements is needed")
+
+
+def share_of(word: Node | None) -> Fraction:
+    """What a word is of its element where nothing is rounded: of the element 1."""
+    match word:
+        case Literal():
+            value = exact_value(word.pattern, word.format)
+            return value if isinstance(value, Fraction) else Fraction(0)
+        case ExactSum():
+            return sum(map(share_of, word.items), Fraction(0))
+        case Product():
+            return share_of(word.left) * share_of(word.right)
+        case Round():
+            return share_of(word.term)
+    return Fraction(1)
 
 
 def split(source: Format, how: Rounding, count: int, scale: int = 0) -> tuple[Node, ...]:

@@ -62,7 +62,7 @@ from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.rewriting import each_of
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
-from mmaprobe.smtmodel.operand import FURTHER, KEYS, NAMED, READ
+from mmaprobe.smtmodel.operand import FURTHER, KEYS, NAMED, NO_ADDEND, READ
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit, closed_steps
 
 if TYPE_CHECKING:
@@ -154,6 +154,8 @@ class ExpressionReader:
         self.formats = self._formats()
         given = [row for row in NAMED.values() if row.key in self.formats]
         self.alone = {row.name for row in given if row.per == "sum"}  # which have no index
+        if data.formats.get("c") == NO_ADDEND:
+            self.alone.remove("c")
 
     def read_roundings(self) -> None:
         for name, text in self._data.roundings.items():
@@ -197,17 +199,21 @@ class ExpressionReader:
             raise self.file.error(("own_formats", name), str(error).removeprefix(f"{name}: ")) from None
 
     def _formats(self) -> dict[str, Format]:
-        formats, known = {}, [*KEYS[:3], "d", *KEYS[3:]]
-        for operand, name in self._data.formats.items():
+        formats, known, given = {}, [*KEYS[:3], "d", *KEYS[3:]], dict(self._data.formats)
+        if given.get("c") == NO_ADDEND:
+            given["c"] = given.get("d", "")
+        for operand, name in given.items():
             if operand not in known:
                 raise self.file.error(("formats", operand), f"the operands are {', '.join(known[:-1])} and {known[-1]}")
+            if not name:
+                continue
             try:
                 formats[operand] = self._format(name)
             except MmaprobeError as error:
                 raise self.file.error(("formats", operand), str(error)) from None
         if "scale" in formats and formats["scale"].signed:
             raise self.file.error(("formats", "scale"), "factors have no sign: ue8m0 and ue4m3 are such formats")
-        for operand in "abcd":
+        for operand in "abdc":
             if operand not in formats:
                 raise self.file.error(("formats",), f"the format of {operand} is missing")
         return formats
@@ -295,6 +301,8 @@ class ExpressionReader:
             return Running(scope.repeats[-1])
         if name in self.steps:
             return self.steps[name]
+        if name == "c":
+            raise MistakeError(tree, "c is read, and formats says that there is none")
         if name in self._data.steps:
             raise MistakeError(tree, f"the step {name!r} is read before it is there: a step reads those above it")
         known = [*self.alone, "acc", *self.steps, *self.roundings, *self.calls]
@@ -687,6 +695,12 @@ def _is_none(tree: ast.expr) -> bool:
 # -- writing
 
 
+def formats_text(a: Format, b: Format, c: Format, d: Format, addend: bool) -> dict[str, str]:
+    """The formats as they are written. `addend`: whether c is read; one that is not has no format, unless it is another
+    one than that of results."""
+    return {"a": a.name, "b": b.name, "c": c.name if addend or c != d else NO_ADDEND, "d": d.name}
+
+
 def unit_text(unit: Unit) -> str:
     """The text of a unit, which `parse_unit` reads back as an equal one. Raises ParameterError for one that no file
     says: of a plan whose units read their inputs in different ways, or with too many loops within one another."""
@@ -728,7 +742,7 @@ class _Writer:
 
     def text(self) -> str:
         unit = self.unit
-        formats = {name: getattr(unit, name).name for name in "abcd"}
+        formats = formats_text(unit.a, unit.b, unit.c, unit.d, unit.addend)
         data: dict[str, Any] = {"unit": unit.reference}
         data |= {key: getattr(unit, key) for key in ("about", "source", "evidence") if getattr(unit, key)}
         further = {row.key: fmt for row in FURTHER if (fmt := unit.formats.get(row.name)) is not None}

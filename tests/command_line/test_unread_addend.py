@@ -22,10 +22,13 @@ from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_row
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import parse_row
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
 PLAN = "plan:cublas/plain"
 AT_16 = f"{PLAN}@length=16"
@@ -415,3 +418,53 @@ def test_a_claim_says_that_only_zeros_are_admitted(tmp_path: Path, unit: str) ->
     result = run("verify", str(path), "--timeout", "60")
     assert result.exit_code == 0, result.output
     assert f"of c only zeros are admitted: {unit} does not read it" in result.output
+
+
+# -- `c: none`
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> str:
+    path = tmp_path / "alone.yaml"
+    path.write_text(UNIT.format(c="none"))
+    return str(path)
+
+
+def test_a_file_says_that_there_is_no_addend(alone: str, tmp_path: Path) -> None:
+    model = parse_reference(alone)
+    assert (model.addend, model.c) == (False, model.d)
+    text = unit_text(model.unit)
+    assert "formats: {a: f16, b: f16, c: none, d: f32}" in text
+    assert parse_unit(text, "again") == model.unit
+    path = tmp_path / "reads.yaml"
+    path.write_text(UNIT.format(c="none").replace("exact(", "exact(c, "))
+    refused(run("show", str(path)), f"{path}:7: steps.d: column 9 of", "c is read, and formats says that there is none")
+    path.write_text(UNIT.format(c="none").replace(", d: f32", ""))
+    refused(run("show", str(path)), f"{path}:2: formats", "the format of d is missing")
+
+
+def test_a_plan_file_says_so_too(unit: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    text = PLAN_FILE.replace(", c: f32", ", c: none").replace(", fma: ieee/fma/f32.f16.f16.f32", "")
+    path.write_text(f"{text}sum(promote(2, none, r))\n")
+    plan = parse_plan_path(f"plan:{path}")
+    assert (plan.addend, plan.c) == (False, plan.d)
+    assert "c: none" in plan_text(plan)
+
+
+def test_units_without_an_addend_are_compared_whatever_the_format_of_c(alone: str, tmp_path: Path) -> None:
+    """c is +0 for both, in the format of the one that reads it."""
+    other = tmp_path / "other.yaml"
+    for c, sum_ in (("f16", "exact("), ("bf16", "exact(c, ")):
+        other.write_text(UNIT.format(c=c).replace("exact(", sum_))
+        result = run("compare", f"model:{alone}", f"model:{other}", "--samples", "100", "--compare", "value")
+        assert (result.exit_code, "no difference" in result.output) == (1, True), result.output
+        if c == "f16":
+            assert "the expressions are one" in run("prove", alone, str(other)).output
+    problem = Problem(parse_reference(alone), parse_reference(str(other)))
+    assert [model.c.name for model in problem.models] == ["bf16", "bf16"]
+    assert problem.inputs.zero_terms == (2,)
+
+
+def test_formats_say_that_there_is_no_addend() -> None:
+    assert parse_signature("f16,f16,none,f32", 4) == parse_signature("f16,f16,f32", 4)

@@ -695,3 +695,25 @@ def test_formats_are_said_where_types_do_not(tmp_path: Path) -> None:
     assert run("compare", "--gemm", *same, *given, code=1).stderr.startswith("0 of 16")
     save(ml_dtypes.bfloat16)
     assert run("compare", "--gemm", *same, code=1).stderr.startswith("0 of 16")
+
+
+def test_equal_plans_are_named_in_one_order(tmp_path: Path) -> None:
+    """The likeliest unit on both sides, no word of a C that was not given, each name once."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((8, 128), (128, 8)))
+
+    def fused(low: int, high: int) -> Any:
+        total = np.zeros((8, 8), np.float32)
+        for k in range(low, high):
+            total = (np.outer(a[:, k].astype(np.float64), b[k]) + total).astype(np.float32)
+        return total
+
+    names = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2")]
+    for name, matrix in zip(names, (a, b, fused(0, 128), fused(0, 64) + fused(64, 128)), strict=True):
+        np.save(name, matrix)
+    said = run("compare", "--gemm", *names, code=0).stderr.splitlines()
+    assert [line.split(" gives all")[0] for line in said if "gives all" in line] == [
+        "  D1: loop/fma", "  D2: sum(split(2, fma, r), +0)",
+    ]  # fmt: skip
+    assert not any("why: C" in line for line in said)
+    assert all(line.count("sum(split(2, fma, r), +0)") <= 1 for line in said)

@@ -600,3 +600,26 @@ def test_the_first_difference_is_one_of_values(files: dict[str, str]) -> None:
     same = {"a": ["3f800000"], "b": ["3f800001"], "c": "00000000"}
     lines = run("explain", files["via"], json.dumps(same), "--against", "ieee/fma/f32").stdout.splitlines()
     assert lines[-1] == "first divergence: none: every signal that counts is the same"
+
+
+SEGMENTS = """unit: parts
+formats: {a: bf16, b: bf16, c: bf16, d: bf16}
+length: 1
+roundings: {r: "round(bf16, nearest_even)"}
+steps:
+  p0: r(exact(c, segment(a[0], 0, 5) * segment(b[0], 0, 7)))
+  d: r(exact(p0, segment(a[0], 5, 8) * segment(b[0], 0, 7)))
+"""
+
+
+def test_the_factors_of_parts_of_significands_are_shown(tmp_path: Path) -> None:
+    file = tmp_path / "parts.yaml"
+    file.write_text(SEGMENTS)
+    model = parse_reference(str(file))
+    operands = Operands((0x3FA9,), (0x40FF,), 0)
+    lines = drawn(explain(model, operands))
+    assert any("a0[0:5] 1 + 2^-2 + 2^-4  b0[0:7] 2^3 - 2^-4" in line for line in lines)
+    assert any("a0[5:8] 2^-7" in line for line in lines)
+    against = ["explain", str(file), '{"a": ["3fa9"], "b": ["40ff"], "c": "0000"}', "--against", "ieee/fma/bf16"]
+    said = CliRunner().invoke(main, against).stdout.splitlines()[-1]
+    assert said == "first divergence: terms: p0.term[product1] 2667*2^-8 | term[0] 43095*2^-12"

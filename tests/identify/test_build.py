@@ -368,9 +368,10 @@ def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.
     only_likely_tiers(monkeypatch)
     file = tmp_path / "odd.yaml"
     file.write_text(ODD)
-    found = built(f"model:{file}", "bf16,bf16,f32,f32", 2, code=1)
+    found = built(f"model:{file}", "bf16,bf16,f32,f32", 2, code=1)  # most results differ: where is not worth saying
     assert (found["verdict"], found["unit"]) == ("unexplained", None)
     assert found["nearest"]
+    assert found["differs"] is None
     for row in found["unexplained"]:
         assert row["d"] != row["candidate"]
     with monkeypatch.context() as patch:  # a group that the time was too short for may hold the right one
@@ -446,8 +447,12 @@ class Broken(BatchDevice):
 def test_a_defect_at_the_smallest_number_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     only_likely_tiers(monkeypatch)
     monkeypatch.setattr("mmaprobe.runner.devices.open_device", lambda *rest: Broken())
-    found = built("model:x", "f32,f32,f32,f32", 1, code=1)
+    found = built("model:x", "f32,f32,f32,f32", 1, code=3)
     assert found["verdict"] == "unexplained"
+    [way] = found["differs"]["ways"]  # and where it is
+    assert way["how"] == "the device gives +0"
+    assert any("is below 2^-148" in fact for fact in way["where"])
+    assert (found["differs"]["wrong"], found["differs"]["fresh"] >= 1000) == (0, True)
 
 
 class Dying(ModelDevice):

@@ -23,12 +23,13 @@ from mmaprobe.queries.order.tree import Leaf, Node, chain_of, hidden_leaves, in_
 from mmaprobe.runner.callable import SIDE, CallableDevice
 from mmaprobe.runner.device_order import revealed
 from mmaprobe.runner.devices import open_device
+from mmaprobe.runner.model_device import ModelDevice
 from mmaprobe.runner.protocol import DeviceError
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
-from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.inputs.signature import parse_signature, signature_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.oracles.programs import PROGRAMS
@@ -493,6 +494,55 @@ def test_terms_that_are_subtracted_or_scaled(name: str, first: str, said: list[s
     assert tree.ends.start == "c"
     assert not tree.ends.fused + tree.ends.rounded
     assert all(answer(question.vector) == question.d for question in tree.questions)
+
+
+def _taken(a: Any, b: Any, c: Any, pairs: Sequence[tuple[int, int]]) -> Any:
+    for k, other in pairs:
+        c = c + a[:, k : k + 1].astype(np.float32) * b[other : other + 1].astype(np.float32)
+    return c
+
+
+ONCE = [(k, k) for k in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("taken", "first", "said"),
+    [
+        (lambda a, b, c: _taken(a, b, c, ONCE), "c, 0-5", []),
+        (lambda a, b, c: _taken(a, b, c, [*ONCE, (3, 3)]), "c, 0-2,4-5", ["product k = 3 is added twice"]),
+        (lambda a, b, c: _taken(a, b, c, [*ONCE[:2], (3, 3), *ONCE[3:]]), "c, 0-1,4-5",
+         ["product k = 2 is not in the sum", "product k = 3 is added twice"]),
+        (lambda a, b, c: _taken(a, b, c, [*ONCE[:4], (4, 3), (5, 5)]), "c, 0-3,5",
+         ["product k = 4 is taken with the factor of B of the product before"]),
+        (lambda a, b, c: _taken(np.where(np.arange(6) == 4, np.roll(a, -1, 0), a), b, c, ONCE), "c, 0-3,5",
+         ["product k = 4 is taken with the next row of A"]),
+    ],
+)  # fmt: skip
+def test_products_that_are_not_added_once(taken: Any, first: str, said: list[str]) -> None:
+    """The tree is of the others."""
+    asked = parse_signature("f16,f16,f32,f32", 6)
+    with CallableDevice(taken, "taken") as device:
+        tree = revealed(device, asked, time.monotonic() + 60, lambda text: None, ends=True)
+    assert tree.outline().lines() == [f"{first} (added one after another)"]
+    assert tree.ends is not None
+    assert [line for line in tree.ends.lines() if line.startswith("product ")] == said
+
+
+def test_a_vector_at_a_time_shows_what_is_added_twice(tmp_path: Path) -> None:
+    text = """unit: x
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 4
+roundings: {r: "round(f32, nearest_even)"}
+steps:
+  s: r(exact(c, a[0] * b[0]))
+  t: r(exact(s, a[1] * b[1], a[2] * b[2]))
+  d: r(exact(t, a[2] * b[2], a[3] * b[3]))
+"""
+    (tmp_path / "x.yaml").write_text(text)
+    device = ModelDevice(str(tmp_path / "x.yaml"))
+    tree = revealed(device, signature_of(device.model), time.monotonic() + 60, lambda text: None, ends=True)
+    assert tree.ends is not None
+    assert "product k = 2 is added twice" in tree.ends.lines()
 
 
 @pytest.mark.parametrize("place", range(1, 62, 6))

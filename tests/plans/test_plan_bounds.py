@@ -21,7 +21,7 @@ from mmaprobe.queries.kernel.enclosures import Facts
 from mmaprobe.queries.kernel.forms import NOUGHT, Form, number
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.shares import adds_products
-from mmaprobe.queries.kernel.steps import Places, PlanAt, Recorder, recorded
+from mmaprobe.queries.kernel.steps import Places, PlanAt, Recorder, pair_read, recorded
 from mmaprobe.queries.kernel.theorem import RULES, RuleError, Theorem
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH, sum_text
 from mmaprobe.queries.plans import bound, bound_samples
@@ -185,11 +185,9 @@ def test_it_agrees_with_the_bound_of_the_whole_expression(step: str) -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_every_plan_that_ships_has_a_bound(name: str) -> None:
     plan = parse_plan_path(f"plan:{name}")
-    if plan.has_words:  # as a unit, for a given K
-        with pytest.raises(RuleError, match="for a given K it is a unit"):
+    if plan.shares:  # words of all elements of a row
+        with pytest.raises(RuleError, match="a word that reads several elements"):
             bound_of_plan(plan, 96, believed)
-        form = error_of(bound_of(unit_of_plan(plan, 8), believed))
-        assert {"a", "b"} <= {factor.name for atom in form.parts for item in atom for factor in item}
         return
     form = error_of(bound_of_plan(plan, 100 if name == "loop/lanes" else 96, believed)).merged()
     assert "sum |a_k" in sum_text(form)
@@ -233,13 +231,13 @@ def test_rules_refuse_what_is_not_so() -> None:
     products = plan.sums[0]
     start = bound.enclosures.constant(PlanAt(plan, 16), products.start)
     with pytest.raises(RuleError, match="its start"):  # another plan at this K, as an object
-        sums.of_all_products(PlanAt(plan, 16), products, theorem, start)
+        sums.of_all_products(PlanAt(plan, 16), products, theorem, start, [])
     at = PlanAt(plan, 24)
     with pytest.raises(RuleError, match="steps of the plan"):
-        sums.of_all_products(at, products, theorem, bound.enclosures.constant(at, products.start))
+        sums.of_all_products(at, products, theorem, bound.enclosures.constant(at, products.start), [])
     at = PlanAt(other, 16)
     with pytest.raises(RuleError, match="its start"):
-        sums.of_all_products(at, other.sums[0], theorem, bound.enclosures.constant(at, other.sums[0].start))
+        sums.of_all_products(at, other.sums[0], theorem, bound.enclosures.constant(at, other.sums[0].start), [])
     step = recorded(plan, products.stage, 16)
     assert isinstance(step, steps.Added)
     one = composer._step(step.values[0], {sums.START: frozenset({plan.c})})
@@ -251,13 +249,19 @@ def test_every_product_is_in_a_sum_once() -> None:
     plan = plan_of("sum(fma, +0)")
     recorder = Recorder(plan)
     (model,) = plan.models
+    pair = pair_read(plan, model, PLAIN)
     once = recorder.tile(model, PLAIN, Span.of(1), recorder.begin())
     with pytest.raises(RuleError, match="twice"):
         recorder.tile(model, PLAIN, Span.of(1), once)
     with pytest.raises(RuleError, match="two rounds"):
-        Places({((1, 0),): 1}).looped(1, 3)
-    assert Places({((1, 2),): 0b11}).looped(1, 5).are_all(10)
-    assert not Places({((1, 2),): 0b1}).looped(1, 5).are_all(10)
+        Places({(pair, ((1, 0),)): 1}).looped(1, 3)
+    assert Places({(pair, ((1, 2),)): 0b11}).looped(1, 5).are_all(10)
+    assert not Places({(pair, ((1, 2),)): 0b1}).looped(1, 5).are_all(10)
+    other = (pair[1], pair[0])
+    both = {(pair, ((1, 2),)): 0b11, (other, ((1, 1),)): 1}
+    assert Places({**both, (other, ((1, 1),)): 1}).looped(1, 10).are_all(20) is False  # of one pair half of them
+    assert Places({(pair, ((1, 1),)): 1, (other, ((1, 1),)): 1}).looped(1, 10).are_all(10)
+    assert not Places({}).are_all(0)
 
 
 def test_plans_without_a_formula_say_why() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from mmaprobe.queries.kernel.plan_units import plan_key
 from mmaprobe.queries.kernel.stages import same_bodies, same_parts
-from mmaprobe.queries.kernel.steps import recorded
+from mmaprobe.queries.kernel.steps import pairs_of, record_of, recorded
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.base.libraries import compiler
@@ -145,12 +145,14 @@ def test_minus_and_powers_of_two() -> None:
     assert to_integers(found, 1).astype(np.uint32).view(np.float32)[0] == -1.5 + 8 * 2.25 + 0.5
 
 
-def test_a_part_of_a_plan_with_words_has_no_recorded_steps() -> None:
-    """An error bound for every K is unknown, and no crash."""
+def test_every_pair_of_words_has_every_product_once() -> None:
     plan = plan_of("sum(then(mma(a1, b0), mma(a0, b0)), c)")
     for length in (8, None):
-        with pytest.raises(RuleError, match=r"more than an element rounded|not one step repeated"):
-            recorded(plan, plan.sums[0].stage, length)
+        found = record_of(plan, plan.sums[0].stage, length)
+        assert set(found.places.pairs) == set(pairs_of(plan))
+        assert len(pairs_of(plan)) == 2
+    with pytest.raises(RuleError, match="added twice"):
+        recorded(plan, plan_of("sum(then(mma(a0, b0), mma(a0, b0)), c)").sums[0].stage, 8)
     twice = parse_plan_reference("ieee/fma/f32")
     stage = Then((twice.sums[0].stage, twice.sums[0].stage))
     with pytest.raises(RuleError, match="added twice"):

@@ -702,6 +702,54 @@ def test_a_normalised_product_is_of_numbers_and_a_premise_is_a_theorem() -> None
         RULES["product"](PRODUCT, (), [FACTORS[0], changed])
 
 
+P3109 = """unit: e3
+formats: {a: binary8p4se, b: binary8p4se, c: binary8p4se, d: binary8p4se}
+length: 8
+roundings: {h: round(f16), r: round(binary8p4se)}
+steps: {d: "r(repeat(i in range(8), +0, h(exact(acc, a[i] * b[i]))))"}
+"""
+
+
+def test_the_first_sum_of_a_chain_from_zero_is_exact() -> None:
+    """IEEE P3109's example of an error bound (interim report 4.0, annex E.3): seven sums in binary16, not eight."""
+    unit = parse_unit(P3109, "e3.yaml")
+    form = error_of(bound_of(unit, believed)).merged()
+    found = max(value for atom, value in form.parts.items() for item in atom if [x.name for x in item] == ["a", "b"])
+    assert Fraction(93, 100 << 8) < found <= Fraction(94, 100 << 8)
+    model, rng = Model("e3", unit), np.random.default_rng(5)
+    rows = rng.integers(0x30, 0x50, (300, 17)).astype(np.uint64)
+    rows[:, 16] = 0
+    assert all(near.error <= near.bound for near in measured(model, form, rows))
+
+
+def test_a_step_from_zero_is_of_a_loop_from_zero() -> None:
+    unit, node = loop("r(repeat(k in range(2), +0, w(exact(acc, a[k] * b[k]))))")
+    formats, start = frozenset({node.body.rounding.format}), RULES["constant"](unit, node.start)
+
+    def body(own: frozenset[Format], text: Node = node.body) -> Theorem:
+        composer = _Composer(unit, believed)
+        composer.formats[node.level] = own
+        return composer.of(text, ())
+
+    general, zero = body(formats), body(frozenset())
+    plain: Any = RULES["repeated"](node, (), start, general).goal
+    told: Any = RULES["repeated"](node, (), start, general, zero).goal
+    assert plain.facts.error.merged().covers(told.facts.error.merged())
+    assert told.facts.error.merged() != plain.facts.error.merged()
+    assert not told.assuming
+    refused("repeated", node, (), start, general, general)  # of any result so far
+    refused("repeated", node, (), start, zero, zero)  # the others are not zero
+    refused("repeated", node, (), start, general, body(frozenset(), node.body.operands[0]))  # another node
+    begun, other = loop("repeat(k in range(2), c, r(exact(acc, a[k] * b[k])))")
+    composer = _Composer(begun, believed)
+    composer.formats[other.level] = frozenset({begun.c})
+    step = composer.of(other.body, ())
+    assert RULES["repeated"](other, (), RULES["element"](begun, other.start, ()), step)
+    composer = _Composer(begun, believed)
+    composer.formats[other.level] = frozenset()
+    refused("repeated", other, (), RULES["element"](begun, other.start, ()), step, composer.of(other.body, ()))
+
+
 def test_a_chain_takes_the_result_as_an_addend() -> None:
     theorem = bound_of(UNIT, believed)
     refused("chained", theorem)  # of one addend, not of any

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.ranges import Scope
+from mmaprobe.queries.kernel.rewriting import AS_IEEE, neutral_zero_added, unreached_overflow
 from mmaprobe.queries.kernel.same import SidesAgree
 from mmaprobe.queries.kernel.statements import negations, reorderings
 from mmaprobe.queries.properties.forms import ANY_ORDER, SAME, by_expression, by_rewriting
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import Round
@@ -124,3 +128,65 @@ def test_terms_of_one_sum_have_no_order_but_keep_what_goes_with_them(total: str,
     head = "unit: four\nformats: {a: e4m3, b: e4m3, c: f32, d: f32}\nlength: 4\nroundings: {r: round(f32)}\n"
     model = Model("four.yaml", parse_unit(f"{head}steps: {{d: 'r({total})'}}", "four.yaml"))
     assert all(why(problem) == ANY_ORDER for problem in reorderings(model)) == one
+
+
+PRODUCT = """unit: product
+formats: {{a: {fmt}, b: {fmt}, c: none, d: {fmt}}}
+length: 1
+roundings: {{r: "round({fmt}, {mode})"}}
+steps: {{d: "r({term})"}}
+"""
+
+
+@pytest.mark.parametrize(("mode", "zero"), [("nearest_even", "-0"), ("up", "-0"), ("down", "+0")])
+def test_a_neutral_zero_beside_a_product_is_a_matter_of_rules(mode: str, zero: str) -> None:
+    alone, added = (
+        Model("x", parse_unit(PRODUCT.format(fmt="f64", mode=mode, term=term), "x.yaml"))
+        for term in ("a[0] * b[0]", f"exact(a[0] * b[0], {zero})")
+    )
+    found = by_rewriting(Problem(alone, added), Options(timeout=60))
+    assert found is not None
+    assert "neutral zero added" in found.why
+
+
+@pytest.mark.parametrize("mode", ["nearest_even", "nearest_away", "toward_zero", "up", "down", "to_odd"])
+@pytest.mark.parametrize("negative", [False, True])
+def test_every_input_of_a_small_format_agrees_with_a_neutral_zero_alone(mode: str, negative: bool) -> None:
+    """In each mode the zero that the rule takes out changes no result, and the other one changes the sign of a zero."""
+    zero = "-0" if negative else "+0"
+    alone, added = (
+        Model("x", parse_unit(PRODUCT.format(fmt="e2m1", mode=mode, term=term), "x.yaml"))
+        for term in ("a[0] * b[0]", f"exact(a[0] * b[0], {zero})")
+    )
+    every = np.array([(x, y, 0) for x in range(16) for y in range(16)], dtype=np.uint64)
+    one, other = evaluate_models([alone, added], every)
+    assert (one == other).all() == (negative == (mode != "down"))
+    replaced = neutral_zero_added(Scope.of(added.unit), added.unit.result)
+    assert (replaced is not None) == (negative == (mode != "down"))
+
+
+REACH = """unit: reach
+formats: {{a: e2m1, b: e2m1, c: none, d: {fmt}}}
+length: 2
+roundings: {{r: "round({fmt}, {mode}, overflow={overflow})"}}
+steps: {{d: "r(exact(a[0] * b[0], a[1] * b[1]))"}}
+"""
+
+
+@pytest.mark.parametrize("fmt", ["e2m3", "e3m2", "e4m3", "e5m2"])
+def test_every_input_of_a_small_format_agrees_where_no_overflow_is_reached(fmt: str) -> None:
+    """The rule applies in e4m3 and wider formats alone, below which some sum is beyond the largest number."""
+    every = np.array([(x, y, z, 3, 0) for x in range(16) for y in range(16) for z in range(16)], dtype=np.uint64)
+    for mode in ("nearest_even", "nearest_away", "toward_zero", "up", "down", "to_odd"):
+        for overflow in ("ieee", "infinity", "saturate"):
+            text = REACH.format(fmt=fmt, mode=mode, overflow=overflow)
+            model = Model("x", parse_unit(text, "x.yaml"))
+            found = unreached_overflow(Scope.of(model.unit), model.unit.result)
+            if found is not None:
+                assert not found.lemmas
+                assert found.signs
+                other = Model("y", replace(model.unit, result=found.other))
+                one, two = evaluate_models([model, other], every)
+                assert (one == two).all()
+            named = overflow != "ieee" and overflow != AS_IEEE.get(mode)
+            assert (found is not None) == (named and fmt in ("e4m3", "e5m2"))

@@ -141,6 +141,14 @@ length: 2
 roundings: {{r: "round(f32, nearest_even)", q: "round(f32, nearest_even, zero=positive, subnormals=flush_after)"}}
 steps: {{d: "{}"}}
 """
+UNREACHED = """
+unit: unreached
+formats: {{a: f16, b: f16, c: none, d: {fmt}}}
+length: 2
+roundings: {{r: "round({fmt}, {mode}, overflow={overflow})"}}
+steps: {{d: "r(exact(a[0:2] * b[0:2]))"}}
+"""
+SATURATES = UNREACHED.format(fmt="f32", mode="nearest_even", overflow="saturate")
 READ = ODD.format("repeat(k in range(0, 2), c, r(exact(q(acc), a[k] * b[k])))")
 #: (a published unit or one near it, the rules that apply); with another parameter, at its limit, they do not
 USEFUL = [
@@ -168,7 +176,10 @@ USEFUL = [
     (LOSSLESS.format(34), ("fused sum that loses nothing",)),
     (TWICE.format("to_odd", "nearest_away"), ("rounding that the next one makes needless",)),
     (HELD_SUM.format("e3m2"), ("rounding that the number needs not",)),
-    (MINUS_ZERO, ("-0 added",)),
+    (SATURATES, ("overflow that no number reaches",)),
+    (UNREACHED.format(fmt="f32", mode="up", overflow="infinity"), ("overflow that no number reaches",)),
+    (MINUS_ZERO, ("neutral zero added",)),
+    (MINUS_ZERO.replace("nearest_even", "down").replace("-0", "+0"), ("neutral zero added",)),
     (ODD.format("r(exact(r(exact(a[0:2] * b[0:2], c)), +0))"), ("number of the format and +0, rounded again",)),
     (ODD.format("r(exact(a[0:2] * b[0:2], +0 * -0))"), ("product of zeros",)),
     (ODD.format("r(exact(a[0:2] * b[0:2], q(c)))"), ("input read as its own format is rounded",)),
@@ -234,6 +245,7 @@ LIMITS = [
     ("products held by the format that they are rounded to", f"{F16}@product=rounded_f32",
      f"{BF16}@product=rounded_f32"),
     ("overflow as the rounding has it", f"{LATE}@overflow=ieee", f"{LATE}@overflow=ieee,output_rounding=up"),
+    ("overflow that no number reaches", SATURATES, SATURATES.replace("f32", "f16")),
     ("sign of a zero that nothing reads", LANES, LANES.replace("+0", "-0")),
     ("a term that is never -0", LANES, LANES.replace("nearest_even", "down")),
     ("number of the format, rounded again", ODD.format("r(exact(a[0:2] * b[0:2], r(r(a[0] * c))))"),
@@ -250,7 +262,7 @@ LIMITS = [
     ("rounding that the next one makes needless", TWICE.format("toward_zero", "toward_zero"),
      TWICE.format("toward_zero", "nearest_even")),
     ("rounding that the number needs not", HELD_SUM.format("e3m2"), HELD_SUM.format("e4m3")),
-    ("-0 added", MINUS_ZERO, MINUS_ZERO.replace("nearest_even", "down")),
+    ("neutral zero added", MINUS_ZERO, MINUS_ZERO.replace("nearest_even", "down")),
     ("number of the format and +0, rounded again", ODD.format("r(exact(r(exact(a[0:2] * b[0:2], c)), +0))"),
      ODD.format("r(exact(q(exact(a[0:2] * b[0:2], c)), +0))").replace("zero=positive", "zero=ieee")),
     ("product of zeros", ODD.format("r(exact(a[0:2] * b[0:2], +0 * -0))"),

@@ -21,7 +21,7 @@ from mmaprobe.queries.claims.shares import within_of
 from mmaprobe.queries.claims.verify import verify
 from mmaprobe.queries.kernel import forms, unit_shares
 from mmaprobe.queries.kernel.lemmas import exhausted
-from mmaprobe.queries.kernel.parts import Parted
+from mmaprobe.queries.kernel.parts import Parted, adds_products_once
 from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Word, Words, recorded_part
 from mmaprobe.queries.kernel.scene import lanes_of
 from mmaprobe.queries.kernel.shares import (
@@ -41,7 +41,6 @@ from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.undecided import NoInputDecides
 from mmaprobe.queries.kernel.unit_shares import (
     Errs,
-    adds_products_once,
     compares,
     makes_zero,
     of_unit,

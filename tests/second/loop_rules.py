@@ -94,14 +94,17 @@ def need_close(claimed: Form, least: Form) -> None:
 def repeated(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "repeat")
     level, known = what["level"], dict(goal.places)
-    (first, begin), (body, facts) = (tree.enclosed(premise) for premise in premises)
+    (first, begin), (body, facts), *zero = (tree.enclosed(premise) for premise in premises)
     need((first.node, body.node) == (what["start"], what["body"]), "the premises are not about its start and its body")
     need(first.places == tree.bound(what["start"], goal.places), "its start has other loop variables")
     inner = {own: place for own, place in known.items() if own != level}
     need(body.places == tree.bound(what["body"], inner.items()), "the body is not of any place")
     own = [one for one in body.assuming if one[0] == level]
     need(not any(one[0] == level for one in first.assuming), "the start reads a loop of the same level")
-    together = (tree.together([first, body]) - frozenset(own)) | first.assuming
+    nothing = frozenset({(level, frozenset[int]())})
+    apart = [replace(body, assuming=body.assuming - frozenset(own)), *(
+        replace(told, assuming=told.assuming - nothing) for told, _ in zero)]  # fmt: skip
+    together = (tree.together([first, body]) - frozenset(own)) | tree.together([first, *apart])
     need(goal.assuming == together, "it assumes something else")
     need(len(own) <= 1 and bool(what["places"]), "the body assumes several things, or there is no place")
     if not own:  # the last round alone counts
@@ -113,9 +116,19 @@ def repeated(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
     ((_, formats),) = own
     need(begin.formats is not None and begin.formats <= formats, "the start is not a number of the formats assumed")
     step = _step(tree, body, level, formats, facts.formats)
-    error, size = step.run(what["places"], begin.error, begin.size)
-    every, _ = replace(step, growth=max(step.growth, Fraction(1))).run(what["places"], begin.error, begin.size)
-    need(goal.provided == _within(goal, body, level, every, size) | first.provided, "something else may not overflow")
+    start, places, within = (begin.error, begin.size), what["places"], body
+    for told, own_facts in zero:
+        need(not (begin.size or begin.low or begin.high), "the start is not zero")
+        need((told.node, told.places) == (body.node, body.places), "the first step is not that of the body")
+        need([one for one in told.assuming if one[0] == level] == list(nothing), "the first step is not from zero")
+        need(own_facts.formats is not None and own_facts.formats <= formats, "the first result is another number")
+        for form in (own_facts.error, own_facts.size):
+            need(linear(form, level)[:2] == (0, 0), "the first step reads the result so far")
+        start = put(own_facts.error, level, places[0]), put(own_facts.size, level, places[0])
+        places, within = places[1:], replace(body, provided=body.provided | told.provided)
+    error, size = step.run(places, *start)
+    every, _ = replace(step, growth=max(step.growth, Fraction(1))).run(places, *start)
+    need(goal.provided == _within(goal, within, level, every, size) | first.provided, "something else may not overflow")
     assert goal.facts is not None
     claimed = goal.facts.low
     need_close(claimed, error)

@@ -77,9 +77,11 @@ def assumed(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
         need(level == what["level"] and level != CHAIN, "it is about the result so far of another loop")
     else:
         need(what["kind"] == "element" and what["operand"] == "c" and level == CHAIN, "that cannot be assumed")
-        need(formats == {tree.unit["c"]}, "the addend is a number of its own format")
-        if what["subnormals"] != "keep":
+        need(formats <= {tree.unit["c"]}, "the addend is a number of its own format")
+        if formats and what["subnormals"] != "keep":
             lost, flushed = plain(two(tree.emin(tree.unit["c"]))), True
+    if not formats:  # it is zero
+        return conclude(goal, tree.numbers(formats, {}, {}, {}))
     error = add(single("error", level), lost)
     conclude(goal, tree.numbers(formats, error, error, single("size", level), flushed=flushed))
 
@@ -143,7 +145,8 @@ def exact(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "exact")
     every = tree.about(goal, premises, [term[:2] for term in tree.terms(what["items"], goal.places)])
     sums = [add(*(getattr(facts, name) for facts in every)) for name in ("low", "high", "size")]
-    bits = every[0].bits if len(every) == 1 else None
+    others = [facts for facts in every if not facts.nothing]  # a sum of one number and zeros has its bits
+    bits = others[0].bits if len(others) == 1 else None
     own, tops = grid_of(every), [facts.top for facts in every]
     found = Facts(sums[0], sums[1], sums[2], plain(1), 0, grid=own, bits=bits, most=0)
     if None not in tops:

@@ -175,6 +175,17 @@ def plain_overflow(place: Place) -> Needs:
     return Needs([[_rounds_alike(place)]])
 
 
+def unreached_overflow(place: Place) -> Needs:
+    how = place.kind("round")["rounding"]
+    own = {"nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate", "to_odd": "saturate"}
+    plain = own.get(how["mode"], "ieee")
+    need(how["overflow"] not in ("ieee", plain), "its overflow is IEEE's")
+    top = place.known.value(place.scope, place.node["term"]).top
+    need(top is not None and top <= largest_number(place.tree.formats[how["format"]])[0], "a number may be as large")
+    place.rounds(overflow=plain)
+    return Needs()
+
+
 def _rounds_alike(place: Place, fitting: bool = False) -> dict[str, Any]:
     left, right = (target_of(node["rounding"]) for node in (place.node, place.new))
     return {"is": "RoundsAlike", "left": left, "right": right, "fitting": fitting}
@@ -457,11 +468,12 @@ def rounded_twice(place: Place) -> Needs:
     return Needs([[twice, *({"is": "RoundingScales", "target": target} for target in (targets[0], targets[2]))]])
 
 
-def minus_zero_added(place: Place) -> Needs:
+def neutral_zero_added(place: Place) -> Needs:
     how, total = place.kind("round")["rounding"], place.of(place.node["term"], place.new.get("term", -1))
     items = total.kind("exact")["items"]
-    kept = [item for item in items if place.tree.nodes[item] != {"kind": "zero", "negative": True}]
-    need(how["mode"] != "down" and 0 < len(kept) < len(items), "no -0 is added, or rounding is down")
+    neutral = {"kind": "zero", "negative": how["mode"] != "down"}
+    kept = [item for item in items if place.tree.nodes[item] != neutral]
+    need(0 < len(kept) < len(items), "no zero that is neutral is added")
     place.changes(term=total.other)
     total.changes(items=kept)
     return Needs(signs=how["zero"] != "exact_positive" or sum(map(place.known.count, kept)) > 1)
@@ -557,6 +569,7 @@ REWRITES: dict[str, Callable[[Place], Needs]] = {
     "carry bits that no sum needs": needless_carry,
     "fused sum that loses nothing": lossless_sum,
     "overflow as the rounding has it": plain_overflow,
+    "overflow that no number reaches": unreached_overflow,
     "no sum rounded to zero": no_sum_to_zero,
     "no last sum of a loop rounded to zero": no_last_sum_to_zero,
     "sum that fits the result": fitting_sum,
@@ -568,7 +581,7 @@ REWRITES: dict[str, Callable[[Place], Needs]] = {
     "number of the format, rounded again": rounded_again,
     "rounding that the next one makes needless": rounded_twice,
     "rounding that the number needs not": rounded_in_vain,
-    "-0 added": minus_zero_added,
+    "neutral zero added": neutral_zero_added,
     "first step of a loop": first_step,
     "number of the format and +0, rounded again": zero_after,
     "product of zeros": product_of_zeros,

@@ -1,0 +1,599 @@
+"""Where a device differs from the unit that comes nearest to it: the smallest condition on operands and on signals of
+the unit's datapath that holds on the vectors on which they differ and on no other, tested on fresh vectors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import combinations
+from operator import or_
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.queries.building.answers import BUILT
+from mmaprobe.queries.building.shapes import Kind, Shapes
+from mmaprobe.queries.search.samples import Table
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_lanes, evaluate_models, to_integers
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import nans, to_numbers
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.inputs.signature import Signature
+from mmaprobe.smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Product, Round
+from mmaprobe.smtmodel.nodes.trace import Kind as Signals
+from mmaprobe.smtmodel.nodes.trace import Part, Stage
+from mmaprobe.smtmodel.units.unit import Unit
+
+Flags = NDArray[np.bool_]
+Places = NDArray[np.int64]
+Ask = Callable[[Table], Patterns]
+
+FRESH = 20_000  # vectors that nothing was learnt from, on which a condition is tested
+BATCH = 1_000  # of these, asked together
+LEARNT = 4_000  # vectors from which a condition is learnt
+ALONE = 4  # products that are named one by one
+LONG = 64  # products beyond which signals are not looked at
+TRIED = 20  # facts of which every two and three are tried together
+SPLITS = 8  # facts by which the vectors that differ are parted in two
+MOST = 6  # facts of a condition
+LOW = -(1 << 20)  # in place of the exponent of a zero
+ROUNDS = 8  # of learning from fresh vectors that refute a condition
+GOOD = 0.6  # the most of the vectors that do not differ, on which a condition that only has to hold may hold too
+NEAR = 0.5  # the most of random vectors on which a device may differ where a condition only has to hold
+BAD = 0.002  # the most of the fresh vectors that conditions may be wrong about
+SIMPLE = (False, 0.0, 3.5)  # the order of what is learnt, up to which no other unit is looked at
+CHOOSING = 0.3  # share of the time after which no other unit is looked at
+MANY = 9.0  # cost of conditions that say too much
+PART = 0.04  # of the vectors that do not differ, which a fact of a condition that only has to hold has to rule out
+RANDOM: tuple[Kind, ...] = ("middle", "anything")
+SHAPED: tuple[Kind, ...] = ("heavy", "small", "vanishing", "subnormal", "large")
+
+
+class Fact(NamedTuple):
+    """What can be said of a vector: a flag (`at` is None) is set or not, a number is at least `at`, or at most."""
+
+    name: str
+    at: int | None
+    holds: bool
+
+
+class Feature(NamedTuple):
+    """A flag or a number of each vector. `yes` and `no`: the words for a flag; of a number, what lies at or above 2^at,
+    and below 2^(at + 1). `cost`: how far from the operands it is."""
+
+    values: Places
+    yes: str
+    no: str
+    cost: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Vectors on which a device differs from a unit in one way: `how`, in words; `condition`: the facts that hold on
+    these, in words."""
+
+    how: str
+    condition: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Description:
+    """Where a device differs from `unit`. `fresh`: vectors on which the conditions were tested, of which they were
+    `wrong` on so many; `shares`: of vectors in words, how many differ of how many. `inside`: where the condition only
+    has to hold wherever they differ: on how many of the vectors on which it holds they do, and how many these are."""
+
+    unit: Unit
+    differences: tuple[Difference, ...]
+    fresh: int
+    wrong: int
+    shares: tuple[tuple[str, int, int], ...]
+    inside: tuple[int, int] | None = None
+
+    def sentences(self) -> list[str]:
+        """The description in words, a line for each fact."""
+        where = "where" if self.inside is None else "only where"
+        lines = [f"{one.how} {where} {' and '.join(one.condition)}" for one in self.differences]
+        if self.inside is not None:
+            lines.append(f"there it differs on {self.inside[0]} of {self.inside[1]} vectors asked")
+        tested = "all" if not self.wrong else f"all but {self.wrong}"
+        lines.append(f"this is so on {tested} of {self.fresh} fresh vectors")
+        lines += [f"they differ on {count} of {whole} {what} vectors" for what, count, whole in self.shares if whole]
+        return lines
+
+
+# -- features
+
+
+def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]:
+    """What can be said of vectors, by name."""
+    found: dict[str, Feature] = {}
+    length, count = asked.length, len(rows)
+    sides = {"a": rows[:, :length], "b": rows[:, length : 2 * length], "c": rows[:, 2 * length : 2 * length + 1]}
+    formats = {"a": asked.a, "b": asked.b, "c": asked.c}
+    read = {name: _Numbers(side, formats[name]) for name, side in sides.items() if name != "c" or asked.addend}
+
+    def flag(name: str, values: Flags, yes: str, no: str, cost: float) -> None:
+        found[name] = Feature(values.astype(np.int64), yes, no, cost)
+
+    def size(name: str, values: Places, what: str, cost: float) -> None:
+        found[name] = Feature(values, f"{what} is at least 2^{{}}", f"{what} is below 2^{{}}", cost)
+
+    def number(name: str, one: _Numbers, place: int, what: str, cost: float) -> None:
+        flag(f"{name} zero", one.zero[:, place], f"{what} is +-0", f"{what} is not zero", cost)
+        flag(f"{name} negative", one.negative[:, place], f"{what} has a minus sign", f"{what} has a plus sign", cost)
+        flag(f"{name} special", one.special[:, place], f"{what} is infinite or NaN", f"{what} is finite", cost)
+        flag(f"{name} subnormal", one.subnormal[:, place], f"{what} is subnormal", f"{what} is not subnormal", cost)
+        size(name, one.exponent[:, place], f"|{what}|", cost)
+        if name[-1].isdigit() and len(name) > 1 and name[0] in "ab":
+            low, high = f"{what} has at least {{}} significant bits", f"{what} has fewer than {{}} significant bits"
+            found[f"{name} bits"] = Feature(one.bits[:, place], low, high, 1.2)
+
+    if asked.addend:
+        number("c", read["c"], 0, "c", 1.0)
+    for side in "ab":
+        one = read[side]
+        for place in range(length if length <= ALONE else 0):
+            number(f"{side}{place}", one, place, f"{side}{place}", 1.1)
+        flag(f"{side} subnormal", one.subnormal.any(axis=1), f"an element of {side} is subnormal",
+             f"no element of {side} is subnormal", 1.0)  # fmt: skip
+    products = read["a"].times(read["b"])
+    for place in range(length if 1 < length <= ALONE else 0):
+        number(f"product {place}", products, place, f"product {place}", 1.0)
+    what = "the product" if length == 1 else "the largest product"
+    size("largest", products.exponent.max(axis=1), what, 0.9)
+    every = "the product" if length == 1 else "every product"
+    flag("no product", products.zero.all(axis=1), f"{every} is +-0", "a product is not zero", 0.9)
+    if length > 1:
+        size("least", np.where(products.zero, -LOW, products.exponent).min(axis=1), "every nonzero product", 1.0)
+        flag("a zero", products.zero.any(axis=1), "a product is +-0", "no product is zero", 1.0)
+        flag("minus", products.negative.all(axis=1), "every product has a minus sign", "a product has a plus sign", 1.0)
+        flag(
+            "plus", (~products.negative).all(axis=1), "every product has a plus sign", "a product has a minus sign", 1.0
+        )
+    numbers = [*read.values()]
+    flag("special", np.any([one.special.any(axis=1) for one in numbers], axis=0), "an operand is infinite or NaN",
+         "every operand is finite", 0.8)  # fmt: skip
+    flag("nan", np.any([one.nan.any(axis=1) for one in numbers], axis=0), "an operand is NaN", "no operand is NaN", 0.9)
+    flag("tiny", np.any([one.subnormal.any(axis=1) for one in numbers], axis=0), "an operand is subnormal",
+         "no operand is subnormal", 0.8)  # fmt: skip
+    if asked.addend:
+        largest, c = products.exponent.max(axis=1), read["c"]
+        both = (largest > LOW) & (c.exponent[:, 0] > LOW)
+        apart = np.where(both, largest - c.exponent[:, 0], LOW)
+        size("apart", apart, f"{what} over c", 1.2)
+        flag("opposite", products.negative.all(axis=1) != c.negative[:, 0], "not all products have the sign of c",
+             "all products and c have one sign", 1.1) if length == 1 else None  # fmt: skip
+    if length <= LONG:
+        found |= dict(_signals(asked, unit, rows))
+    assert all(len(feature.values) == count for feature in found.values())
+    return found
+
+
+class _Numbers:
+    """Signs, exponents, kinds and significant bits of some numbers, shape (vectors, numbers)."""
+
+    def __init__(self, patterns: Table, fmt: Format) -> None:
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            values = to_numbers(np.ascontiguousarray(patterns.astype(kind_of(fmt))), fmt).astype(np.float64)
+        self.nan = nans(patterns, fmt)
+        self.special = self.nan | ~np.isfinite(values)
+        sized = np.where(self.special, 1.0, np.abs(values))
+        self.negative = (patterns & np.uint64(fmt.sign_bit)) != 0
+        self.zero = (sized == 0) & ~self.special
+        self.mantissa, exponents = np.frexp(sized)
+        self.exponent = np.where(self.zero, LOW, exponents.astype(np.int64) - 1)
+        self.subnormal = ~self.zero & ~self.special & (self.exponent < fmt.emin)
+        whole = (self.mantissa * 2.0**53).astype(np.int64)
+        self.bits = np.where(whole == 0, 0, 54 - np.frexp((whole & -whole).astype(np.float64))[1])
+
+    def times(self, other: _Numbers) -> _Numbers:
+        """The products of these numbers and others."""
+        found = object.__new__(_Numbers)
+        found.nan = self.nan | other.nan
+        found.special = self.special | other.special
+        found.negative, found.zero = self.negative ^ other.negative, self.zero | other.zero
+        found.mantissa = self.mantissa * other.mantissa
+        exact = self.exponent + other.exponent + (found.mantissa >= 0.5)
+        found.exponent = np.where(found.zero, LOW, exact)
+        found.subnormal = np.zeros_like(found.zero)
+        return found
+
+
+def _exact(unit: Unit, mode: Literal["toward_zero", "up", "down"]) -> Unit:
+    """The exact sum of the products and c, rounded to the format of results."""
+    loop = Index(0, ((1, 1),))
+    terms = Each(1, range(unit.length), Product(Element("a", loop), Element("b", loop)))
+    total = ExactSum((terms, Element("c") if unit.addend else Constant()))
+    node = Round(total, replace(unit.rounding, mode=mode, overflow="ieee", subnormals="keep", zero="ieee"))
+    return replace(unit, result=node, names={}, signals={}, titles={})
+
+
+def _signals(asked: Signature, unit: Unit, rows: Table) -> Iterator[tuple[str, Feature]]:
+    """The result of the unit, the exact sum, and the signals of the unit's datapath."""
+    count, length, layout = len(rows), asked.length, layout_of(asked)
+    rest = layout.split([rows[:, place] for place in range(rows.shape[1])]).rest
+    given = (rows[:, :length], rows[:, length : 2 * length], rows[:, 2 * length],
+             *(np.stack(side, axis=1) for side in rest if side))  # fmt: skip
+
+    def flag(values: NDArray[np.generic], yes: str, no: str, cost: float) -> tuple[str, Feature]:
+        return yes, Feature(np.asarray(values).astype(np.int64), yes, no, cost)
+
+    def whole(name: str, patterns: Patterns, fmt: Format, cost: float) -> Iterator[tuple[str, Feature]]:
+        one = _Numbers(patterns[:, None], fmt)
+        for values, yes, no in ((one.zero, "is +-0", "is not zero"), (one.negative, "is negative", "is positive"),
+                                (one.subnormal, "is subnormal", "is not subnormal"),
+                                (one.special, "is infinite or NaN", "is finite")):  # fmt: skip
+            yield flag(values[:, 0], f"{name} {yes}", f"{name} {no}", cost)
+        yield name, Feature(one.exponent[:, 0], f"|{name}| is at least 2^{{}}", f"|{name}| is below 2^{{}}", cost)
+
+    evaluation = evaluate_lanes(Model(BUILT, unit), *given)
+    yield from whole("the unit's result", to_integers(evaluation.d, count), unit.d, 1.1)
+    if unit.scale is None:
+        ends = [to_integers(evaluate_lanes(Model(BUILT, _exact(unit, mode)), *given, traced=False).d, count)
+                for mode in ("toward_zero", "up", "down")]  # fmt: skip
+        yield from whole("the exact sum", ends[0], unit.d, 1.0)
+        yield flag(ends[1] != ends[2], "the exact sum is no result", "the exact sum is a result", 1.0)
+    for signal in evaluation.trace:
+        name, value = str(signal.name), signal.value
+        if signal.kind is Signals.FLAG:
+            yield flag(_lanes(value, count), f"the signal {name} is set", f"the signal {name} is not set", 1.6)
+        elif signal.kind is Signals.NUMBER and value.width <= 64:  # type: ignore[union-attr]
+            words = _lanes(value, count)
+            yield flag(words == 0, f"the signal {name} is zero", f"the signal {name} is not zero", 1.5)
+            if signal.name.part is not Part.SIGNIFICAND:
+                low = words & np.uint64(1)
+                yield flag(low, f"the last bit of {name} is set", f"the last bit of {name} is clear", 1.7)
+        elif signal.kind is Signals.EXPONENT and signal.name.stage in (Stage.MAXIMUM, Stage.SUM):
+            exponents = _lanes(value, count).astype(np.int64)
+            width = value.width  # type: ignore[union-attr]
+            signed = np.where(exponents >> (width - 1) & 1, exponents - (1 << width), exponents) + signal.offset
+            yield name, Feature(signed, f"the signal {name} is at least {{}}", f"the signal {name} is below {{}}", 1.6)
+
+
+def _lanes(value: object, count: int) -> Patterns:
+    constant = getattr(value, "value", None)
+    return np.full(count, constant, dtype=np.uint64) if constant is not None else to_integers(value, count)  # type: ignore[arg-type]
+
+
+# -- conditions
+
+
+def holds(fact: Fact, features: dict[str, Feature]) -> Flags:
+    """On which vectors a fact holds."""
+    values = features[fact.name].values
+    if fact.at is None:
+        return np.asarray((values != 0) == fact.holds)
+    return np.asarray(values >= fact.at if fact.holds else values <= fact.at)
+
+
+def words(fact: Fact, feature: Feature) -> str:
+    """A fact in words."""
+    if fact.at is None:
+        return feature.yes if fact.holds else feature.no
+    return feature.yes.format(fact.at) if fact.holds else feature.no.format(fact.at + 1)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Facts that all hold on the vectors that differ. `wrong`: vectors that do not differ on which they hold too."""
+
+    facts: tuple[Fact, ...]
+    cost: float
+    wrong: int
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Vectors about which it is wrong, then its size."""
+        return self.wrong, self.cost
+
+
+def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: bool = False) -> Condition:
+    """The cheapest facts that hold where `differs`, and together on as few of `other` as possible. `quick`: each is
+    chosen by what it adds to those before."""
+    facts, costs, excluded = list[Fact](), list[float](), list[Flags]()
+    for name, feature in features.items():
+        inside, outside = feature.values[differs], feature.values[other]
+        low, high = int(inside.min()), int(inside.max())
+        if "{}" not in feature.yes:
+            options = [Fact(name, None, bool(low))] if low == high else []
+        else:
+            options = [Fact(name, low, True)] if low > LOW else []
+            options += [Fact(name, high, False)] if high < -LOW else []
+        for fact in options:
+            flags = (outside != 0) != fact.holds if fact.at is None else outside < low if fact.holds else outside > high
+            if flags.any():
+                facts.append(fact)
+                costs.append(feature.cost)
+                excluded.append(np.asarray(flags))
+    left = np.ones(int(other.sum()), dtype=np.bool_)
+    if not facts or not len(left):
+        return Condition((), 0.0, len(left))
+    table, prices = np.array(excluded), np.array(costs)
+    chosen = list[int]()
+    while left.any() and len(chosen) < MOST:
+        gains = (table & left).sum(axis=1) / prices
+        best = int(gains.argmax())
+        if not gains[best]:
+            break
+        chosen.append(best)
+        left &= ~table[best]
+    found = Condition(tuple(facts[k] for k in chosen), float(prices[chosen].sum()), int(left.sum()))
+    if len(chosen) > 1 and not quick:
+        found = _fewer(found, facts, table, prices)
+    return found
+
+
+def _fewer(found: Condition, facts: list[Fact], table: Flags, prices: NDArray[np.float64]) -> Condition:
+    """A condition of fewer, or cheaper, facts that is wrong on no more vectors, if every one, two or three of the
+    facts that exclude most have one."""
+    ranked = np.argsort(-table.sum(axis=1) / prices, kind="stable")[:TRIED].tolist()
+    sets = {k: int.from_bytes(np.packbits(table[k]).tobytes(), "big") for k in ranked}  # of what each excludes
+    most = table.shape[1] - found.wrong
+    for size in range(1, min(3, len(found.facts)) + 1):
+        for some in combinations(ranked, size):
+            cost = sum(float(prices[k]) for k in some)
+            union = reduce(or_, (sets[k] for k in some))
+            if cost < found.cost and union.bit_count() >= most:
+                found = Condition(tuple(facts[k] for k in some), cost, table.shape[1] - union.bit_count())
+        if len(found.facts) == size:
+            break
+    return found
+
+
+def conditions(features: dict[str, Feature], differs: Flags, other: Flags, parts: int = 3) -> list[Condition]:
+    """One condition, or several for parts of the vectors that differ, where that is right about more of them."""
+    whole = smallest(features, differs, other)
+    if not whole.wrong or parts < 2:
+        return [whole]
+    best, rank = [whole], (whole.wrong, whole.cost)
+    counts = {name: int((feature.values[differs] != 0).sum()) for name, feature in features.items()
+              if "{}" not in feature.yes}  # fmt: skip
+    count = int(differs.sum())
+    mixed = sorted((name for name, own in counts.items() if 0 < own < count), key=lambda name: features[name].cost)
+
+    def parted(name: str, quick: bool) -> list[Condition]:
+        inside, made = features[name].values != 0, list[Condition]()
+        for fact, side in ((Fact(name, None, True), inside), (Fact(name, None, False), ~inside)):
+            one = smallest(features, differs & side, other & side, quick)
+            facts = (fact, *(x for x in one.facts if x != fact))
+            made.append(Condition(facts, one.cost + features[name].cost, one.wrong))
+        return made
+
+    for name in mixed[:SPLITS]:
+        tried = parted(name, quick=True)
+        own = sum(one.wrong for one in tried), sum(one.cost for one in tried)
+        if own < rank:
+            best, rank = parted(name, quick=False), own
+    return best
+
+
+def necessary(features: dict[str, Feature], differs: Flags, other: Flags) -> Condition:
+    """The few facts that hold wherever `differs`, each of which rules out a good part of `other`."""
+    found = smallest(features, differs, other)
+    kept, left, cost = list[Fact](), other.copy(), 0.0
+    for fact in found.facts:
+        inside = left & holds(fact, features)
+        if left.sum() - inside.sum() >= PART * other.sum():
+            kept.append(fact)
+            left, cost = inside, cost + features[fact.name].cost
+    return Condition(tuple(kept), cost, int(left.sum()))
+
+
+# -- how results differ
+
+
+def ways(d: Patterns, own: Patterns, fmt: Format) -> NDArray[np.str_]:
+    """In what way each result of the device differs from the unit's, in words."""
+    sign = np.uint64(fmt.sign_bit)
+    one, other = (np.where(nans(side, fmt), np.uint64(0), side & ~sign) for side in (d, own))
+    found = np.full(len(d), "the device gives another number", dtype="<U64")
+    same = (d & sign) == (own & sign)
+    step = one.astype(np.int64) - other.astype(np.int64)
+    last = 1 << fmt.padding
+    found[same & (step > 0)] = "the device gives a larger magnitude"
+    found[same & (step < 0)] = "the device gives a smaller magnitude"
+    found[same & (step == last)] = "the device gives one unit more in the last place"
+    found[same & (step == -last)] = "the device gives one unit less in the last place"
+    found[(one != 0) & (other == 0)] = "the device gives no zero, the unit does,"
+    found[~same & (one == other)] = "the device gives the other sign"
+    found[(one == 0) & ((d & sign) != 0)] = "the device gives -0"
+    found[(one == 0) & ((d & sign) == 0)] = "the device gives +0"
+    found[nans(own, fmt)] = "the device gives no NaN, the unit does,"
+    found[nans(d, fmt)] = "the device gives NaN"
+    return found
+
+
+# -- learning and testing
+
+
+class Describer:
+    """Learns where a device differs from a unit. `ask`: the device's answers to rows, with one pattern for all NaNs;
+    `until`: of time.monotonic."""
+
+    def __init__(self, asked: Signature, shapes: Shapes, ask: Ask, until: float) -> None:
+        self.asked, self.shapes, self.ask, self.until = asked, shapes, ask, until
+        self.layout = layout_of(asked)
+        self.random = np.random.default_rng(3)
+
+    def described(self, units: Sequence[Unit], rows: Table, answers: Patterns) -> Description | None:
+        """The description of the unit of `units` that has the smallest one by the answers so far, tested on fresh
+        vectors; None where no condition is right about enough of them, or the time is over."""
+        rows, first = np.unique(rows, axis=0, return_index=True)
+        answers = answers[first]
+        best: tuple[tuple[bool, float, float], Unit] | None = None
+        start = time.monotonic()
+        for unit in units:
+            if best is not None and time.monotonic() > start + CHOOSING * (self.until - start):
+                break
+            learnt = _Learnt(self.asked, unit, rows, answers, self.random)
+            if learnt.differs.any() and (best is None or learnt.order < best[0]):
+                best = learnt.order, unit
+            if learnt.ways and learnt.order <= SIMPLE:
+                break
+        return None if best is None else self._tested(best[1], rows, answers)
+
+    def _tested(self, unit: Unit, rows: Table, answers: Patterns) -> Description | None:
+        """Learn, and test on fresh vectors; those that refute the conditions are learnt from."""
+        for _ in range(ROUNDS):
+            learnt = _Learnt(self.asked, unit, rows, answers, self.random)
+            if not learnt.good:
+                return None
+            fresh, wrong, inside = 0, 0, np.zeros(2, dtype=np.int64)
+            shares = {"random": [0, 0], "shaped": [0, 0]}
+            while fresh < FRESH and time.monotonic() < self.until and wrong < BATCH // 20:
+                parts = [("random", self._of(RANDOM)), ("shaped", self._of(SHAPED)), ("", self._near(learnt))]
+                batch = np.concatenate([part for _, part in parts])
+                found = self.ask(batch)
+                own = learnt.results(batch)
+                differs, told = found != own, learnt.predicted(batch, own)
+                mistaken = differs & ~told if learnt.one_sided else differs != told
+                inside = inside + np.array([(differs & told).sum(), told.sum()])
+                start = 0
+                for name, part in parts:
+                    here = differs[start : start + len(part)]
+                    if name:
+                        shares[name][0] += int(here.sum())
+                        shares[name][1] += len(part)
+                    start += len(part)
+                fresh, wrong = fresh + len(batch), wrong + int(mistaken.sum())
+                some = mistaken | (self.random.random(len(batch)) < 0.1)
+                rows, answers = np.concatenate([rows, batch[some]]), np.concatenate([answers, found[some]])
+            if not wrong or time.monotonic() > self.until:
+                break
+        if not fresh or wrong > BAD * fresh or (learnt.one_sided and shares["random"][0] > NEAR * shares["random"][1]):
+            return None
+        counted = tuple((name, count, whole) for name, (count, whole) in shares.items())
+        some = (int(inside[0]), int(inside[1])) if learnt.one_sided else None
+        return Description(unit, learnt.differences(), fresh, wrong, counted, some)
+
+    def _of(self, kinds: Sequence[Kind]) -> Table:
+        each = BATCH // 4 // len(kinds) + 1
+        return np.concatenate([self.shapes.rows(kind, each) for kind in kinds])
+
+    def _near(self, learnt: _Learnt) -> Table:
+        """Changes of vectors that differ, and of some that do not."""
+        count, formats = BATCH // 2, self.layout.formats
+        differ, other = np.flatnonzero(learnt.differs), np.flatnonzero(~learnt.differs)
+        chosen = self.random.choice(differ, count)
+        if len(other):
+            some = self.random.random(count) < 0.3
+            chosen[some] = self.random.choice(other, int(some.sum()))
+        table: Table = learnt.rows[chosen].copy()
+        for _ in range(2):
+            place = self.random.integers(0, table.shape[1], count)
+            if self.layout.unread:
+                place[np.isin(place, self.layout.unread)] = 0
+            how = self.random.integers(0, 7, count)
+            for k, fmt in enumerate(formats):
+                for way in range(7):
+                    at = np.flatnonzero((place == k) & (how == way))
+                    if len(at):
+                        table[at, k] = self._changed(table[at, k], fmt, way, learnt.rows[:, k])
+        return table
+
+    def _changed(self, patterns: Patterns, fmt: Format, way: int, others: Patterns) -> Patterns:
+        """Patterns of a format, changed: a zero, the other sign, a neighbour, another exponent, or another pattern."""
+        mask, sign = np.uint64((1 << fmt.width) - 1), np.uint64(fmt.sign_bit if fmt.signed else 0)
+        unit = np.uint64(int(self.random.integers(1, 4)) << (fmt.fraction + fmt.padding))
+        ends: list[Patterns] = [
+            patterns & sign, patterns ^ sign, patterns + np.uint64(1 << fmt.padding),
+            patterns - np.uint64(1 << fmt.padding), patterns + unit, patterns - unit,
+            others[self.random.integers(0, len(others), len(patterns))],
+        ]  # fmt: skip
+        changed: Patterns = ends[way] & mask
+        return changed
+
+
+class _Way(NamedTuple):
+    """Vectors that differ in one way: in words; what the device gives there, if it always is one pattern, as where the
+    unit gives it too the condition may hold; and the conditions."""
+
+    words: str
+    instead: int | None
+    conditions: list[Condition]
+
+
+class _Learnt:
+    """What is learnt of a unit from answers: for each way in which they differ, conditions; or, where these are wrong
+    or many, a condition that only has to hold wherever they differ (`one_sided`)."""
+
+    def __init__(
+        self, asked: Signature, unit: Unit, rows: Table, answers: Patterns, random: np.random.Generator
+    ) -> None:
+        self.asked, self.unit = asked, unit
+        own = self.results(rows)
+        differs = answers != own
+        if len(rows) > LEARNT:
+            keep = differs | (random.random(len(rows)) < LEARNT / len(rows))
+            if differs.sum() > LEARNT // 2:
+                keep &= ~differs | (random.random(len(rows)) < LEARNT / 2 / differs.sum())
+            keep[-LEARNT // 4 :] = True  # those that refuted what was learnt before
+            rows, answers, own, differs = rows[keep], answers[keep], own[keep], differs[keep]
+        self.rows, self.differs = rows, differs
+        self.features = features_of(asked, unit, rows)
+        self.ways: list[_Way] = []
+        self.one_sided = False
+        if not differs.any():
+            return
+        told = ways(answers, own, unit.d)
+        for how in dict.fromkeys(told[differs].tolist()):
+            here = differs & (told == how)
+            given = np.unique(answers[here])
+            instead = int(given[0]) if len(given) == 1 else None
+            other = ~differs if instead is None else ~differs & (own != given[0])
+            self.ways.append(_Way(how, instead, conditions(self.features, here, other)))
+        if len(self.ways) > 1:
+            joint = conditions(self.features, differs, ~differs)
+            if (sum(one.wrong for one in joint), sum(one.cost for one in joint)) <= self.rank:
+                self.ways = [_Way("the device gives another result", None, joint)]
+        if self.rank[0] or self.rank[1] > MANY:
+            self.one_sided = True
+            self.ways = [_Way("the device differs", None, [necessary(self.features, differs, ~differs)])]
+        self._texts = {fact: words(fact, self.features[fact.name])
+                       for way in self.ways for one in way.conditions for fact in one.facts}  # fmt: skip
+
+    @property
+    def _every(self) -> list[Condition]:
+        return [one for way in self.ways for one in way.conditions]
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Vectors about which the conditions are wrong, then the size of these."""
+        return sum(one.wrong for one in self._every), sum(one.cost for one in self._every)
+
+    @property
+    def order(self) -> tuple[bool, float, float]:
+        """Its place among what is learnt of several units."""
+        return self.one_sided, *self.rank
+
+    @property
+    def good(self) -> bool:
+        """Whether every condition says something, and where it only has to hold that the others are most vectors."""
+        said = bool(self.ways) and all(one.facts for one in self._every)
+        return said and (not self.one_sided or self.rank[0] <= GOOD * (~self.differs).sum())
+
+    def results(self, rows: Table) -> Patterns:
+        """The unit's results, with one pattern for all NaNs."""
+        found = evaluate_models([Model(BUILT, self.unit)], rows)[0]
+        return np.where(nans(found, self.asked.d), np.uint64(self.asked.d.nan), found)
+
+    def predicted(self, rows: Table, own: Patterns) -> Flags:
+        """Where the conditions say that the device differs from the unit, whose results are `own`."""
+        features, found = features_of(self.asked, self.unit, rows), np.zeros(len(rows), dtype=np.bool_)
+        for way in self.ways:
+            for one in way.conditions:
+                every = np.ones(len(rows), dtype=np.bool_) if way.instead is None else own != np.uint64(way.instead)
+                for fact in one.facts:
+                    every &= holds(fact, features)
+                found |= every
+        return found
+
+    def differences(self) -> tuple[Difference, ...]:
+        """The conditions in words."""
+        return tuple(Difference(way.words, tuple(self._texts[fact] for fact in one.facts))
+                     for way in self.ways for one in way.conditions)  # fmt: skip

@@ -1,0 +1,120 @@
+"""Where a device differs from the nearest unit, in words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mmaprobe.queries.building.describing import RANDOM, SHAPED, Describer, Description, ways
+from mmaprobe.queries.building.shapes import Shapes
+from mmaprobe.queries.search.samples import Table
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_models
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import nans, to_numbers
+from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.units.unitfile import parse_unit
+
+ASKED = parse_signature("f16,f16,f32,f32", 2)
+UNIT = parse_unit(
+    """unit: pair
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 2
+roundings: {r: "round(f32, nearest_even)"}
+steps:
+  s: r(exact(a[0] * b[0], a[1] * b[1]))
+  d: r(exact(s, c))
+""",
+    "pair.yaml",
+)
+Changed = Callable[[Patterns, Any, Any, Any], Any]
+
+
+def described(changed: Changed, seconds: float = 60.0) -> Description | None:
+    """What is said of a device that gives the unit's results, `changed`: a function of these, both products and c."""
+
+    def ask(rows: Table) -> Patterns:
+        a, b = (to_numbers(np.ascontiguousarray(rows[:, at : at + 2].astype(np.uint16)), FORMATS["f16"])
+                for at in (0, 2))  # fmt: skip
+        c = to_numbers(np.ascontiguousarray(rows[:, 4].astype(np.uint32)), FORMATS["f32"])
+        with np.errstate(all="ignore"):
+            products = a.astype(np.float64) * b.astype(np.float64)
+            found = changed(evaluate_models([Model("pair", UNIT)], rows)[0], products[:, 0], products[:, 1], c)
+        return np.where(nans(found, ASKED.d), np.uint64(ASKED.d.nan), found)
+
+    shapes = Shapes(ASKED, seed=5)
+    rows = np.concatenate([shapes.rows(kind, 200) for kind in (*RANDOM, *SHAPED)])
+    return Describer(ASKED, shapes, ask, time.monotonic() + seconds).described([UNIT], rows, ask(rows))
+
+
+def test_an_override_is_found_by_its_condition() -> None:
+    """Tiny products beside a zero give +0: also where the unit gives +0, which refutes nothing."""
+
+    def changed(d: Patterns, one: Any, other: Any, c: Any) -> Any:
+        return np.where((np.abs(one) < 2.0**-25) & (np.abs(other) < 2.0**-25) & (c == 0), np.uint64(0), d)
+
+    found = described(changed)
+    assert found is not None
+    [difference] = found.differences
+    assert difference.how == "the device gives +0"
+    assert {"the largest product is below 2^-25", "c is +-0"} <= {*difference.condition}
+    assert found.fresh >= 20_000
+    assert (found.wrong, found.inside) == (0, None)
+    said = found.sentences()
+    assert said[0].startswith("the device gives +0 where ")
+    assert said[1] == f"this is so on all of {found.fresh} fresh vectors"
+    assert all(0 < count < whole for _, count, whole in found.shares)
+
+
+def test_a_sign_that_is_lost() -> None:
+    """Zeros of a sum are positive, whatever its terms."""
+    found = described(lambda d, one, other, c: np.where(d == np.uint64(1 << 31), np.uint64(0), d))
+    assert found is not None
+    [difference] = found.differences
+    assert difference.how == "the device gives +0"
+    assert 1 <= len(difference.condition) <= 2
+    assert not found.wrong
+
+
+def test_a_condition_that_only_has_to_hold() -> None:
+    """A last bit that is inverted on about every other result, which no signal tells, if c is large: the condition only
+    has to hold where they differ."""
+
+    def changed(d: Patterns, one: Any, other: Any, c: Any) -> Any:
+        odd = (d * np.uint64(2654435761) >> np.uint64(13)) & np.uint64(1) == 1
+        return np.where(odd & (np.abs(c) > 2.0**100) & np.isfinite(c), d ^ np.uint64(1), d)
+
+    found = described(changed)
+    assert found is not None
+    [difference] = found.differences
+    assert "is at least 2^100" in difference.condition[0]
+    assert found.inside is not None
+    assert 0.3 * found.inside[1] < found.inside[0] < 0.95 * found.inside[1]
+
+
+def test_no_condition_is_made_up() -> None:
+    """Of results that differ by nothing but chance nothing is said, nor of a device that does not differ."""
+    chance = np.random.default_rng(1)
+    assert described(lambda d, *_: np.where(chance.random(len(d)) < 0.5, d ^ np.uint64(1), d)) is None
+    assert described(lambda d, *_: d) is None
+
+
+@pytest.mark.parametrize(
+    ("d", "own", "how"),
+    [
+        (0x80000000, 0, "the device gives -0"),
+        (0x7FC00000, 0x3F800000, "the device gives NaN"),
+        (0x3F800000, 0x7FC00000, "the device gives no NaN, the unit does,"),
+        (0x3F800001, 0x3F800000, "the device gives one unit more in the last place"),
+        (0xBF800000, 0xBF800001, "the device gives one unit less in the last place"),
+        (0xBF800000, 0x3F800000, "the device gives the other sign"),
+        (0x00000001, 0, "the device gives no zero, the unit does,"),
+    ],
+)
+def test_ways_in_words(d: int, own: int, how: str) -> None:
+    found = ways(np.array([d], dtype=np.uint64), np.array([own], dtype=np.uint64), ASKED.d)
+    assert found.tolist() == [how]
