@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.nodes import Round
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
@@ -142,6 +144,16 @@ def test_intervals_of_words(word: str, low: int, high: int) -> None:
     assert interval_of(found, None) == (low, high)
 
 
+@pytest.mark.parametrize(("fmt", "below"), [("f16", 1 - Fraction(1, 1 << 11)), ("e2m1", Fraction(1, 2))])
+def test_what_is_left_of_a_number_is_below_one(fmt: str, below: Fraction) -> None:
+    """The largest number of the format below 1: what is left is a multiple of the number's last place."""
+    words = "  a1: q(r(exact(a, -q(a))))\n  b1: q(b)"
+    word = plan(words.replace("r(", "s("), a=fmt, b=fmt).chains[0].a
+    assert word is not None
+    assert isinstance(word.term, Round)
+    assert interval_of(word.term.term, 3) == (-below, below)
+
+
 def test_slices_of_a_row() -> None:
     """The second slice of 2 bits is within 3, so that 3 products of such fit into 6 bits, and 4 do not."""
     words = "\n".join(f"  {x}_part: r(product({x}, 1 / shared({x})))\n"
@@ -185,6 +197,14 @@ def test_units_that_are_refused(total: str, reason: str) -> None:
     model = Model("mma", parse_unit(UNIT.format(a="int3", b="int3", length=2, sum=total), "mma.yaml"))
     with pytest.raises(RuleError, match=reason):
         never_wraps(Plan.chained(model, from_zero=True), 2, None, None)
+
+
+def test_products_above_the_alignment_are_refused() -> None:
+    """Products of int4 count with the exponent 4: of a sum in units of 2^(4 - 3) they lose their last bit."""
+    text = UNIT.replace("int6", "int5").format(a="int4", b="int4", length=1, sum=WRAPS.format(1).replace("4", "3"))
+    own = Plan.chained(Model("mma", parse_unit(text, "mma.yaml")), from_zero=True)
+    with pytest.raises(RuleError, match="may lose bits"):
+        never_wraps(own, 1, 1, 1)
 
 
 def test_counts_that_are_refused() -> None:
