@@ -21,20 +21,25 @@ CLOSING = 1.0  # seconds to learn why a program closed its output
 
 
 @dataclass(frozen=True)
-class _Question:
+class Question:
+    """A vector that was sent: the how manieth, and the id it was given."""
+
     vector: Vector
     number: int
     id: str | int
 
 
 class CommandDevice(Device):
-    """Asks a program. `timeout`: seconds for each answer, counted from the first question on.
+    """Asks a program. `timeout`: seconds for each answer, counted from the first question on. `kind`: the word before
+    its command line.
 
     Raises DeviceUnavailableError if the program cannot be started.
     """
 
+    kind = "command"
+
     def __init__(self, command: str, timeout: float = DEFAULT_TIMEOUT) -> None:
-        self.name = f"command:{command}"
+        self.name = f"{self.kind}:{command}"
         self.description: dict[str, Any] = {}
         self.patience = Patience(timeout)
         self._asked = 0
@@ -46,7 +51,7 @@ class CommandDevice(Device):
         except ValueError as error:
             raise InputError(f"{self.name}: {error}") from None
         if not words:
-            raise InputError("command: needs a command line after the colon")
+            raise InputError(f"{self.kind}: needs a command line after the colon")
         try:
             self._process = LineProcess(words)
         except (OSError, ValueError) as error:
@@ -55,7 +60,7 @@ class CommandDevice(Device):
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         source = ReadAhead(vectors)
-        waiting: deque[_Question] = deque()
+        waiting: deque[Question] = deque()
         try:
             while True:
                 while len(waiting) < WINDOW and (vector := source.next()) is not None:
@@ -70,17 +75,21 @@ class CommandDevice(Device):
                 self._process.kill()
         source.finish()
 
-    def _ask(self, vector: Vector) -> _Question:
+    def _ask(self, vector: Vector) -> Question:
         self._asked += 1
         name = vector.id
         if name is None or name in self._ids:  # with an id of its own, an answer given twice or left out is noticed
             name = f"mmaprobe-{self._asked}"
         self._ids.add(name)
-        row = replace(vector, id=name, d=None, extra={}).to_json()
-        self._process.send(json.dumps(row).encode() + b"\n")
-        return _Question(vector, self._asked, name)
+        question = Question(vector, self._asked, name)
+        self._process.send(self._line(question).encode() + b"\n")
+        return question
 
-    def _receive(self, question: _Question, outstanding: int) -> int:
+    def _line(self, question: Question) -> str:
+        """The line that asks it."""
+        return json.dumps(replace(question.vector, id=question.id, d=None, extra={}).to_json())
+
+    def _receive(self, question: Question, outstanding: int) -> int:
         """The answer to the oldest open question."""
         if self._broken:
             raise DeviceError(self.name, self._broken, question.vector, question.number)
@@ -88,10 +97,8 @@ class CommandDevice(Device):
         while True:
             while process.lines:
                 line = process.lines.popleft()
-                if line.strip():
-                    document = self._parse(line, question)
-                    if not self._is_header(document):
-                        return self._pattern(document, line, question)
+                if line.strip() and (pattern := self._result(line, question)) is not None:
+                    return pattern
             if process.ended:
                 process.wait(CLOSING)
                 raise self._failure(f"{process.ending()}, without an answer", question)
@@ -102,15 +109,20 @@ class CommandDevice(Device):
                 raise self._failure(message, question)
             process.pump(min(left, POLL))
 
-    def _parse(self, line: bytes, question: _Question) -> dict[str, Any]:
+    def _result(self, line: bytes, question: Question) -> int | None:
+        """The result in a line; None if it is none, but describes the device."""
+        document = self._parse(line, question)
+        return None if self._is_header(document) else self._pattern(document, line, question)
+
+    def _parse(self, line: bytes, question: Question) -> dict[str, Any]:
         try:
             document = parse_json(line)
         except BrokenJsonError:
-            raise self._failure(f"garbage instead of an answer: {_shown(line)}", question) from None
+            raise self._failure(f"garbage instead of an answer: {shown(line)}", question) from None
         except ValueError as error:
-            raise self._failure(f"garbage instead of an answer ({error}): {_shown(line)}", question) from None
+            raise self._failure(f"garbage instead of an answer ({error}): {shown(line)}", question) from None
         if not isinstance(document, dict):
-            raise self._failure(f"an answer that is not a JSON object: {_shown(line)}", question)
+            raise self._failure(f"an answer that is not a JSON object: {shown(line)}", question)
         return document
 
     def _is_header(self, document: dict[str, Any]) -> bool:
@@ -120,23 +132,27 @@ class CommandDevice(Device):
             return True
         return False
 
-    def _pattern(self, document: dict[str, Any], line: bytes, question: _Question) -> int:
-        given, fmt = document.get("id"), question.vector.model.d
+    def _pattern(self, document: dict[str, Any], line: bytes, question: Question) -> int:
+        given = document.get("id")
         if "d" not in document:
-            raise self._failure(f"an answer without `d`: {_shown(line)}", question)
+            raise self._failure(f"an answer without `d`: {shown(line)}", question)
         if type(given) is not type(question.id) or given != question.id:
             quoted = json.dumps(given)[:200]
             raise self._failure(f"the answer has the id {quoted}, expected {json.dumps(question.id)}", question)
-        if _too_long(document["d"], fmt.digits):
-            reference, quoted = question.vector.model.reference, document["d"]
-            expected = f"a result of {reference or 'the unit'} ({fmt.name}) has {fmt.digits} hexadecimal digits"
-            raise self._failure(f"{expected}, found {len(quoted)}: {quoted[:80]!r}", question)
+        return self._hexadecimal(document["d"], question)
+
+    def _hexadecimal(self, text: Any, question: Question) -> int:
+        """The pattern that is written as the result."""
+        model, fmt = question.vector.model, question.vector.model.d
+        if _too_long(text, fmt.digits):
+            expected = f"a result of {model.reference or 'the unit'} ({fmt.name}) has {fmt.digits} hexadecimal digits"
+            raise self._failure(f"{expected}, found {len(text)}: {text[:80]!r}", question)
         try:
-            return parse_pattern(document["d"], fmt, "d")
+            return parse_pattern(text, fmt, "d")
         except ValueError as error:
             raise self._failure(f"garbage instead of a result: {str(error)[:300]}", question) from None
 
-    def _failure(self, message: str, question: _Question) -> DeviceError:
+    def _failure(self, message: str, question: Question) -> DeviceError:
         """The error of a failed question; the program is killed, and the end of its standard error is read."""
         self._process.pump(0)
         words = self._process.last_words()
@@ -157,6 +173,6 @@ def _too_long(text: Any, digits: int) -> bool:
     return isinstance(text, str) and len(text) > digits and all(digit in "0123456789abcdefABCDEF" for digit in text)
 
 
-def _shown(line: bytes) -> str:
+def shown(line: bytes) -> str:
     text = line.decode("utf-8", "backslashreplace").strip()
     return repr(text if len(text) <= 200 else text[:200] + "...")

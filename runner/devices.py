@@ -8,6 +8,7 @@ from pathlib import Path
 from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.command import CommandDevice
 from mmaprobe.runner.model_device import ModelDevice
+from mmaprobe.runner.plain import PlainDevice
 from mmaprobe.runner.protocol import (
     DEFAULT_TIMEOUT,
     Device,
@@ -27,8 +28,8 @@ __all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailab
            "open_device", "open_servable"]  # fmt: skip
 
 FORMS = (
-    "model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, rtl:FILE.sv,top=NAME, cpu:INSTRUCTION "
-    "or cuda:[UNIT/]INSTRUCTION[?row=R,...]"
+    "model:REFERENCE, command:CMDLINE, plain:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, rtl:FILE.sv,top=NAME, "
+    "cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION[?row=R,...]"
 )
 
 
@@ -46,6 +47,7 @@ def open_device(
     kinds: dict[str, Callable[[], Device]] = {
         "model": lambda: ModelDevice(rest),
         "command": lambda: CommandDevice(rest, timeout),
+        "plain": lambda: PlainDevice(rest, timeout),
         "python": lambda: _open_python(rest, timeout, until),
         "recorded": lambda: RecordedDevice(rest, asked),
         "rtl": lambda: _open_rtl(rest),

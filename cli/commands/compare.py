@@ -114,7 +114,7 @@ def compare(
 ) -> None:  # fmt: skip
     """Find vectors on which two devices differ, and say why. The vectors are minimised.
 
-    A DEVICE is model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE,
+    A DEVICE is model:REFERENCE, command:CMDLINE, plain:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE,
     rtl:FILE.sv,top=NAME, cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION. recorded:FILE@GPU takes the rows of one GPU.
     Both devices get the same vectors; a difference counts if both repeat their answers. It is minimised by asking the
     devices about ever simpler inputs (a recording cannot be asked), and explained: by one changed parameter of a

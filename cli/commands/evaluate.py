@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
     from mmaprobe.documents.devices import Evaluate
-    from mmaprobe.queries.compare.observed import Report
+    from mmaprobe.queries.compare.observed import ObservedVector, Report
 
 EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that give what was observed
 
@@ -38,7 +39,7 @@ EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that gi
 )
 @click.option(
     "--junit", type=FileName(dir_okay=False), metavar="FILE",
-    help="Write JUnit's XML, in which every model is a test: what continuous integration shows.",
+    help="Write JUnit's XML, in which every row is a test: what continuous integration shows.",
 )  # fmt: skip
 @JSON
 def evaluate(file: str, model: str | None, output: str | None, junit: Path | None, as_json: bool) -> None:
@@ -58,12 +59,14 @@ def evaluate(file: str, model: str | None, output: str | None, junit: Path | Non
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
     report = Report(keep=output is not None)
+    rows: list[ObservedVector] = []  # for --junit
     failure: MmaprobeError | None = None
     with open_input(file) as (lines, name):
         try:
             candidate = parse_reference(model) if model else None
             vectors = read_vectors(lines, name, instead=candidate)
-            report.take(evaluate_vectors(vectors, candidate, name))
+            evaluated = evaluate_vectors(vectors, candidate, name)
+            report.take(evaluated if junit is None else _kept(evaluated, rows))
         except InputError as error:  # the rows before it count
             failure = error
     if output is not None:
@@ -74,15 +77,22 @@ def evaluate(file: str, model: str | None, output: str | None, junit: Path | Non
     if document.rows or failure is None:
         document = _show(document, report, name)
     if junit is not None:
-        from mmaprobe.reports.exports.junit import junit as junit_text
+        from mmaprobe.reports.exports.junit import suite
         from mmaprobe.smtmodel.base.files import write_whole
 
-        write_whole(junit, junit_text(document, name))
+        write_whole(junit, suite(rows, name)[0].decode())
     if as_json:
         print_json(replace(document, error=str(failure) if failure else None))
     if failure is not None:
         raise failure
     sys.exit(1 if report.mismatches else 0)
+
+
+def _kept(evaluated: Iterable[ObservedVector], rows: list[ObservedVector]) -> Iterator[ObservedVector]:
+    """The rows as they come; each is added to a list."""
+    for row in evaluated:
+        rows.append(row)
+        yield row
 
 
 def _show(document: Evaluate, report: Report, name: str) -> Evaluate:

@@ -29,6 +29,11 @@ FORMATS = {
 #: of a model itself, as FORMATS
 OF_MODELS = {
     "verilog": ("a combinational module in Verilog that computes what the model FILE does", "verilog", "exported"),
+    "cpp": (
+        "a header of C++ (and C): a function that computes what the model FILE does, in integers, without loops",
+        "cpp_header",
+        "exported",
+    ),
     "fpcore": ("an FPCore 2.0 expression, of a model whose sums are exact", "fpcore", "exported"),
 }
 HELP = """Write vectors in a format of other programs. They are those of FILE, with what their models give.
@@ -45,6 +50,7 @@ Or write a model, named in the place of FILE:
 mmaprobe export answers.jsonl --format junit -o junit.xml
 mmaprobe export answers.jsonl --format npz -o answers.npz
 mmaprobe export volta/mma/m8n8k4.f32.f16.f16.f32 --format verilog -o unit.v
+mmaprobe export volta/mma/m8n8k4.f32.f16.f16.f32 --format cpp -o unit.h
 mmaprobe export arm/sme/fmopa-f16f32 --format fpcore
 """
 

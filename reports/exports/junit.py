@@ -1,32 +1,41 @@
-"""What `evaluate` found as JUnit's XML, which continuous integration shows as tests."""
+"""JUnit XML, for continuous integration: each vector compares the model with the observed result."""
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 
-from mmaprobe.documents.devices import Evaluate
+from mmaprobe.queries.compare.observed import ObservedVector
+from mmaprobe.smtmodel.arithmetic.display import value_text
+from mmaprobe.smtmodel.inputs.vectors import to_hex
 
-SHOWN = 10  # mismatches in the text of a failure
+_FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 forbids
 
 
-def junit(document: Evaluate, file: str) -> str:
-    """A suite with a test for each model of the file: failed where a row is not the model's, skipped where no row has
-    an observed result."""
-    counts = document.models
-    skipped = [one for one in counts if one.unobserved == one.rows]
-    failed = [one for one in counts if one.mismatches]
-    suite = ElementTree.Element(
-        "testsuite", name=file, tests=str(len(counts)), failures=str(len(failed)), skipped=str(len(skipped)), errors="0"
-    )
-    for one in counts:
-        test = ElementTree.SubElement(suite, "testcase", classname=file, name=one.model)
-        if one in skipped:
-            ElementTree.SubElement(test, "skipped", message="no row has an observed result d")
-        elif one.mismatches:
-            message = f"{one.mismatches} of {one.rows - one.unobserved} results are not the model's"
-            failure = ElementTree.SubElement(test, "failure", message=message, type="mismatch")
-            failure.text = "".join(
-                f"line {row.line}: observed {row.observed}, the model gives {row.predicted}\n"
-                for row in [row for row in document.first_mismatches if row.model == one.model][:SHOWN]
-            )
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+def suite(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+    """One test suite. A vector without `d` is skipped; one whose `d` differs from the model's result fails, and shows
+    both."""
+    failures, skipped = (sum(row.agrees is state for row in rows) for state in (False, None))
+    counts = {"tests": len(rows), "failures": failures, "errors": 0, "skipped": skipped}
+    attributes = {"name": _text(name), **{key: str(count) for key, count in counts.items()}}
+    root = ET.Element("testsuites", {key: str(count) for key, count in counts.items()})
+    group = ET.SubElement(root, "testsuite", attributes)
+    for row in rows:
+        vector, fmt = row.vector, row.model.d
+        called = f"line {vector.line}" if vector.id is None else str(vector.id)
+        case = ET.SubElement(group, "testcase", {"classname": _text(row.model.reference), "name": _text(called)})
+        if row.agrees is None:
+            ET.SubElement(case, "skipped", {"message": "nothing was observed: the vector has no d"})
+        elif not row.agrees:
+            assert vector.d is not None
+            observed, predicted = (f"{to_hex(d, fmt)} ({value_text(d, fmt)})" for d in (vector.d, row.predicted))
+            message = f"observed {observed}, the model gives {predicted}"
+            failure = ET.SubElement(case, "failure", {"message": message, "type": "mismatch"})
+            failure.text = f"mmaprobe explain {_text(row.model.reference)} {_text(name)}:{vector.line}"
+    ET.indent(root)
+    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n", ""
+
+
+def _text(text: str) -> str:
+    return _FORBIDDEN.sub("?", text)

@@ -37,7 +37,7 @@ def module(model: Model, name: str = "") -> str:
     last = names.get(result.d.node, result.d.node)
     body = [*(text for function in carrier.functions.values() for text in function.splitlines()), *lines]
     return "\n".join([
-        *(f"// {line}".rstrip() for line in _about(model)), f"module {name} (",
+        *(f"// {line}".rstrip() for line in about(model)), f"module {name} (",
         *(f"{port}," for port in ports), f"  output [{model.d.width - 1}:0] d", ");",
         *(f"  {line}" for line in body), f"  assign d = {last};", "endmodule", "",
     ])  # fmt: skip
@@ -77,6 +77,6 @@ def _names(model: Model, layout: Layout, trace: Trace, elements: Sequence[Bits])
     return found
 
 
-def _about(model: Model) -> list[str]:
-    """What the module is, as comments."""
+def about(model: Model) -> list[str]:
+    """What the text of a model is of, in lines for comments."""
     return [f"{model.reference}, written by mmaprobe {VERSION}:", *unit_text(model.unit).splitlines()]

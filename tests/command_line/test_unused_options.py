@@ -102,6 +102,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("explain", "picture"): (f"{AMPERE} VECTORS --svg OUT.svg", "other svg pdf tikz width names as_json"),
     ("explain", "element"): (f"{AMPERE} A B --element 0,0", "element as_json"),
     ("export", "rows"): ("VECTORS --format csv", "wanted output model"),
+    ("export", "model"): (f"{AMPERE} --format cpp", "wanted output"),
     ("simulate", "model"): (f"A B -o OUT.npy --model {AMPERE}", "model output convert engine threads as_json"),
     ("simulate", "plan"): (f"A B -o OUT.npy --plan {PLAN}", "plan output convert engine threads as_json"),
     ("simulate", "patterns"): (f"BITS BITS -o OUT.npy --model {AMPERE}", "model output engine threads as_json"),

@@ -263,8 +263,8 @@ def test_files_that_are_not_what_they_should_be(tmp_path):
     product = ["simulate", str(matrix), str(matrix), "--model", V, "-o", str(tmp_path / "d.npy")]
     matrix.write_bytes(b"")
     run(*product, code=2, said="a.npy: not a .npy or .npz file of numbers")
-    np.save(matrix, np.ones((2, 2), np.int32))
-    run(*product, code=2, said="a.npy: int32 is none of")
+    np.save(matrix, np.ones((2, 2), np.int64))
+    run(*product, code=2, said="a.npy: int64 is none of")
     product[1] = str(tmp_path)
     run(*product, code=2, said="cannot be read: Is a directory")
 

@@ -60,8 +60,8 @@ class Format:
 
     @property
     def one_zero(self) -> bool:
-        """Whether the pattern of -0 is the NaN."""
-        return self.signed and self.specials in ("fnuz", "p3109")
+        """Whether the pattern of -0 is the NaN, or a number."""
+        return self.signed and (self.complement or self.specials in ("fnuz", "p3109"))
 
 
 FORMATS: dict[str, Format] = {

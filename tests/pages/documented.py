@@ -114,7 +114,7 @@ def _question(name: str) -> None:
 
 def _device(name: str) -> None:
     kind, colon, rest = name.partition(":")
-    if not colon or kind not in ("model", "command", "python", "recorded", "rtl", "cuda", "cpu"):
+    if not colon or kind not in ("model", "command", "plain", "python", "recorded", "rtl", "cuda", "cpu"):
         raise click.UsageError(f"{name!r} is not a device")
     if kind == "model":
         parse_reference(rest)
@@ -126,7 +126,7 @@ def _servable(name: str) -> None:
 
 
 def _model(name: str) -> None:
-    if name == "plan:NAME":
+    if name == "plan:NAME" or name.startswith("rtl:"):
         return
     if names_plan(name):
         parse_plan_reference(name)
@@ -142,6 +142,6 @@ def _subject(name: str) -> None:
 #: what an argument or option names, by its parameter; of one command alone where two words stand
 CHECKS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("model", "models", "other", "target", "reference"), _model), "simulate plan": parse_plan_path,
-    "family": family_named, "device_name": _device, "subject": _subject, "study name": study_named,
+    "family": family_named, "device_name": _device, "subject": _subject, "study study": study_named,
     "distinguish names": _question, "verify names": claims_named, "compare names": _device, "device model": _servable,
 }  # fmt: skip

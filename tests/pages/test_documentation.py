@@ -296,7 +296,7 @@ def test_a_page_is_played_and_updated(tmp_path: Path) -> None:
     assert update(page) == 2
     lines = page.read_text().splitlines()
     assert lines[4:11] == ["$ cat note.txt \\", "  note.txt", "one", "one", "$ false", "$ echo $?", "..."]
-    assert lines[12].startswith("valero-tf32 ")
+    assert lines[12].startswith("architectures ")
     assert lines[13:] == ["```", "end"]
     assert update(page) == 0
 

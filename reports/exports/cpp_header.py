@@ -1,0 +1,104 @@
+"""A model as a header of C++ and of C: one function, straight-line code over integers of 32 and 64 bits, printed by the
+carrier of the fast evaluation from the one definition of its arithmetic. Without loops, ifs, memory and floating
+point, tools for formal verification read it as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from mmaprobe.reports.exports.verilog import about, identifier, ports_of
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.escapes import c_comment, text_bytes
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.carriers.code import INNER, CodeCarrier, CodeValue, word_type
+from mmaprobe.smtmodel.evaluate.compiled import needed_statements
+from mmaprobe.smtmodel.evaluate.cuda_text import word_of
+from mmaprobe.smtmodel.evaluate.model import Model, evaluate
+from mmaprobe.smtmodel.nodes.trace import Trace
+from mmaprobe.smtmodel.operand import NAMED
+
+_VARIABLE = re.compile(r"\bv[0-9]+\b")
+
+
+def _zeros(bits: int) -> str:
+    """The function that counts the zeros above the highest set bit of a word that is not zero: one step for each power
+    of two, without a loop."""
+    kind, steps, step = f"uint{bits}_t", list[str](), bits // 2
+    while step:
+        steps.append(f"  empty = 0 - ({kind})((x >> {bits - step}) == 0);")
+        steps.append(f"  x ^= (x ^ (x << {step})) & empty;")
+        steps.append(f"  n += {step} & empty;")
+        step //= 2
+    start = [f"static inline {kind} zeros{bits}({kind} x) {{", f"  {kind} n = 0, empty;"]
+    return "\n".join([*start, *steps, "  return n;", "}"])
+
+
+_COUNTING = "\n".join(["#ifndef MMAPROBE_ZEROS", "#define MMAPROBE_ZEROS", _zeros(32), _zeros(64), "#endif"])
+
+
+def exported(model: Model) -> tuple[bytes, str, str]:
+    """The text of a model's header; nothing to be said beside it; and what it is."""
+    text = header(model)
+    return text_bytes(text), "", f"function {identifier(model.reference)}, {counted(text.count(' = '), 'statement')}"
+
+
+def header(model: Model) -> str:
+    """The text of a header with a function of the model's name: a pointer to the patterns of each operand in the order
+    of `OPERANDS`, or the pattern of one that is of the whole sum, gives the pattern of d. Bits above those of a format
+    are not read. Variables that are signals of the model have their names, with _ for what C++ does not take, and limb
+    and a number after those of the words of a wider one."""
+    carrier, name = CodeCarrier(), identifier(model.reference)  # with a trace, floating point is left unused
+    ports = ports_of(model)
+    sides = [[carrier.input(f"{operand}{k}", fmt.width, INNER) for k in range(count)] for operand, fmt, count in ports]
+    a, b, (c,), *rest = sides
+    result = evaluate(model, a, b, c, *rest)
+    names = _names(result.trace, {*model.formats, *(element.node.text for side in sides for element in side)})
+    statements = needed_statements(carrier, [result.d.node])
+    lines = [f"const {value.kind} {value.text} = {text};" for value, text in statements]
+    lines.append(f"return ({word_of(model.d)}){result.d.node.text};")
+    used = set(re.findall(r"\w+", " ".join(lines)))
+    lines = [read for port in ports for read in _reads(*port, used)] + lines
+    guard = f"MMAPROBE_{name.upper()}_H"
+    parameters = ", ".join(_parameter(operand, fmt, count) for operand, fmt, count in ports)
+    return "\n".join([
+        *(f"/* {c_comment(line)} */" for line in about(model)),
+        f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", _COUNTING,
+        f"static inline {word_of(model.d)} {name}({parameters}) {{",
+        *(f"  {_VARIABLE.sub(lambda found: names.get(found[0], found[0]), line)}" for line in lines), "}", "#endif", "",
+    ])  # fmt: skip
+
+
+def _parameter(operand: str, fmt: Format, count: int) -> str:
+    array = "" if NAMED[operand].per == "sum" else f"[{count}]"
+    return f"{'const ' if array else ''}{word_of(fmt)} {operand}{array}"
+
+
+def _reads(operand: str, fmt: Format, count: int, used: set[str]) -> list[str]:
+    """The elements of an operand that are used, as variables; of one that is not, that this is known."""
+    cut = "" if fmt.width in (8, 16, 32, 64) else f" & {hex((1 << fmt.width) - 1)}"
+    places = [operand] if NAMED[operand].per == "sum" else [f"{operand}[{k}]" for k in range(count)]
+    named = [(f"{operand}{k}", place) for k, place in enumerate(places) if f"{operand}{k}" in used]
+    return [f"const {word_type(fmt.width)} {name} = {place}{cut};" for name, place in named] or [f"(void){operand};"]
+
+
+def _names(trace: Trace, given: set[str]) -> Mapping[str, str]:
+    """The names of variables that are signals; `given`: names that are used already."""
+    found: dict[str, str] = {}
+    taken = set(given)
+    for signal, value in _words(trace):
+        name = identifier(signal)
+        if _VARIABLE.fullmatch(value.text) and value.text not in found and name not in taken:
+            found[value.text] = name
+            taken.add(name)
+    return found
+
+
+def _words(trace: Trace) -> Iterator[tuple[str, CodeValue]]:
+    """The signals, each a word or the words of a wider one, with their names."""
+    for signal in trace:
+        node, name = signal.value.node, str(signal.name)
+        if isinstance(node, CodeValue):
+            yield name, node
+        else:
+            yield from ((f"{name}.limb{k}", limb.node) for k, limb in enumerate(node))

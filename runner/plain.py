@@ -1,0 +1,45 @@
+"""A program that speaks lines of hexadecimal words: a test bench of five lines is a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mmaprobe.runner.command import CommandDevice, Question, shown
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.operands import padded
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+
+
+class PlainDevice(CommandDevice):
+    """Asks a program with one line for each vector: the elements of its operands in the order of `OPERANDS` (a, b, c,
+    scale_a, scale_b), each with all hexadecimal digits of its format, zeros for products that are missing; c only if
+    the vector's unit reads one. The answer is one such word. Lines have no ids: that an answer is given twice is
+    noticed by its being left over."""
+
+    kind = "plain"
+    _last: Question | None = None  # the last one answered
+
+    def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
+        self._check_rest()
+        yield from super().answers(vectors)
+        self._check_rest()
+
+    def _line(self, question: Question) -> str:
+        model = question.vector.model
+        sides = padded(question.vector.operands, model).sides
+        given = [(fmt, sides[name]) for name, fmt in model.formats.items() if name != "c" or model.addend]
+        return " ".join(to_hex(pattern, fmt) for fmt, side in given for pattern in side)
+
+    def _result(self, line: bytes, question: Question) -> int:
+        self._last, words = question, line.decode("utf-8", "backslashreplace").split()
+        if len(words) != 1:
+            raise self._failure(f"an answer of {counted(len(words), 'word')}, not one: {shown(line)}", question)
+        return self._hexadecimal(words[0], question)
+
+    def _check_rest(self) -> None:
+        """Raises DeviceError for lines that answer no question."""
+        if self._last is None or self._broken:
+            return
+        self._process.pump(0)
+        if rest := [line for line in self._process.lines if line.strip()]:
+            raise self._failure(f"more answers than vectors: {shown(rest[0])}", self._last)
