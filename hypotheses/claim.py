@@ -18,9 +18,11 @@ from mmaprobe.hypotheses.unit_claims import (
     BoundClaim,
     OverflowClaim,
     PropertyClaim,
+    WrapClaim,
     bound_claims,
     overflow_claims,
     property_claims,
+    wrap_claims,
 )
 from mmaprobe.smtmodel.algorithms.assertion import Assertion, Quantifier
 from mmaprobe.smtmodel.algorithms.exact import Window
@@ -120,13 +122,14 @@ class Claim(Statement):
         return replace(self, assertion=self.assertion.reshaped(**changes))
 
 
-AnyClaim = Claim | BoundClaim | OverflowClaim | PropertyClaim
+AnyClaim = Claim | BoundClaim | OverflowClaim | PropertyClaim | WrapClaim
 
 #: key of a claim file -> what builds its claims; a file without any of them is about algorithms
 KINDS: dict[str, Callable[[YamlFile], Iterator[AnyClaim]]] = {
     "error_bound": bound_claims,
     "overflow": overflow_claims,
     "property": property_claims,
+    "wraps": wrap_claims,
 }
 
 

@@ -1,9 +1,11 @@
-"""Claims about one unit or reduction: a bound on its error, a property of `prove`, whether it overflows."""
+"""Claims about one unit, reduction or plan: a bound on its error, a property of `prove`, whether it overflows, whether
+sums of integers wrap."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, StrictInt
@@ -13,10 +15,12 @@ from mmaprobe.hypotheses.properties import Property, check_compared
 from mmaprobe.hypotheses.schema import check_file_inputs
 from mmaprobe.smtmodel.algorithms import parse_reduction, reference_of
 from mmaprobe.smtmodel.algorithms.reductions import Reduction
-from mmaprobe.smtmodel.base.yamlfile import YamlFile
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs, unread_by_some, zeros_only
-from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.plan_files import beside
+from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_reference, parse_reference
 
 BOUNDS = {"loose": "error <= (L + 1) * u + ulp(d)", "tight": "error <= (L - 1) * u + max(u, ulp(d))"}
 
@@ -37,6 +41,24 @@ class _OverflowFile(Head):
     reduction: str
     numbers: StrictInt = Field(gt=0, le=1 << 20)
     overflow: Literal["smallest", "never"]
+
+
+class _Within(Strict):
+    """The largest magnitudes of elements of A and of B."""
+
+    a: StrictInt | None = Field(default=None, ge=0)
+    b: StrictInt | None = Field(default=None, ge=0)
+
+
+class _WrapFile(Head):
+    """`wraps: smallest`: this is the least K at which a sum of products of integers can leave the range of its
+    accumulator, where it wraps or saturates; `never`: none can for this K or a smaller one. `plan`: a plan, or a unit
+    that takes K in tiles from +0. `within`: of elements of no larger magnitudes."""
+
+    plan: str
+    products: StrictInt = Field(gt=0, le=1 << 20)
+    within: _Within = _Within()
+    wraps: Literal["smallest", "never"]
 
 
 class _PropertyFile(Head):
@@ -90,6 +112,33 @@ class OverflowClaim(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WrapClaim(Statement):
+    """A claim about sums of integers that wrap or saturate."""
+
+    plan: Plan
+    products: int
+    most_a: int | None
+    most_b: int | None
+    wraps: Literal["smallest", "never"]
+
+    @property
+    def proved(self) -> int:
+        """The K up to which nothing is to wrap."""
+        return self.products - (self.wraps == "smallest")
+
+    @property
+    def text(self) -> str:
+        wanted = {"smallest": "can wrap, fewer cannot", "never": "cannot wrap"}
+        sides = (("a", self.most_a), ("b", self.most_b))
+        within = "".join(f", {side} within {most}" for side, most in sides if most is not None)
+        return f"sums of {self.products} products of integers {wanted[self.wraps]}{within}"
+
+    @property
+    def part_texts(self) -> dict[str, str]:
+        return {"d": self.plan.reference}
+
+
+@dataclass(frozen=True, kw_only=True)
 class PropertyClaim(Statement):
     """A property of a model, or that two are equal, on admitted inputs."""
 
@@ -136,6 +185,20 @@ def overflow_claims(file: YamlFile) -> Iterator[OverflowClaim]:
             reduction = parse_reduction(parsed.reduction)
         head = stated(parsed, plain, case)
         yield OverflowClaim(**head, reduction=reduction, numbers=parsed.numbers, overflow=parsed.overflow)
+
+
+def wrap_claims(file: YamlFile) -> Iterator[WrapClaim]:
+    """The cases of a file with `wraps`. Raises InputError."""
+    for parsed, plain, case in cases_of(file, _WrapFile):
+        with located(plain, ("plan",)):
+            reference = beside(Path(plain.name).parent, parsed.plan)
+            plan = parse_plan_reference(reference)
+            if not names_plan(reference):
+                plan = Plan.chained(parse_reference(reference), from_zero=True)
+        yield WrapClaim(
+            **stated(parsed, plain, case), plan=plan, products=parsed.products, most_a=parsed.within.a,
+            most_b=parsed.within.b, wraps=parsed.wraps,
+        )  # fmt: skip
 
 
 def property_claims(file: YamlFile) -> Iterator[PropertyClaim]:

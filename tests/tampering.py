@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.base.errors import InputError
 #: what manifests say for people, and what programs do not rely on
 TOLD = {"solver", "variables", "checker"}
 #: what unit and plan files say for people
-PROSE = ("unit:", "plan:", "about:", "source:", "evidence:")
+PROSE = ("unit:", "plan:", "about:", "source:", "evidence:", "says:", "expect:")
 
 
 def changed(value: Any) -> Iterator[Any]:

@@ -21,6 +21,7 @@ from benchmarks.rules import (
     rows,
     shares,
     strange,
+    wraps,
 )
 from benchmarks.rules.campaign import Campaign, Meaning
 from benchmarks.rules.lemmas import TRUTHS, Truths
@@ -35,7 +36,8 @@ def _enclosed(goal: Any, rng: random.Random) -> Iterator[str]:
 
 MEANINGS: dict[type, Meaning] = {
     **meanings.MEANINGS, **facts.MEANINGS, **properties.MEANINGS, **plans.MEANINGS,
-    **equal_plans.MEANINGS, **shares.MEANINGS, **claims.MEANINGS, **rows.MEANINGS, Enclosed: _enclosed
+    **equal_plans.MEANINGS, **shares.MEANINGS, **claims.MEANINGS, **rows.MEANINGS, **wraps.MEANINGS,
+    Enclosed: _enclosed,
 }  # fmt: skip
 
 
@@ -87,6 +89,7 @@ PARTS = (
     Part("rows", rows.instances,
          ("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence", "never_overflows"),
          1, 0.8, 22),
+    Part("sums that wrap", wraps.instances, ("never_wraps",), 40, 2.0),
     Part("strange", strange.instances, (), 1, 0.06),
     Part("edges", strange.edges, (), 1, 0.005),
     Part("cases", rows.cases, ("refuted", "implied"), 1, 0.3, 4),

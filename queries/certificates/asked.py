@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.hypotheses.unit_claims import OverflowClaim
+from mmaprobe.hypotheses.unit_claims import OverflowClaim, WrapClaim
 from mmaprobe.queries.certificates.claim_files import read_claim
 from mmaprobe.queries.certificates.names import (
     CLAIM,
@@ -40,6 +40,7 @@ from mmaprobe.queries.kernel.together import HasProperty
 from mmaprobe.queries.kernel.undecided import NoInputDecides
 from mmaprobe.queries.kernel.unreachable import Unreachable, datapath
 from mmaprobe.queries.kernel.wording import form_text, sum_text, up_text
+from mmaprobe.queries.kernel.wraps import NeverWraps
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
@@ -127,6 +128,11 @@ def of_overflow(claim: OverflowClaim) -> Asked:
     return Asked(about, (NeverOverflows(claim.reduction, least),))
 
 
+def of_wraps(claim: WrapClaim) -> Asked:
+    """A claim that sums of integers do not wrap."""
+    return Asked(Subject(plans=(claim.plan,)), (NeverWraps(claim.plan, claim.proved, claim.most_a, claim.most_b),))
+
+
 def of_unit(model: Model) -> Asked:
     """Bounds of a unit."""
     return Asked(Subject((model,)))
@@ -192,6 +198,8 @@ def _claim(texts: Mapping[str, str]) -> Asked:
         return of_assertion(claim.assertion)
     if isinstance(claim, OverflowClaim):
         return of_overflow(claim)
+    if isinstance(claim, WrapClaim):
+        return of_wraps(claim)
     raise TypeError(f"{CLAIM} is of another kind")
 
 

@@ -44,7 +44,7 @@ COMPARED = {
 #: the references of a unit file or a plan file in a claim, and of an algorithm's unit
 HELD = re.compile(r"\./(unit-[0-9]+|part-[0-9]+\.plan)\.yaml")
 _OF_ALGORITHM = re.compile(r"(\bunit=(?=\()\(|\bunit=)((?<=\()[^()]*|[^,()]*)")
-REFERENCES = ("model", "other", "reduction")  # keys of claims
+REFERENCES = ("model", "other", "reduction", "plan")  # keys of claims
 
 
 def statement(texts: Mapping[str, str]) -> str:
@@ -236,7 +236,7 @@ def _claim(texts: Mapping[str, str]) -> Iterator[str]:
     """A claim as its file has it, and its units."""
     data = read_yaml(texts[CLAIM], CLAIM).data
     some = "some input" if WITNESS in texts else "no input"  # a proof says that no input shows the claim
-    said = data.get("claim") or f"overflow: {data.get('overflow')}"
+    said = data.get("claim") or next((f"{key}: {data[key]}" for key in ("overflow", "wraps") if key in data), "")
     yield f"{data['id']}: for {some if data.get('quantifier', 'all') == 'exists' else 'all inputs'}, {said}"
     told = ("id", "about", "source", "says", "expect", "note", "quantifier", "claim", "maximise")
     for key, value in data.items():

@@ -8,9 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim
+from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, WrapClaim
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.claims.wraps import wrapping
 from mmaprobe.queries.kernel.rows import BELOW_ONE
 from mmaprobe.queries.search.admitted_rows import admitted_rows, numbers_of_patterns
 from mmaprobe.queries.search.contradiction import SEED, kept_bits, raise_contradiction, row_text
@@ -39,6 +40,8 @@ def check_outcome(outcome: Outcome) -> None:
         _check_bound(claim, claimed)
     elif outcome.verdict == "holds" and isinstance(claim, OverflowClaim):
         _check_overflow(claim, claimed)
+    elif outcome.verdict == "holds" and isinstance(claim, WrapClaim) and claim.proved:
+        _check_wraps(claim, claimed)
 
 
 def _check_claim(claim: Claim, claimed: str) -> None:
@@ -82,6 +85,12 @@ def within_bound(claim: BoundClaim, given: list[Fraction], d: float) -> bool:
 def top_of(value: Fraction, fmt: Format) -> Fraction:
     """The power of two at a number's exponent; subnormal numbers have that of the smallest normal one."""
     return ulp_of(value, fmt) * (1 << fmt.fraction)
+
+
+def _check_wraps(claim: WrapClaim, claimed: str) -> None:
+    """No sum of as many products (of fewer, where they are the fewest that wrap) leaves its range."""
+    if found := wrapping(claim, claim.proved):
+        raise_contradiction(claimed, str(found), "a sum that wraps")
 
 
 def _check_overflow(claim: OverflowClaim, claimed: str) -> None:

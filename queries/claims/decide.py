@@ -6,12 +6,13 @@ import time
 
 from mmaprobe.hypotheses.claim import AnyClaim
 from mmaprobe.hypotheses.claim_file import located
-from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
+from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim, WrapClaim
 from mmaprobe.queries.claims.contradiction import check_outcome
 from mmaprobe.queries.claims.error_bound import verify_bound
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
 from mmaprobe.queries.claims.overflow import verify_overflow
 from mmaprobe.queries.claims.verify import verify
+from mmaprobe.queries.claims.wraps import verify_wraps
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.statements import problems_of
 from mmaprobe.queries.properties.proving import proofs_of, verdict_on
@@ -35,6 +36,9 @@ def _decide(claim: AnyClaim, options: Options) -> Outcome:
     if isinstance(claim, OverflowClaim):
         with located(claim.file, ("reduction",)):
             return verify_overflow(claim)
+    if isinstance(claim, WrapClaim):
+        with located(claim.file, ("plan",)):
+            return verify_wraps(claim)
     return verify(claim, options)
 
 

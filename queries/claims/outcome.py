@@ -7,13 +7,14 @@ from fractions import Fraction
 from typing import Literal
 
 from mmaprobe.hypotheses.claim import AnyClaim, Claim
-from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
+from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim, WrapClaim
 from mmaprobe.queries.kernel.rows import NeverOverflows
 from mmaprobe.queries.kernel.shares import Apart
 from mmaprobe.queries.kernel.table9 import BoundInUnits
 from mmaprobe.queries.kernel.theorem import Goal, Theorem, is_theorem
 from mmaprobe.queries.kernel.undecided import NoInputDecides
 from mmaprobe.queries.kernel.unit_shares import Errs
+from mmaprobe.queries.kernel.wraps import NeverWraps
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.queries.solvers.contract import Answer
@@ -42,8 +43,8 @@ class Outcome:
     `theorem`: what was proved by rules; `within`, `reached`: of what a claim compares with the sum of magnitudes, the
     least share that is proved, and the largest that was found; `lemmas`: the questions whose "unsat" it rests on, each
     with another engine's answer where there is one; `proofs`: of a property, what proved it, of all its
-    problems; `refuting`: what broke it; `overflows`: of a claim about overflow, by their count, whether copies of the
-    largest number below 1, evaluated, do."""
+    problems; `refuting`: what broke it; `overflows`: of a claim about overflow or sums that wrap, by
+    their count, whether copies of one number, evaluated, do."""
 
     claim: AnyClaim
     row: Row | None = None
@@ -73,17 +74,19 @@ class Outcome:
                 return "refuted" if self.refuting.verdict == "different" else "unknown"
             case PropertyClaim():
                 return "holds" if verdict_on(self.claim.wanted, self.proofs) == "equal" else "unknown"
-        return self._overflow(self.claim)
+            case WrapClaim(plan=plan, proved=count, most_a=a, most_b=b):
+                return self._overflow(self.claim.products, self.claim.wraps, NeverWraps(plan, count, a, b))
+            case OverflowClaim(reduction=reduction, numbers=numbers, overflow=asked):
+                return self._overflow(numbers, asked, NeverOverflows(reduction, numbers - (asked == "smallest")))
 
     def _states(self, goal: Goal) -> bool:
         """Whether the theorem states this."""
         return self.theorem is not None and is_theorem(self.theorem) and self.theorem.goal == goal
 
-    def _overflow(self, claim: OverflowClaim) -> Verdict:
-        numbers, smallest = claim.numbers, claim.overflow == "smallest"
-        infinite = self.overflows.get(numbers)
-        bounded = self._states(NeverOverflows(claim.reduction, numbers - smallest))
-        if smallest:
+    def _overflow(self, numbers: int, asked: Literal["smallest", "never"], goal: Goal) -> Verdict:
+        """`goal`: what is to be proved of this count, or of one less if it is to be the smallest one."""
+        infinite, bounded = self.overflows.get(numbers), self._states(goal)
+        if asked == "smallest":
             if infinite is False or self.overflows.get(numbers - 1):
                 return "refuted"
             return "holds" if infinite and bounded else "unknown"

@@ -108,9 +108,9 @@ class Plan:
             raise ParameterError(model.reference, f"it takes {more[0]}, which no plan has")
 
     @classmethod
-    def chained(cls, model: Model) -> Plan:
-        """The plan that has a unit take K in tiles, from c; from +0 where it does not read c."""
-        result = Products(Chain(model), Element("c") if model.addend else Constant())
+    def chained(cls, model: Model, from_zero: bool = False) -> Plan:
+        """The plan that has a unit take K in tiles, from c; from +0 where it does not read c, or if it is to."""
+        result = Products(Chain(model), Element("c") if model.addend and not from_zero else Constant())
         return cls(model.a, model.b, model.c, result, reference=model.reference)
 
     @cached_property

@@ -180,5 +180,9 @@ KINDS: Mapping[str, tuple[Callable[[Path], None], str]] = {
         lambda folder: _claim(folder, overflow="never", reduction="recurrence@side=2,chain=1", numbers=20),
         "never_overflows",
     ),
+    "wraps": (
+        lambda folder: _claim(folder, wraps="never", plan="ampere/mma/m16n8k32.s32.s8.s8.s32", products=50),
+        "never_wraps",
+    ),
     "cover": (_cover, "one_expression"),
 }

@@ -49,11 +49,15 @@ BASE: dict[str, Any] = {
     "claim": "error(q) <= error(p)",
 }  # fmt: skip
 
+IMMA = "ampere/mma/m16n8k32.s32.s8.s8.s32"
 QUICK = (
     "ootomo-not-worse-f16", "ootomo-not-worse-f32@terms=1", "ootomo-not-worse-no-addend@terms=2",
     "markidis-not-worse-f16@terms=1", "markidis-not-worse-f32@terms=2", "markidis-not-worse-no-addend@terms=1",
     "three-tf32-reach-7@terms=1", "three-tf32-small-first-reach-8@terms=2", "three-tf32-signed-unbounded@terms=2",
     "three-tf32-mixed-reach-8@terms=2", "three-tf32-eight-reach-4",
+    "int8-sums", "int8-sums-one-side", "int8-wraps-one-side", "int8-wraps-digits", "ozaki-int8-7-wraps",
+    f"int8-wraps@unit={IMMA}", f"uint8-wraps@unit={IMMA.replace('s8', 'u8')}",
+    "uint8-int8-wraps@unit=x86/avx512/vpdpbusds",
     "chain-length@chain=2", "fp8-smallest-term", "error-bound-near-4", "ootomo-worse-table-5",
     "ootomo-not-worse-four-products@terms=1,split=toward_zero",
     "symmetric-no-addend-fp8@model=cdna3/mfma/f32_32x32x16_fp8_fp8",

@@ -34,6 +34,7 @@ from mmaprobe.queries.kernel import (
     stages,
     sums,
     undecided,
+    wraps,
 )
 from mmaprobe.queries.kernel.arguments import forget
 from mmaprobe.queries.kernel.conditions import Condition
@@ -204,6 +205,10 @@ WRONG = {
     ),
     "an instruction loses nothing": Wrong("shares", ("after_instruction",), shares._Sizes, "share", _nothing, 16),
     "two results share all": Wrong("shares", ("near_each_other",), shares, "apart", _nothing, 53),
+    "no sum leaves its range": Wrong("sums that wrap", ("never_wraps",), wraps, "_check", lambda *given: None),
+    "no slice leaves anything": Wrong(
+        "sums that wrap", ("never_wraps",), wraps, "_left_over", lambda word, most: wraps.NOTHING
+    ),
     "no input decides a claim": Wrong(
         "claims", ("undecided",), undecided, "decides", lambda assertion, said: said.yes & ~said.yes, 8
     ),

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.claim import AnyClaim, Claim, build_claims
-from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim
+from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, WrapClaim
 from mmaprobe.queries.claims import decide as deciding
 from mmaprobe.queries.claims import overflow
 from mmaprobe.queries.claims.decide import decide as decided
@@ -28,6 +28,7 @@ from mmaprobe.queries.kernel.table9 import BoundInUnits
 from mmaprobe.queries.kernel.theorem import Goal
 from mmaprobe.queries.kernel.truncating import truncating_steps
 from mmaprobe.queries.kernel.undecided import NoInputDecides
+from mmaprobe.queries.kernel.wraps import NeverWraps
 from mmaprobe.queries.properties import proving
 from mmaprobe.queries.search.admitted_rows import admitted_rows, numbers_of_patterns
 from mmaprobe.queries.search.distinguish import Options
@@ -143,6 +144,8 @@ def _truthful(claim: AnyClaim, options: Options) -> Outcome:
             goal: Goal = NoInputDecides(claim.assertion)
         case BoundClaim():
             goal = BoundInUnits(claim.model.unit, *claim.units)
+        case WrapClaim():
+            goal = NeverWraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
         case _:
             assert isinstance(claim, OverflowClaim)
             goal = NeverOverflows(claim.reduction, claim.numbers)
@@ -155,6 +158,7 @@ def _truthful(claim: AnyClaim, options: Options) -> Outcome:
     ("verify_bound", {"model": f"{VOLTA}@fraction_bits=22", "error_bound": "tight"}),
     ("verify_bound", {"model": f"{VOLTA}@exponent_floor=0", "error_bound": "loose"}),
     ("verify_overflow", {"reduction": f"recurrence@unit={VOLTA},chain=1", "numbers": 65519, "overflow": "never"}),
+    ("verify_wraps", {"plan": "ampere/mma/m16n8k32.s32.s8.s8.s32", "products": 131072, "wraps": "never"}),
     ("verify", {"terms": 1, "inputs": {"format": "f16", "a": [0, 1], "b": [0, 1], "c": [0, 0]},
                 "parts": {"p": VOLTA}, "claim": "value(p) < 4"}),
 ])  # fmt: skip

@@ -1,0 +1,171 @@
+"""Instances of the rule about sums of integers that wrap: of small integers, for few products, on all or many elements.
+
+What a plan's words and sums are is evaluated by the plan itself, with accumulators of 32 bits beside its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from benchmarks.rules.campaign import Campaign
+from benchmarks.rules.lemmas import Truths
+from benchmarks.rules.numbers import Unchecked
+from mmaprobe.queries.kernel.wraps import NeverWraps
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.evaluate.batch import Patterns
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Round
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.plans.stages import Chain, Stage, Then
+from mmaprobe.smtmodel.units.unitfile import parse_unit
+
+UNIT = """unit: mma.yaml
+formats: {{a: {a}, b: {b}, c: int{bits}, d: int{bits}}}
+length: {length}
+roundings: {{r: "round(int{bits}, toward_zero)"}}
+steps: {{d: "r({sum})"}}
+"""
+TERMS = "a[0:{length}] * b[0:{length}], c"
+SUMS = ("fused({terms}, F={F}, carry=0, least={F})",) * 4 + (
+    "exact({terms})",
+    "exact({terms})",
+    "fused({terms}, F={F}, carry=0, least={F}, zeros=0)",
+    "fused({terms}, F={F}, carry=0)",
+    "exact({terms}, c)",
+    "exact(a[0:{length}] * b[0:{length}])",
+    "exact(product(a[0], b[0], normalised=true), c)",
+    "exact(product(a[0], c))",
+    "exact(a[0], c)",
+)
+PLAN = """plan: tiny
+formats: {{a: {a}, b: {b}, c: f32, d: f32}}
+units: {{mma: mma.yaml}}
+roundings:
+  t: round(int{bits}, toward_zero)
+  q: round({q}, {mode})
+  r: round({r}, nearest_even)
+  s: round(f32, nearest_even)
+{words}
+steps:
+  c0: t(c)
+  one: {sum}
+  d: s(exact(s(one), c))
+"""
+PARTS = ("a", "product(2**1, a)", "product(a, 1 / shared(a))", "product(2**1, r(product(a, 1 / shared(a))))",
+         "product(2**1, r(product(a, 1 / shared(a, up=true))))", "exact(a, 2**0)", "product(a, a)")  # fmt: skip
+STAGES = ("sum({mma})",) * 6 + ("sum({mma}, c0)", "sum(then({mma}, {mma}))", "sum(chain({mma}, tail={mma}))",
+                                "sum(interleave(2, {mma}, s))")  # fmt: skip
+INTEGERS = ("int3", "int3", "uint3", "int4", "e2m1")
+MOST = 4096  # rows of A, and columns of B
+LONGEST = 4  # the largest K
+WIDE = format_named("int32")
+
+
+def _unit(rng: random.Random, bits: int, a: str, b: str, total: str) -> Model:
+    length = rng.choice((1, 1, 2, 3))
+    terms = TERMS.format(length=length)
+    text = total.format(terms=terms, F=bits - 2, length=length)
+    return Model("mma.yaml", parse_unit(UNIT.format(a=a, b=b, bits=bits, length=length, sum=text), "mma.yaml"))
+
+
+def tiny(rng: random.Random) -> Plan:
+    """A plan of small integers, or of words of small numbers. Raises MmaprobeError for one that cannot be."""
+    a, b = rng.choice(INTEGERS), rng.choice(INTEGERS)
+    bits = rng.randint(4, 7)
+    if rng.random() < 0.4 or "e2m1" in (a, b):
+        q, element = rng.choice(("int3", "int4")), rng.choice(("e2m1", "e2m1", "e3m2"))
+        mode = rng.choice(("toward_zero", "toward_zero", "nearest_even", "up"))
+        part = rng.choice(PARTS)
+        words = f"words:\n  a_part: r({part})\n  a1: q(a_part)\n"
+        words += f"  a2: q(r(product({rng.choice(('2**1', '2**2'))}, r(exact(a_part, -a1)))))\n"
+        words += words[7:].replace("a_", "b_").replace("a1", "b1").replace("a2", "b2").replace("(a", "(b").replace(
+            "shared(a", "shared(b").replace(", a)", ", b)")  # fmt: skip
+        mma, r = f"mma({rng.choice(('a1', 'a2'))}, {rng.choice(('b1', 'b2'))})", rng.choice(("f32", "e4m3", "f32"))
+        unit, given = _unit(rng, bits, q, q, rng.choice(SUMS[:6])), (element, element)
+    else:
+        words, mma, q, r, mode = "", "mma", "int3", "f32", "toward_zero"
+        unit, given = _unit(rng, bits, a, b, rng.choice(SUMS)), (a, b)
+    text = PLAN.format(a=given[0], b=given[1], q=q, r=r, mode=mode, words=words, bits=bits,
+                       sum=rng.choice(STAGES).format(mma=mma))  # fmt: skip
+    return parse_plan(text, "tiny.yaml", lambda name: unit)
+
+
+def _elements(fmt: Format, most: int | None) -> list[int]:
+    values = {x: exact_value(x, fmt) for x in range(1 << fmt.width)}
+    values = {x: 0 if value == "-0" else value for x, value in values.items()}
+    return [x for x, value in values.items() if not isinstance(value, str) and (most is None or abs(value) <= most)]
+
+
+def _rows(fmt: Format, most: int | None, length: int, rng: random.Random) -> Patterns:
+    """All rows of so many elements; if there are too many, some, of which many have the extreme elements."""
+    every = _elements(fmt, most)
+    if len(every) ** length <= MOST // 8:
+        rows = list(product(every, repeat=length))
+    else:
+        ends = sorted(every, key=lambda x: abs(float(exact_value(x, fmt))))[-3:]  # type: ignore[arg-type]
+        rows = list(product(ends, repeat=length))[: MOST // 16]
+        rows += [tuple(rng.choices(every, k=length)) for _ in range(MOST // 16)]
+    return np.array(rows, dtype=kind_of(fmt))
+
+
+def roomy(stage: Stage) -> Stage:
+    """A chain of instructions, or several, with accumulators of 32 bits, whose sums are exact."""
+    if isinstance(stage, Then):
+        return Then(tuple(map(roomy, stage.bodies)))
+    assert isinstance(stage, Chain)
+    unit = stage.model.unit
+
+    def change(_: Node, new: Node) -> Node:
+        if isinstance(new, FusedSum):
+            return ExactSum(new.items)
+        return Round(new.term, Rounding(WIDE, "toward_zero")) if isinstance(new, Round) else new
+
+    result = rebuilt(unit.result, change, {})
+    assert isinstance(result, Round)
+    wide = replace(unit, c=WIDE, result=result, names={}, signals={}, titles={})
+    return replace(stage, model=Model("wide", wide))
+
+
+def never_wraps(goal: NeverWraps, rng: random.Random) -> Iterator[str]:
+    plan = goal.plan
+    for length, products in product(range(1, min(goal.length, LONGEST) + 1), plan.sums):
+        rows = _rows(plan.a, goal.most_a, length, rng)
+        columns = _rows(plan.b, goal.most_b, length, rng).T
+        found = []
+        for stage in (products.stage, roomy(products.stage)):
+            alone = Plan(plan.a, plan.b, stage.accumulator, Products(stage, Constant()), plan.convert_a, plan.convert_b)
+            d = simulate(rows, np.ascontiguousarray(columns), None, alone).astype(np.int64)
+            found.append(np.where(d >> stage.d.width - 1, d - (1 << stage.d.width), d))
+        differ = np.argwhere(found[0] != found[1])
+        if len(differ):
+            row, column = differ[0]
+            yield f"{rows[row]} times {columns[:, column]}: a sum wraps"
+            return
+    if goal.length > LONGEST:
+        raise Unchecked
+
+
+def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
+    """A tiny plan at a few K, with elements of any magnitude and of small ones."""
+    try:
+        plan = tiny(rng)
+    except MmaprobeError:
+        return
+    for length in (rng.randint(0, 2), rng.randint(1, LONGEST), rng.randint(1, LONGEST)):
+        most = [rng.choice((None, None, 0, 1, 2, 3, -1)) for _ in range(2)]
+        campaign.call("never_wraps", plan, length, *most)
+
+
+MEANINGS = {NeverWraps: never_wraps}

@@ -1,0 +1,128 @@
+"""Whether sums of products of integers leave the range of their accumulator: by a rule of the kernel, or shown by
+evaluating K copies of one element of A and one of B."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from mmaprobe.hypotheses.unit_claims import WrapClaim
+from mmaprobe.queries.claims.outcome import Outcome, SearchStep
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.kernel.wraps import never_wraps
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
+from mmaprobe.smtmodel.inputs.vectors import to_hex
+from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.matrices import Job
+from mmaprobe.smtmodel.plans.plan import Products
+from mmaprobe.smtmodel.plans.stages import Chain, Stage, Then
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """A sum of K copies of one element of A times one of B, which is not what the plan computes."""
+
+    count: int
+    a: str
+    b: str
+    exact: int
+    result: int
+
+    def __str__(self) -> str:
+        return f"{self.count} times {self.a} * {self.b}, words of which add up to {self.exact}, give {self.result}"
+
+
+def verify_wraps(claim: WrapClaim) -> Outcome:
+    """Decide a claim. Raises ParameterError for a plan that cannot be evaluated."""
+    start, outcome = time.monotonic(), Outcome(claim)
+    try:
+        outcome.theorem = never_wraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
+        outcome.asked.append(SearchStep(f"no sum of up to {claim.proved} products wraps, by intervals"))
+    except RuleError as error:
+        outcome.asked.append(SearchStep(str(error)))
+    for count in dict.fromkeys((claim.products, claim.proved)):
+        if count and not (count == claim.proved and outcome.theorem is not None):
+            found = wrapping(claim, count)
+            outcome.overflows[count] = found is not None
+            outcome.asked.append(
+                SearchStep(f"no copies of numbers tried wrap: {count}" if found is None else str(found))
+            )
+    outcome.seconds = time.monotonic() - start
+    return outcome
+
+
+def wrapping(claim: WrapClaim, count: int) -> Wrapped | None:
+    """Copies of two elements whose sum of so many products is not exact, of one of the plan's sums; None: of those
+    tried none is."""
+    for products in claim.plan.sums:
+        chains, plan = _chains(products.stage), _alone(claim.plan, products)
+        if not chains or not plan.d.is_integer:
+            continue
+        pairs = product(_elements(plan.a, claim.most_a), _elements(plan.b, claim.most_b))
+        ones = {pair: _product_of(plan, chains, *pair) for pair in pairs}
+        for pair in sorted(ones, key=lambda pair: -abs(ones[pair])):
+            exact = count * ones[pair]
+            if not _holds(plan.d, exact) and (result := _of_copies(plan, *pair, count)) != exact:
+                left, right = (to_hex(x, fmt) for x, fmt in zip(pair, (plan.a, plan.b), strict=True))
+                return Wrapped(count, left, right, exact, result)
+    return None
+
+
+def _chains(stage: Stage) -> list[Chain]:
+    """The uses of units by which a stage takes all products, each as often as it does; of other stages none."""
+    if isinstance(stage, Then):
+        return [chain for body in stage.bodies for chain in _chains(body)]
+    return [stage] if isinstance(stage, Chain) and stage.tail is None else []
+
+
+def _alone(plan: Plan, products: Products) -> Plan:
+    """The plan that gives one sum of another one as it is, from +0."""
+    result = Products(products.stage, Constant())
+    return Plan(plan.a, plan.b, products.stage.accumulator, result, plan.convert_a, plan.convert_b)
+
+
+def _product_of(plan: Plan, chains: Sequence[Chain], a: int, b: int) -> int:
+    """What one product of two elements adds to the sum, by the words that units read, exactly."""
+    job, total = Job(plan, _copies(plan.a, a, 1), _copies(plan.b, b, 1)), Fraction(0)
+    for chain in chains:
+        one, other = plan.read(chain.words)
+        left, right = (exact_value(int(x[0, 0]), fmt) for x, fmt in
+                       ((job.a[one], chain.model.a), (job.b[other], chain.model.b)))  # fmt: skip
+        total += left * right if isinstance(left, Fraction) and isinstance(right, Fraction) else 0
+    return int(total)
+
+
+def _of_copies(plan: Plan, a: int, b: int, count: int) -> int:
+    """The plan's sum of `count` copies of a * b."""
+    row, column = _copies(plan.a, a, count), _copies(plan.b, b, count).T
+    value = exact_value(int(simulate(row, np.ascontiguousarray(column), None, plan)[0, 0]), plan.d)
+    return int(value) if isinstance(value, Fraction) else 0
+
+
+def _copies(fmt: Format, pattern: int, count: int) -> Matrix:
+    return np.full((1, count), pattern, dtype=kind_of(fmt))
+
+
+def _holds(fmt: Format, value: int) -> bool:
+    return -(1 << fmt.width - 1) * fmt.signed <= value < 1 << fmt.width - fmt.signed
+
+
+def _elements(fmt: Format, most: int | None) -> Iterator[int]:
+    """Patterns of the elements that are tried: the extreme integers of up to a magnitude; of other formats 1, the
+    number below it, whose digits are ones, and both with a minus."""
+    if fmt.is_integer:
+        low, high = -(1 << fmt.width - 1) * fmt.signed, (1 << fmt.width - fmt.signed) - 1
+        if most is not None:
+            low, high = max(low, -most), min(high, most)
+        yield from (high, low % (1 << fmt.width))
+    elif most is None or most >= 1:
+        yield from (sign | one for sign in (0, fmt.sign_bit) for one in (fmt.one, fmt.one - 1))

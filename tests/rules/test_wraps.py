@@ -1,0 +1,251 @@
+"""Sums of integers that wrap: claims of them at tiny formats against all elements, and what the rule refuses."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mmaprobe.hypotheses.claim import build_claims, claims_named
+from mmaprobe.hypotheses.unit_claims import WrapClaim
+from mmaprobe.queries.certificates.names import CLAIM
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.claims.certify import certify_claim
+from mmaprobe.queries.claims.decide import decide
+from mmaprobe.queries.claims.outcome import Outcome
+from mmaprobe.queries.claims.wraps import wrapping
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.kernel.wraps import interval_of, never_wraps
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit
+from tests.tampering import fitted
+
+UNIT = """unit: mma.yaml
+formats: {{a: {a}, b: {b}, c: int6, d: int6}}
+length: {length}
+roundings: {{r: "round(int6, toward_zero)"}}
+steps: {{d: "r({sum})"}}
+"""
+WRAPS, SATURATES = "fused(a[0:{0}] * b[0:{0}], c, F=4, carry=0, least=4)", "exact(a[0:{0}] * b[0:{0}], c)"
+INT8 = "ampere/mma/m16n8k32.s32.s8.s8.s32"
+
+
+def unit(length: int = 2, a: str = "int3", b: str = "int3", total: str = WRAPS) -> str:
+    return UNIT.format(a=a, b=b, length=length, sum=total.format(length))
+
+
+def claim_of(name: str = "mine.yaml", **data: Any) -> WrapClaim:
+    text = yaml.safe_dump({"id": "mine", "expect": "holds", **data})
+    (claim,) = build_claims(read_yaml(text, name))
+    assert isinstance(claim, WrapClaim)
+    return claim
+
+
+def decided(claim: WrapClaim) -> Outcome:
+    return decide(claim, Options())
+
+
+def integers(fmt: str, most: int | None) -> list[int]:
+    bits = int(fmt[-1])
+    every = range(1 << bits) if fmt[0] == "u" else range(-(1 << bits - 1), 1 << bits - 1)
+    return [x for x in every if most is None or abs(x) <= most]
+
+
+def leaves(a: list[int], b: list[int], count: int) -> bool:
+    """Whether a sum of so many products, of any, leaves 6 bits."""
+    sums = {0}
+    for _ in range(count):
+        sums = {total + x * y for total, x, y in product(sums, a, b)}
+        if min(sums) < -32 or max(sums) > 31:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("total", [WRAPS, SATURATES], ids=["wraps", "saturates"])
+@pytest.mark.parametrize(("a", "b"), [("int3", "int3"), ("uint3", "int3"), ("uint3", "uint3"), ("int4", "int3")])
+def test_claims_of_tiny_integers(a: str, b: str, total: str, tmp_path: Path) -> None:
+    """Every claim holds, or is refuted, as all elements have it."""
+    seen = set()
+    for length, most in product((1, 3), ((None, None), (None, 3), (3, 3), (1, 2))):
+        (tmp_path / "mma.yaml").write_text(unit(length, a, b, total))
+        within = {side: one for side, one in zip("ab", most, strict=True) if one is not None}
+        sides = integers(a, most[0]), integers(b, most[1])
+        for count in (1, 2, 3, 4):
+            wrapped, before = leaves(*sides, count), count > 1 and leaves(*sides, count - 1)
+            for wanted, true in (("never", not wrapped), ("smallest", wrapped and not before)):
+                claim = claim_of(plan=str(tmp_path / "mma.yaml"), products=count, wraps=wanted, within=within)
+                assert decided(claim).verdict == ("holds" if true else "refuted"), claim.text
+                seen.add((wanted, true))
+    assert len(seen) == 4
+
+
+def test_the_shipped_claims_are_about_these_limits() -> None:
+    limits = {"int8-wraps": 128 * 128, "int8-wraps-one-side": 128 * 127, "int8-wraps-digits": 127 * 127,
+              "uint8-wraps": 255 * 255, "ozaki-int8-7-wraps": 127 * 127}  # fmt: skip
+    for name, largest in limits.items():
+        (claim, *_) = claims_named(name)
+        assert isinstance(claim, WrapClaim)
+        assert claim.products == (2**31 - 1) // largest + 1
+    (mixed, *_) = claims_named("uint8-int8-wraps")
+    assert isinstance(mixed, WrapClaim)
+    assert mixed.products == 2**31 // (255 * 128) + 1  # the least of int32 is one further from 0
+
+
+# -- words
+
+
+def plan(words: str = "  a1: q(a)\n  b1: q(b)", total: str = "sum(mma(a1, b1))", **formats: str) -> Plan:
+    named = {"a": "f16", "b": "f16", "c": "f32", "d": "f32"} | formats
+    text = f"""plan: p
+formats: {{{", ".join(f"{name}: {fmt}" for name, fmt in named.items())}}}
+units: {{mma: mma.yaml}}
+roundings:
+  q: round(int3, toward_zero)
+  n: round(int3, nearest_even)
+  r: round(f16, nearest_even)
+  s: round(f32, nearest_even)
+  o: round(int6, toward_zero)
+words:
+{words}
+steps:
+  c0: o(c)
+  one: {total}
+  d: s(exact(s(one), c))
+"""
+    return parse_plan(text, "p.yaml", lambda name: Model("mma", parse_unit(unit(), name)))
+
+
+@pytest.mark.parametrize(("word", "low", "high"), [
+    ("q(a)", -4, 3),
+    ("q(r(product(a, 1 / shared(a))))", -2, 2),
+    ("q(r(product(a, 1 / shared(a, up=true))))", -1, 1),
+    ("q(r(product(2**1, r(product(a, 1 / shared(a))))))", -4, 3),
+    ("q(r(product(2**2, r(exact(a_part, -q(a_part))))))", -3, 3),
+    ("q(r(product(2**1, r(exact(a_part, -q(a_part))))))", -1, 1),
+    ("n(r(product(2**1, r(exact(a_part, -q(a_part))))))", -2, 2),
+    ("q(r(product(2**2, r(exact(a_part, -n(a_part))))))", -4, 3),
+    ("q(r(product(2**2, r(exact(a, -q(a))))))", -4, 3),
+])  # fmt: skip
+def test_intervals_of_words(word: str, low: int, high: int) -> None:
+    made = plan(f"  a_part: r(product(a, 1 / shared(a)))\n  a1: {word}\n  b1: q(b)")
+    found = made.chains[0].a
+    assert found is not None
+    assert interval_of(found, None) == (low, high)
+
+
+@pytest.mark.parametrize(("fmt", "below"), [("f16", 1 - Fraction(1, 1 << 11)), ("e2m1", Fraction(1, 2))])
+def test_what_is_left_of_a_number_is_below_one(fmt: str, below: Fraction) -> None:
+    """The largest number of the format below 1: what is left is a multiple of the number's last place."""
+    words = "  a1: q(r(exact(a, -q(a))))\n  b1: q(b)"
+    word = plan(words.replace("r(", "s("), a=fmt, b=fmt).chains[0].a
+    assert word is not None
+    assert isinstance(word.term, Round)
+    assert interval_of(word.term.term, 3) == (-below, below)
+
+
+def test_slices_of_a_row() -> None:
+    """The second slice of 2 bits is within 3, so that 3 products of such fit into 6 bits, and 4 do not."""
+    words = "\n".join(f"  {x}_part: r(product({x}, 1 / shared({x})))\n"
+                      f"  {x}1: q(r(product(2**2, r(exact({x}_part, -q({x}_part))))))" for x in "ab")  # fmt: skip
+    own = plan(words)
+    claim = WrapClaim(id="", about="", source="", says="nothing", expect=None, file=read_yaml("{}", ""), plan=own,
+                      products=4, most_a=None, most_b=None, wraps="smallest")  # fmt: skip
+    assert never_wraps(own, 3, None, None).goal.statement() == "no sum of up to 3 products of p wraps"
+    with pytest.raises(RuleError, match="a sum from -36 to 36 may leave -32 to 31"):
+        never_wraps(own, 4, None, None)
+    assert wrapping(claim, 3) is None
+    found = wrapping(claim, 4)
+    assert found is not None
+    assert (found.exact, found.result) == (36, -28)
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(("made", "reason"), [
+    (lambda: plan(total="sum(mma(a1, b1), c0)"), "starts from another number"),
+    (lambda: plan(total="sum(chain(mma(a1, b1), tail=mma(a1, b1)))"), "left over for a tail"),
+    (lambda: plan(total="sum(interleave(2, mma(a1, b1), o))"), "more than a chain of instructions"),
+    (lambda: Plan.chained(parse_reference("ieee/fma/f32"), from_zero=True), "does not add integers"),
+    (lambda: Plan.chained(parse_reference(INT8)), "starts from another number"),
+])  # fmt: skip
+def test_what_is_refused(made: Any, reason: str) -> None:
+    with pytest.raises(RuleError, match=reason):
+        never_wraps(made(), 1, None, None)
+
+
+@pytest.mark.parametrize(("total", "reason"), [
+    ("fused(a[0:2] * b[0:2], c, F=4, carry=0)", "may lose bits"),
+    ("fused(a[0:2] * b[0:2], c, F=3, carry=1, least=4)", "may lose bits"),
+    ("fused(a[0:2] * b[0:2], c, F=4, carry=0, least=4, zeros=5)", "may lose bits"),
+    ("exact(a[0:2] * b[0:2])", "does not read c"),
+    ("exact(a[0] * b[0], c, c)", "not added once"),
+    ("exact(product(a[0], b[0], normalised=true), product(a[1], b[1]), c)", "normalised products"),
+])  # fmt: skip
+def test_units_that_are_refused(total: str, reason: str) -> None:
+    model = Model("mma", parse_unit(UNIT.format(a="int3", b="int3", length=2, sum=total), "mma.yaml"))
+    with pytest.raises(RuleError, match=reason):
+        never_wraps(Plan.chained(model, from_zero=True), 2, None, None)
+
+
+def test_products_above_the_alignment_are_refused() -> None:
+    """Products of int4 count with the exponent 4: of a sum in units of 2^(4 - 3) they lose their last bit."""
+    text = UNIT.replace("int6", "int5").format(a="int4", b="int4", length=1, sum=WRAPS.format(1).replace("4", "3"))
+    own = Plan.chained(Model("mma", parse_unit(text, "mma.yaml")), from_zero=True)
+    with pytest.raises(RuleError, match="may lose bits"):
+        never_wraps(own, 1, 1, 1)
+
+
+def test_counts_that_are_refused() -> None:
+    own = Plan.chained(parse_reference(INT8), from_zero=True)
+    for given in ((-1, None, None), (1, -1, None), (1, None, -1)):
+        with pytest.raises(RuleError, match="from 0 on"):
+            never_wraps(own, *given)
+
+
+# -- files and certificates
+
+
+def test_files_that_are_wrong() -> None:
+    for change in ({"within": {"a": -1}}, {"products": 0}, {"plan": "no/such"}, {"wraps": "often"}):
+        with pytest.raises(InputError):
+            claim_of(**({"plan": INT8, "products": 3, "wraps": "never"} | change))
+
+
+@pytest.mark.parametrize("reference", [INT8, "plan:ozaki/int8-7"])
+def test_a_certificate(reference: str, tmp_path: Path) -> None:
+    limit = 131072 if reference == INT8 else 133145
+    data = {"id": "mine", "expect": "holds", "plan": reference, "products": limit, "wraps": "smallest"}
+    certify_claim(decided(claim_of(**data)), tmp_path, Options())
+    assert {found.kind for found in check_folder(tmp_path)} == {"fine"}
+    changes: tuple[dict[str, Any], ...] = ({"products": limit + 1}, {"wraps": "never"}, {"within": {"a": 127}},
+                                           {"plan": "ampere/mma/m16n8k32.s32.u8.u8.s32"})  # fmt: skip
+    for change in changes if reference == INT8 else changes[:1]:
+        (tmp_path / CLAIM).write_text(yaml.safe_dump(data | change))
+        fitted(tmp_path)
+        assert "fault" in {found.kind for found in check_folder(tmp_path)}, change
+
+
+def test_a_certificate_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "mma.yaml").write_text(unit())
+    folder = tmp_path / "found"
+    certify_claim(decided(claim_of(plan=str(tmp_path / "mma.yaml"), products=2, wraps="smallest")), folder, Options())
+    (tmp_path / "mma.yaml").unlink()
+    assert {found.kind for found in check_folder(folder)} == {"fine"}
+
+
+def test_plans_are_taken_as_they_start() -> None:
+    assert claim_of(plan="plan:ozaki/int8-7", products=1, wraps="never").plan == parse_plan_reference(
+        "plan:ozaki/int8-7"
+    )
