@@ -320,10 +320,7 @@ def test_a_line_of_a_unit_or_plan_changed_is_refused(folder: Path) -> None:
     for path in sorted(folder.glob("*.yaml")):
         every = list(lines(path.read_text()))
         step = max(1, len(every) // 3)
-        # as true: more bits than needed, a floor below all, one run; and words, which a claim need not have
-        allowed = ("carry=5", "zeros=-132", "split(5",
-                   *(f"{path.name}: line {number} left out" for number, line in enumerate(path.read_text().splitlines(), 1)
-                     if line.startswith(("about:", "source:", "says:", "expect:"))))  # fmt: skip
+        allowed = ("carry=5", "zeros=-132", "split(5")  # as true: more bits than needed, a floor below all, one run
         passed = list(tampered(folder, path.name, step))
         assert not [what for what in passed if not any(one in what for one in allowed)], (
             folder.name,
