@@ -18,6 +18,7 @@ from mmaprobe.queries.building.answers import BUILT
 from mmaprobe.queries.building.shapes import Kind, Shapes
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_lanes, evaluate_models, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import nans, to_numbers
@@ -129,7 +130,7 @@ def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]
         flag(f"{name} special", one.special[:, place], f"{what} is infinite or NaN", f"{what} is finite", cost)
         flag(f"{name} subnormal", one.subnormal[:, place], f"{what} is subnormal", f"{what} is not subnormal", cost)
         size(name, one.exponent[:, place], f"|{what}|", cost)
-        if name[-1].isdigit() and len(name) > 1 and name[0] in "ab":
+        if len(name) > 1 and name[0] in "ab" and is_digits(name[-1]):
             low, high = f"{what} has at least {{}} significant bits", f"{what} has fewer than {{}} significant bits"
             found[f"{name} bits"] = Feature(one.bits[:, place], low, high, 1.2)
 

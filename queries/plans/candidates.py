@@ -157,7 +157,8 @@ class Candidates:
 
     def _single(self, chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
         """Stages of a unit of one product."""
-        yield from (in_vectors(chain, how, (ways, *_halved(ways)), tail=chain) for ways in WAYS)
+        if chain.d == how.format:  # lanes are folded in the format of their sums
+            yield from (in_vectors(chain, how, (ways, *_halved(ways)), tail=chain) for ways in WAYS)
         yield from (promoted(run, chain, how, 1) for run in RUNS if run < length)
         yield from (in_runs(ways, chain, how, "sequential", grain) for ways in WAYS[:3] for grain in (1, 16))
         yield from (
@@ -314,7 +315,9 @@ def likelihood(model: Model) -> int:
 
 def vectors(chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
     """Sums of K = `length` products by many lanes that take one or more of each turn, as threads of a GPU do: added in
-    halves or in order."""
+    halves or in order. None where the sums of the lanes are in another format than these additions give."""
+    if chain.d != how.format:
+        return
     for ways in (*WAYS, *THREADS):
         for grain in TAKEN:
             if ways * grain < 2 * length:
