@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar
@@ -501,7 +501,7 @@ class Knowledge:
     def of(self, node: Node) -> Known:
         """The facts of a node's value."""
         if node not in self._found and not node.free:  # from below: steps may be deep within one another
-            for below in walk(node):
+            for below in walk(node, self._found):
                 if not below.free:
                     self._of(below)
         return self._of(node)
@@ -531,14 +531,14 @@ class Terminal(Node):
         return True
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all nodes below it, each once, operands first."""
+def walk(node: Node, without: Container[Node] = ()) -> Iterator[Node]:
+    """The node and all nodes below it, each once, operands first; `without`: those of which no more is asked."""
     nodes: dict[Node, None] = {}
     waiting = [(node, iter(node.operands))]
     while waiting:
         current, operands = waiting[-1]
         for operand in operands:
-            if operand not in nodes:
+            if operand not in nodes and operand not in without:
                 waiting.append((operand, iter(operand.operands)))
                 break
         else:

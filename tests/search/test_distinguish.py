@@ -56,9 +56,8 @@ def problem_of(base: str, left: str, right: str, inputs: Inputs = FINITE, compar
 
 def result(model: Model, operands: Operands[int]) -> int:
     """The result of a model by the oracle, which shares nothing with it but the names of parameters; by the oracle of
-    nodes for a family that it does not know."""
-    assert model.member is not None
-    if model.member.family not in IN_WORDS:
+    nodes for a family that it does not know, or no family."""
+    if model.member is None or model.member.family not in IN_WORDS:
         a, b = (list(side) + [0] * (model.length - len(side)) for side in (operands.a, operands.b))
         found = node_oracle.evaluate(model.unit, a, b, operands.c)
         return model.unit.rounding.nan_pattern if found == node_oracle.ANY_NAN else found

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import count
 from typing import Any
 
 from tests.second.document import Document, largest_number, nan_as, operands_of
-from tests.second.magnitudes import need
+from tests.second.magnitudes import need, two
 
 Plain = Mapping[str, Any]
 NOTHING = 1 << 20  # the grid of a zero
@@ -293,9 +294,21 @@ class Known:
             bound is not None for bound in (*node["floors"], *node["reach"]))  # fmt: skip
         agrees = free and all(one.agrees and self._stays(one, own) for one, own in zip(terms, bits, strict=True))
         positive = any((one.plus and (one.zero or agrees)) or (one.positive and agrees) for one in terms)
-        return Value(None, min(grids) if len(grids) == len(some) and not node["sticky"] else None,
-                     least=min(leasts) if len(leasts) == len(some) else None, digits=max(bits) + node["sticky"],
+        grid = min(grids) if len(grids) == len(some) and not node["sticky"] else None
+        least = min(leasts) if len(leasts) == len(some) else None
+        return Value(None, grid, self._end(node, some), least=least, digits=max(bits) + node["sticky"],
                      finite=all(one.finite for one in terms), adds=True, agrees=agrees, positive=positive)  # fmt: skip
+
+    def _end(self, node: Plain, some: Sequence[tuple[Value, int]]) -> int | None:
+        """An exponent below which a sum lies: no exponent of a term is above the end of its numbers, so that m is at
+        most the largest of these and of the bounds, and aligning adds to no term more than a place kept there."""
+        ends = [one.top for one, _ in some if one.top is not None]
+        if len(ends) < len(some):
+            return None
+        m = max([*ends, *(bound for bound in (node["zeros"], node["least"], *node["floors"]) if bound is not None)])
+        most = sum(two(end) + two(m - own) for end, (_, own) in zip(ends, some, strict=True))
+        most += two(m - max(own for _, own in some))  # what is ORed into the last place
+        return next(k for k in count(min(ends)) if two(k) >= most)
 
     def _stays(self, one: Value, bits: int) -> bool:
         """Whether no number other than zero is cut to zero at its own exponent."""

@@ -203,7 +203,7 @@ def test_separate_and_what_was_answered_is_not_asked_again(cluster: Watched, alo
 
 def test_study_gives_the_same_table(cluster: Watched, tmp_path: Path) -> None:
     study = studies()["valero-tf32"]
-    study = replace(study, name="small", series=study.series[:3], measures=("l2", "linf"))
+    study = replace(study, id="small", series=study.series[:3], measures=("l2", "linf"))
     tables = []
     for name, pool in (("here", None), ("there", cluster)):
         table = Table(tmp_path / f"{name}.csv", study.measures)
