@@ -32,7 +32,7 @@ from mmaprobe.smtmodel.algorithms.scene import Shape
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import UnknownNameError
-from mmaprobe.smtmodel.base.files import is_file
+from mmaprobe.smtmodel.base.files import is_file, names_file
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml
 from mmaprobe.smtmodel.evaluate.operands import Layout, check_addend
 from mmaprobe.smtmodel.families.parameters import assignments
@@ -226,7 +226,7 @@ def claims_named(name: str) -> list[AnyClaim]:
         plain, at = name, ""
     if plain in _shipped():
         every, hint = build_claims(_shipped()[plain]), f" (`mmaprobe list claims {plain}` shows all)"
-    elif plain.endswith((".yaml", ".yml")) or "/" in plain or is_file(plain):
+    elif names_file(plain):
         every, hint = build_claims(read_yaml(read_file(Path(plain)), plain)), ""
     else:
         raise UnknownNameError("claim", plain, _shipped(), hint=" (`mmaprobe list claims` shows all)")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmaprobe.hypotheses.schema import Question, build_question, retarget
 from mmaprobe.smtmodel.base.errors import UnknownNameError
-from mmaprobe.smtmodel.base.files import is_file
+from mmaprobe.smtmodel.base.files import names_file
 from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_file, read_yaml
 from mmaprobe.smtmodel.tables.gpus import gpu_named, gpus_of
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -55,7 +55,7 @@ def question_named(name: str, model: str | None = None) -> Question:
     if name in _shipped():
         file, question = _shipped()[name]
         return question if model is None else retarget(file, model)
-    if name.endswith((".yaml", ".yml")) or "/" in name or is_file(name):
+    if names_file(name):
         file = read_yaml(read_file(Path(name)), name)
         return build_question(file) if model is None else retarget(file, model)
     if gpu_named(name) or gpus_of(name.lower()):

@@ -13,7 +13,7 @@ from mmaprobe.queries.kernel.plan_units import plan_key
 from mmaprobe.smtmodel.algorithms import parse_reduction
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
-from mmaprobe.smtmodel.base.files import is_file
+from mmaprobe.smtmodel.base.files import names_file
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
 from mmaprobe.smtmodel.plans.plan_files import beside
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
@@ -125,7 +125,7 @@ def studies() -> dict[str, Study]:
 
 def study_named(name: str) -> Study:
     """The study of that name, or of the path of a file. Raises UnknownNameError and InputError."""
-    if name.endswith((".yaml", ".yml")) or "/" in name or is_file(name):
+    if names_file(name):
         return build_study(read_yaml(read_file(Path(name)), name))
     try:
         return studies()[name]

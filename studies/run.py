@@ -207,8 +207,7 @@ def _subject(study: Study, draw: Draw) -> Product | Sum:
 
 def values_of(study: Study, series: Series, point: Point) -> tuple[float, ...]:
     """The errors of one point, in the order of the study's measures, averaged over its draws."""
-    distribution = next(name for name in study.distributions if name == point.distribution)
-    draws = [Draw(distribution, point.size, point.seed, repeat) for repeat in range(study.repeats)]
+    draws = [Draw(point.distribution, point.size, point.seed, repeat) for repeat in range(study.repeats)]
     found = [_subject(study, draw).measure(series, study.measures) for draw in draws]
     return tuple(float(np.mean(column)) for column in zip(*found, strict=True))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.files import NOT_UTF8, cannot_write, check_utf8, make_folder, open_claimed, write_whole
+from mmaprobe.studies.study import Distribution
 
 KEYS = ("study", "seed", "distribution", "drawn", "size", "series", "algorithm")
 
@@ -22,7 +23,7 @@ class Point:
 
     study: str
     seed: int
-    distribution: str
+    distribution: Distribution
     drawn: str
     size: int
     series: str

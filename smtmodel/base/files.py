@@ -57,6 +57,11 @@ def is_file(name: str) -> bool:
         return False
 
 
+def names_file(name: str) -> bool:
+    """Whether a word that may be a name of the library is the path of a YAML file instead."""
+    return name.endswith((".yaml", ".yml")) or "/" in name or is_file(name)
+
+
 def missing_file(path: Path | str) -> InputError:
     """The error for a file that is not there. "-" is standard input to some commands; for the others the error says
     that they do not read it."""
