@@ -9,7 +9,6 @@ to the whole question.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +17,7 @@ from itertools import chain
 import numpy as np
 from pysmt.fnode import FNode
 
+from mmaprobe.queries.equality.attempt import Attempt
 from mmaprobe.queries.equality.matching import Matcher
 from mmaprobe.queries.kernel.cutting import Abstraction
 from mmaprobe.queries.kernel.facts import Alike, Fact, defined, equal, never, one_maximum, replaced, themselves
@@ -28,10 +28,8 @@ from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import confirmed_witness, replay, shrink
 from mmaprobe.queries.solvers.asking import SolverFaultError
-from mmaprobe.queries.tactics.confirm import confirm
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.base.errors import OutOfTimeError
 from mmaprobe.smtmodel.base.wording import counted
 
 RESULT, WHOLE = "result", "the whole question"
@@ -50,12 +48,8 @@ def prove(problem: Problem, options: Options | None = None, confirm: bool = True
     return _Prover(problem, options or Options(), confirm).run()
 
 
-class _Prover:
-    def __init__(self, problem: Problem, options: Options, confirm: bool) -> None:
-        self.problem, self.options, self.confirm = problem, options, confirm
-        self.proof = Proof(problem)
-        self.start = self.options.clock()
-        self.searched = False
+class _Prover(Attempt[Problem]):
+    searched = False  # briefly, after a lemma failed
 
     def _build(self) -> None:
         """Build the terms of both sides; not needed where samples show a difference."""
@@ -73,28 +67,13 @@ class _Prover:
         """The term with all terms replaced that were proved equal to others."""
         return self.known.get(term, term)
 
-    def run(self) -> Proof:
-        try:
-            if not self._differ_at_random():
-                self._build()
-                with self.carrier.until(self.options.deadline):
-                    self._lemmas()
-                    if self.proof.verdict != "different":
-                        self._conclude()
-                if self.confirm and self.proof.verdict == "equal":
-                    self.proof.lemmas = confirm(self.proof.lemmas, self.options, self.options.clock() - self.start)
-        except OutOfTimeError:
-            pass  # lemmas proved until now are kept
-        except KeyboardInterrupt:
-            self.proof.interrupted = True
-        self.proof.seconds = self.options.clock() - self.start
-        return self.proof
-
-    def _remaining(self, share: float = 1.0) -> float | None:
-        limit, deadline = self.options.timeout, self.options.deadline
-        left = [] if limit is None else [limit - (self.options.clock() - self.start)]
-        left += [] if deadline is None else [deadline - time.monotonic()]
-        return max(0.0, min(left)) * share if left else None
+    def _work(self) -> None:
+        if not self._differ_at_random():
+            self._build()
+            with self.carrier.until(self.options.deadline):
+                self._lemmas()
+                if self.proof.verdict != "different":
+                    self._conclude()
 
     def _differ_at_random(self) -> bool:
         """Whether simulation alone finds a difference."""

@@ -17,6 +17,7 @@ import numpy as np
 import pysmt.operators as op
 from pysmt.fnode import FNode
 
+from mmaprobe.queries.equality.attempt import Attempt
 from mmaprobe.queries.equality.simulated import Value, in_order, lanes_of, simulated
 from mmaprobe.queries.kernel.cutting import Replacement
 from mmaprobe.queries.kernel.designs import Designed
@@ -26,10 +27,8 @@ from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.search.witness import confirmed_witness, replay, shrink
-from mmaprobe.queries.tactics.confirm import confirm
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.base.errors import OutOfTimeError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.limbs import LIMB
@@ -54,27 +53,14 @@ def prove_design(problem: Designed, options: Options | None = None, confirm: boo
     return _Sweep(problem, options or Options(), confirm).run()
 
 
-class _Sweep:
-    def __init__(self, problem: Designed, options: Options, confirm: bool) -> None:
-        self.problem, self.options, self.confirm = problem, options, confirm
-        self.proof, self.start = Proof(problem), options.clock()
-
-    def run(self) -> Proof:
-        try:
-            self.rows = self._samples()
-            if not self._differ_on(self.rows):
-                self._build()
-                with self.compared.carrier.until(self.options.deadline):
-                    if self._sweep():
-                        self._conclude()
-                if self.confirm and self.proof.verdict == "equal":
-                    self.proof.lemmas = confirm(self.proof.lemmas, self.options, self.options.clock() - self.start)
-        except OutOfTimeError:
-            pass  # lemmas proved until now are kept
-        except KeyboardInterrupt:
-            self.proof.interrupted = True
-        self.proof.seconds = self.options.clock() - self.start
-        return self.proof
+class _Sweep(Attempt[Designed]):
+    def _work(self) -> None:
+        self.rows = self._samples()
+        if not self._differ_on(self.rows):
+            self._build()
+            with self.compared.carrier.until(self.options.deadline):
+                if self._sweep():
+                    self._conclude()
 
     def _samples(self) -> Table:
         layout, fmt = self.problem.layout, self.problem.left.d
@@ -117,17 +103,13 @@ class _Sweep:
     def _key(self, term: FNode) -> tuple[bytes, ...]:
         return lanes_of(self.values[term], len(self.rows))
 
-    def _left(self) -> float | None:
-        limit = self.options.timeout
-        return None if limit is None else max(0.0, limit - (self.options.clock() - self.start))
-
     # -- words
 
     def _sweep(self) -> bool:
         """Prove what words of the design are; whether none of the inputs found meanwhile shows a difference."""
         ours, done = set(self.ours), list[FNode]()
         for number, term in enumerate(self.theirs):
-            if self._left() == 0:
+            if self._remaining() == 0:
                 return True
             done.append(term)
             now = self.replace(term)
@@ -211,7 +193,9 @@ class _Sweep:
         wanted = self._fitted(other, term)
         claim = equal(self.compared, term, wanted)
         seconds = SIGNAL if other in self.names else BRIEF
-        theorem = self._lemma(name, claim, (term, wanted), min(seconds, self._left() or seconds), (original, wanted))
+        theorem = self._lemma(
+            name, claim, (term, wanted), min(seconds, self._remaining() or seconds), (original, wanted)
+        )
         if isinstance(theorem, Theorem):
             self.changes[term] = wanted
             self.proved.append((theorem, term, wanted))
@@ -290,7 +274,7 @@ class _Sweep:
         differ = compared.differ.node
         alike = replaced(themselves(compared, [differ]), self.proved)
         goal = compared.carrier.manager.Not(alike.goal.others[0])  # type: ignore[attr-defined]
-        left = self._left()
+        left = self._remaining()
         sides = [self.replace(side.d.node) for side in (compared.left, compared.right)]
         found = self._lemma(RESULT, goal, sides, None if left is None else left * SHARE)
         if found is False:

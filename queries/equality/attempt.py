@@ -1,0 +1,48 @@
+"""What the proofs of equality have in common: their time, what ends them, and what is kept then."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.confirm import confirm
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
+
+Question = TypeVar("Question", bound=Problem)
+
+
+class Attempt(ABC, Generic[Question]):
+    """One attempt to prove the two sides of a problem equal. `confirm`: the lemmas of a proof are asked of a second
+    engine."""
+
+    def __init__(self, problem: Question, options: Options, confirm: bool) -> None:
+        self.problem, self.options, self.confirm = problem, options, confirm
+        self.proof, self.start = Proof(problem), options.clock()
+
+    def run(self) -> Proof:
+        """The proof. Time that is over and an interrupt end it; lemmas proved until then are kept."""
+        try:
+            self._work()
+            if self.confirm and self.proof.verdict == "equal":
+                self.proof.lemmas = confirm(self.proof.lemmas, self.options, self.options.clock() - self.start)
+        except OutOfTimeError:
+            pass
+        except KeyboardInterrupt:
+            self.proof.interrupted = True
+        self.proof.seconds = self.options.clock() - self.start
+        return self.proof
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Look for lemmas, and conclude from them. Raises OutOfTimeError."""
+
+    def _remaining(self, share: float = 1.0) -> float | None:
+        """This share of the seconds that are left; None: there is no limit."""
+        limit, deadline = self.options.timeout, self.options.deadline
+        left = [] if limit is None else [limit - (self.options.clock() - self.start)]
+        left += [] if deadline is None else [deadline - time.monotonic()]
+        return max(0.0, min(left)) * share if left else None
