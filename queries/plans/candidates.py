@@ -143,7 +143,7 @@ class Candidates:
         yield from (promoted(run, chain, how) for run in runs[FEW:])
         for order in ORDERS[1:]:
             yield from (in_runs(ways, chain, how, order, grain) for ways, grain in cuts if ways > 2)
-        if unit == 1:
+        if unit == 1 and model.d == model.c:  # lanes are folded in the format of their sums
             yield from self._single(chain, how, length)
         last = chain if model.d == model.c else in_format(chain, how)
         for turn in GRAINS if unit > 1 else GRAINS[:1]:
@@ -157,8 +157,7 @@ class Candidates:
 
     def _single(self, chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
         """Stages of a unit of one product."""
-        if chain.d == how.format:  # lanes are folded in the format of their sums
-            yield from (in_vectors(chain, how, (ways, *_halved(ways)), tail=chain) for ways in WAYS)
+        yield from (in_vectors(chain, how, (ways, *_halved(ways)), tail=chain) for ways in WAYS)
         yield from (promoted(run, chain, how, 1) for run in RUNS if run < length)
         yield from (in_runs(ways, chain, how, "sequential", grain) for ways in WAYS[:3] for grain in (1, 16))
         yield from (
@@ -315,9 +314,7 @@ def likelihood(model: Model) -> int:
 
 def vectors(chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
     """Sums of K = `length` products by many lanes that take one or more of each turn, as threads of a GPU do: added in
-    halves or in order. None where the sums of the lanes are in another format than these additions give."""
-    if chain.d != how.format:
-        return
+    halves or in order."""
     for ways in (*WAYS, *THREADS):
         for grain in TAKEN:
             if ways * grain < 2 * length:
