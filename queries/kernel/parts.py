@@ -131,7 +131,7 @@ class Parted:
         return total(found)
 
     def summed(self, polynomial: Polynomial, counts: Callable[[bool], bool]) -> Form:
-        """The same, of a node."""
+        """The same of all products together; in a unit a polynomial has each product by itself."""
         return self.size(polynomial, counts)
 
     def _size(self, symbol: Symbol) -> Form:
@@ -205,7 +205,7 @@ class OfPlan(Parted):
         for item, value in polynomial.items():
             sides[all(isinstance(node, Element) and node.operand == "c" for (node, _), _ in item)][item] = value
         products, rest = (self.size(side, counts) for side in sides)
-        return counted(products, self.unit.length) + rest
+        return times_products(products, self.unit.length) + rest
 
     def _term(self, node: Node) -> Known:
         if isinstance(node, Round) and node in self.kept:
@@ -231,7 +231,7 @@ class OfPlan(Parted):
         return found + number(power(node.rounding.format.emin))
 
 
-def counted(form: Form, length: int | None) -> Form:
+def times_products(form: Form, length: int | None) -> Form:
     """A form about each product, summed over all of them: what has no magnitude of a or b, as many times as there are
     products."""
     apart: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}

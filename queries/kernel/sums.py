@@ -43,7 +43,7 @@ from mmaprobe.queries.kernel.forms import (
     total,
 )
 from mmaprobe.queries.kernel.induction import Chained, linear, reads
-from mmaprobe.queries.kernel.parts import OfPlan, adds_products_once, counted, part_lemmas, roundings_in
+from mmaprobe.queries.kernel.parts import OfPlan, adds_products_once, part_lemmas, roundings_in, times_products
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import (
     Added,
@@ -457,7 +457,7 @@ def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem,
     forms = []
     for form in (goal.facts.error, goal.facts.size):
         products, rest = _split(form)
-        forms.append(counted(_put(products, words.magnitude), at.length)
+        forms.append(times_products(_put(products, words.magnitude), at.length)
                      + _put(rest, lambda factor: starts.get(factor, _one(factor))))  # fmt: skip
     facts = numbers(Known.number(goal.facts.known.formats or frozenset()), forms[0], forms[0], forms[1])
     provided = first.provided | {NoOverflow(node, ())}
