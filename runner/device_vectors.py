@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mmaprobe.documents.devices import Place, Run, RunDevice
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.parts import Vector as Row
-from mmaprobe.queries.compare.observed import BATCH, ObservedVector, evaluate_vectors
+from mmaprobe.queries.compare.observed import ObservedVector, evaluate_vectors
 from mmaprobe.queries.compare.standing import Standings, predictions_of
 from mmaprobe.queries.compare.steady import AGAIN, ContradictionError, Sample, contradictions, spread
 from mmaprobe.runner.answers import AnswersFile, answered_row, provenance
@@ -43,8 +44,7 @@ class VectorRun:
     source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that are not written to a file
     device: Device | None = None  # while it is in use
     model: Model | None = None
-    wrong: list[ObservedVector] = field(default_factory=list)  # with `check`: answers that are not the model's
-    to_check: list[Vector] = field(default_factory=list)  # answered, and not compared yet
+    checked: list[Vector] = field(default_factory=list)  # with `check`: the vectors with their answers
     families: set[str] = field(default_factory=set)  # whose candidates the answered vectors distinguish
 
     def run(self, lines: Iterable[str], name: str, output: Path | None) -> None:
@@ -53,16 +53,14 @@ class VectorRun:
         vectors: Iterable[Vector] = read_vectors(lines, name, self._model)
         if output is None:
             self.source = provenance(self.name)
-            with self._checking():
-                self._ask(vectors, name, None)
+            self._ask(vectors, name, None)
         else:
             with AnswersFile(output, self.name) as target:
                 if target.earlier:
                     vectors = self._remaining(vectors, target)
                     with open_device(self.name, self.timeout) as device:
                         target.recheck(device, lambda vector: bool(vector.extra.get("predictions")))
-                with self._checking():
-                    self._ask(vectors, name, target)
+                self._ask(vectors, name, target)
         if self.unanswered:
             count, first = len(self.unanswered), self.unanswered[0]
             total = self.answered + count
@@ -123,14 +121,6 @@ class VectorRun:
             self.tell(f"asked again: {error}")
 
     @contextmanager
-    def _checking(self) -> Iterator[None]:
-        """What was answered is compared at the end, also where an error ends it."""
-        try:
-            yield
-        finally:
-            self._compare()
-
-    @contextmanager
     def _device(self) -> Iterator[Device]:
         """The device; opened unless it is in use already."""
         if self.device is not None:
@@ -167,16 +157,14 @@ class VectorRun:
     def _count(self, vector: Vector, d: int) -> None:
         self.standings.take(vector, d)
         if self.check:
-            self.to_check.append(replace(vector, d=d))
-            if len(self.to_check) == BATCH:
-                self._compare()
+            self.checked.append(replace(vector, d=d))
         if isinstance(family := vector.extra.get("family"), str):
             self.families.add(family)
 
-    def _compare(self) -> None:
-        """Compare the answers that were not yet."""
-        self.wrong += [row for row in evaluate_vectors(self.to_check) if row.agrees is False]
-        self.to_check = []
+    @cached_property
+    def wrong(self) -> list[ObservedVector]:
+        """After the run, with `check`: the answers that are not those of the vectors' models."""
+        return [row for row in evaluate_vectors(self.checked) if row.agrees is False]
 
     def document(self, file: str, output: str | None, error: object = None) -> Run:
         """The document that `run` prints. `output`: the file of answers; `error`: what ended it early."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
     from mmaprobe.documents.devices import Evaluate
-    from mmaprobe.queries.compare.observed import ObservedVector, Report
+    from mmaprobe.queries.compare.observed import Report
 
 EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that give what was observed
 
@@ -58,15 +57,13 @@ def evaluate(file: str, model: str | None, output: str | None, junit: Path | Non
     from mmaprobe.smtmodel.inputs.vectors import read_vectors
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
-    report = Report(keep=output is not None)
-    rows: list[ObservedVector] = []  # for --junit
+    report = Report(keep=output is not None or junit is not None)
     failure: MmaprobeError | None = None
     with open_input(file) as (lines, name):
         try:
             candidate = parse_reference(model) if model else None
             vectors = read_vectors(lines, name, instead=candidate)
-            evaluated = evaluate_vectors(vectors, candidate, name)
-            report.take(evaluated if junit is None else _kept(evaluated, rows))
+            report.take(evaluate_vectors(vectors, candidate, name))
         except InputError as error:  # the rows before it count
             failure = error
     if output is not None:
@@ -80,19 +77,12 @@ def evaluate(file: str, model: str | None, output: str | None, junit: Path | Non
         from mmaprobe.reports.exports.junit import suite
         from mmaprobe.smtmodel.base.files import write_whole
 
-        write_whole(junit, suite(rows, name)[0].decode())
+        write_whole(junit, suite(report.rows, name)[0].decode())
     if as_json:
         print_json(replace(document, error=str(failure) if failure else None))
     if failure is not None:
         raise failure
     sys.exit(1 if report.mismatches else 0)
-
-
-def _kept(evaluated: Iterable[ObservedVector], rows: list[ObservedVector]) -> Iterator[ObservedVector]:
-    """The rows as they come; each is added to a list."""
-    for row in evaluated:
-        rows.append(row)
-        yield row
 
 
 def _show(document: Evaluate, report: Report, name: str) -> Evaluate:

@@ -103,12 +103,12 @@ def is_nan(pattern: int, fmt: Format) -> bool:
 
 @dataclass
 class Report:
-    """The rows of a file, summed up by model. `keep`: every row is kept with its prediction."""
+    """The rows of a file, summed up by model. `keep`: every row is kept."""
 
     keep: bool = False
     counts: dict[str, list[int]] = field(default_factory=dict)  # by model: rows, mismatches, rows without d
     mismatches: list[ObservedVector] = field(default_factory=list)
-    predicted: list[Vector] = field(default_factory=list)
+    rows: list[ObservedVector] = field(default_factory=list)
 
     def take(self, rows: Iterable[ObservedVector]) -> None:
         """Add rows one by one, so that an error of the source loses none before it."""
@@ -120,10 +120,17 @@ class Report:
                 counts[1] += 1
                 self.mismatches.append(row)
             if self.keep:
-                prediction = {row.model.reference: to_hex(row.predicted, row.model.d)}
-                known = row.vector.extra.get("predictions", {})
-                extra = {**row.vector.extra, "predictions": {**known, **prediction}}
-                self.predicted.append(replace(row.vector, extra=extra))
+                self.rows.append(row)
+
+    @property
+    def predicted(self) -> list[Vector]:
+        """The vectors of the rows kept, each with its prediction beside those that it had."""
+        found = []
+        for row in self.rows:
+            prediction = {row.model.reference: to_hex(row.predicted, row.model.d)}
+            extra = {**row.vector.extra, "predictions": {**row.vector.extra.get("predictions", {}), **prediction}}
+            found.append(replace(row.vector, extra=extra))
+        return found
 
     def document(self) -> Evaluate:
         """The report as a document."""
