@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -109,7 +110,7 @@ def _first_plan(rule: Rule, shape: Shape) -> Rule:
     if not isinstance(rule.how, PlanMap):
         return rule
     own = rule.how.plans_of(shape)
-    return Rule(rule.how.rules[int(own.flat[0])].plan, rule.known, rule.evidence, rule.convert)
+    return replace(rule, how=rule.how.rules[int(own.flat[0])].plan)
 
 
 def _why(left: Rule, right: Rule, a: Patterns, b: Patterns, places: list[int]) -> list[str]:

@@ -19,9 +19,10 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers, type_of
 from mmaprobe.smtmodel.nodes import Constant, Round
-from mmaprobe.smtmodel.plans import Chain, Plan, Products
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import simulate_each
-from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.plans.named import promoted
 from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of, gpu_named
 from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path, parse_reference
 from mmaprobe.units import Model, WantedError, model_of, plan_of
@@ -44,17 +45,7 @@ _RECORDED = {
     "fast": f"{_CUBLAS}, 320 of 353 shapes",
     "promoted": f"{_CUBLAS}, 353 of 353 shapes",
 }
-_PROMOTED = """plan: {name}
-about: Every 128 products from +0, added in f32.
-source: CUTLASS, fp8_accumulation.hpp
-formats: {{a: {a}, b: {b}, c: f32, d: f32}}
-units:
-  mma: {unit}
-roundings:
-  r: round(f32, nearest_even)
-steps:
-  d: sum(promote(128, mma, r), +0)
-"""
+PROMOTED = 128  # FP8 products from +0 before their sum is added in f32: CUTLASS, fp8_accumulation.hpp
 
 
 class UnsupportedProductError(MmaprobeError):
@@ -72,6 +63,7 @@ class Rule:
     evidence: str
     convert: str | None = None
     recorded_for: tuple[str, ...] = ()
+    _own: dict[Shape, NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def known_for(self, operator: str, shape: tuple[int, ...]) -> tuple[Known, str]:
         """How the plan of a product (blocks, M, N, K) of an operator is known, and what that rests on: batches, and
@@ -107,7 +99,7 @@ class Rule:
         if isinstance(self.how, Plan):
             return simulate_each(a, b, c, self.how)
         shape = Shape(a.shape[1], b.shape[2], a.shape[2])
-        own = _own(self.how, shape)
+        own = self._numbers(self.how, shape)
         found: Patterns | None = None
         for number in np.unique(own).tolist():
             one = simulate_each(a, b, c, self.how.rules[number].plan)
@@ -119,7 +111,16 @@ class Rule:
         """The names of the plans that compute a product of a shape."""
         if isinstance(self.how, Plan):
             return (self.name,)
-        return tuple(self.how.rules[number].plan.reference for number in np.unique(_own(self.how, shape)).tolist())
+        return tuple(
+            self.how.rules[number].plan.reference for number in np.unique(self._numbers(self.how, shape)).tolist()
+        )
+
+    def _numbers(self, rules: PlanMap, shape: Shape) -> NDArray[np.int64]:
+        """Of each element of a product the number of the rule of a map that computes it; kept, as models ask for the
+        same shapes again and again."""
+        if shape not in self._own:
+            self._own[shape] = rules.plans_of(shape)
+        return self._own[shape]
 
 
 def _before_rounding(plan: Plan) -> Plan:
@@ -127,19 +128,6 @@ def _before_rounding(plan: Plan) -> Plan:
     if isinstance(last, Round) and isinstance(last.operands[0], Products):
         return replace(plan, result=last.operands[0])
     return plan
-
-
-@lru_cache(maxsize=256)
-def _own_of(identity: int, shape: Shape) -> NDArray[np.int64]:
-    return _MAPS[identity].plans_of(shape)
-
-
-_MAPS: dict[int, PlanMap] = {}  # by identity: a map is large, and no two are compared
-
-
-def _own(rules: PlanMap, shape: Shape) -> NDArray[np.int64]:
-    _MAPS[id(rules)] = rules
-    return _own_of(id(rules), shape)
 
 
 @dataclass(frozen=True)
@@ -242,24 +230,29 @@ def _of_gpu(gpu: str, arch: str) -> Machine:
     fast: dict[tuple[str, str], Rule] = {}
     for (a, b), (reference, evidence) in _best_units(arch).items():
         model = parse_reference(reference)
-        chain = Plan(model.a, model.b, model.c, Products(Chain(model), Constant()), reference=f"sum({reference}, +0)")
+        chain = _from_zero(Chain(model), model, reference)
         if a not in FP8:
             rules[a, b] = _rule(chain, gpu, _RECORDED.get(a, ""), evidence)
         elif arch != "hopper":
             rules[a, b] = fast[a, b] = _rule(chain, gpu, "", evidence)
         else:
             fast[a, b] = _rule(chain, gpu, _RECORDED["fast"] if (a, b) == ("e4m3", "e4m3") else "", evidence)
-            text = _PROMOTED.format(name=f"sum(promote(128, {reference}, r), +0)", a=a, b=b, unit=reference)
-            promoted = parse_plan(text.replace("plan: sum", 'plan: "sum').replace("+0)\nabout", '+0)"\nabout'),
-                                  "promoted", parse_reference)  # fmt: skip
-            rules[a, b] = _rule(promoted, gpu, _RECORDED["promoted"] if (a, b) == ("e4m3", "e4m3") else "", evidence)
+            stage = promoted(PROMOTED, Chain(model), Rounding(model.c))
+            slow = _from_zero(stage, model, f"promote({PROMOTED}, {reference}, r)")
+            rules[a, b] = _rule(slow, gpu, _RECORDED["promoted"] if (a, b) == ("e4m3", "e4m3") else "", evidence)
     if not rules:
         raise UnsupportedProductError(f"{gpu} ({arch}): no unit is known")
     if ("f32", "f32") not in rules:
         model = parse_reference("ieee/fma/f32")
-        plan = Plan(model.a, model.b, model.c, Products(Chain(model), Constant()), reference="sum(ieee/fma/f32, +0)")
-        rules["f32", "f32"] = _rule(plan, gpu, _RECORDED["f32"], "by definition")
+        rules["f32", "f32"] = _rule(
+            _from_zero(Chain(model), model, model.reference), gpu, _RECORDED["f32"], "by definition"
+        )
     return Machine(gpu, rules, fast)
+
+
+def _from_zero(stage: Stage, model: Model, name: str) -> Plan:
+    """The plan that adds all products by a stage from +0."""
+    return Plan(model.a, model.b, model.c, Products(stage, Constant()), reference=f"sum({name}, +0)")
 
 
 def _rule(plan: Plan, gpu: str, recorded: str, unit: str) -> Rule:
