@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
@@ -17,11 +16,8 @@ from mmaprobe.smtmodel.base.files import names_file
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
 from mmaprobe.smtmodel.plans.plan_files import beside
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
-from mmaprobe.studies.study import ALLOWED, MEASURES, Distribution, Kind, Measure, Series, Study
+from mmaprobe.studies.study import ALLOWED, LARGEST, MEASURES, Distribution, Kind, Measure, Series, Study
 
-LARGEST = 1 << 26  # of a size
-MOST_RANGE = 400  # of exponents: what is drawn in f64 stays clear of overflow, and so do its products
-Size = Annotated[StrictInt, Field(ge=0, le=LARGEST)]
 Number = StrictInt | StrictFloat
 DRAWN_IN = ("f32", "f64")
 #: what a curve may be of, and the kinds of study in which it stands
@@ -47,7 +43,7 @@ class _StudyFile(Strict):
     factor: Number = 1
     addend_factor: Number = 1
     distributions: list[Distribution] = Field(default=["normal", "uniform"], min_length=1)
-    sizes: list[Size] = Field(min_length=1)
+    sizes: list[StrictInt] = Field(min_length=1)
     length: StrictInt | None = Field(default=None, ge=1, le=LARGEST)
     rows: StrictInt | None = Field(default=None, ge=1)
     repeats: StrictInt = Field(default=1, ge=1)
@@ -62,13 +58,10 @@ def build_study(file: YamlFile) -> Study:
     for key, name, allowed in (("format", given.format, DRAWN_IN), ("grid", given.grid, ("", *FORMATS))):
         if name not in allowed:
             raise file.error((key,), f"{name!r} is none of {', '.join(filter(None, allowed))}")
-    if given.kind == "sum" and (given.rows or given.length or given.grid):
-        raise file.error(("kind",), "a sum has no `rows`, `length` or `grid`: it is one of `size` numbers")
+    if given.kind == "sum" and (given.rows or given.length or given.grid or given.format != "f32"):
+        raise file.error(("kind",), "a sum has no `rows`, `length` or `grid`: it is one of `size` numbers of f32")
     if given.kind != "bias" and given.addend_factor != 1:
         raise file.error(("addend_factor",), "only a study of kind `bias` has addends")
-    if any(size > MOST_RANGE for size in given.sizes) if given.length else 0 in given.sizes:
-        most = f"ranges of exponents from 0 to {MOST_RANGE}" if given.length else f"lengths from 1 to {LARGEST}"
-        raise file.error(("sizes",), f"{most} are needed")
     measures = tuple(given.measures or MEASURES[given.kind])
     for at, name in enumerate(measures):
         if name not in ALLOWED[given.kind]:
@@ -78,11 +71,16 @@ def build_study(file: YamlFile) -> Study:
     for at, label in enumerate(labels):
         if label in labels[:at]:
             raise file.error(("curves", at), f"a second curve with the label {label!r}")
-    return Study(
+    study = Study(
         given.id, given.about, given.kind, given.format, tuple(sorted(set(given.sizes))), series,
         tuple(given.distributions), given.rows, given.grid, given.factor, given.addend_factor, given.length,
         given.repeats, measures, given.axis or ("exponents from -n to n" if given.length else "n"),
     )  # fmt: skip
+    least, most = study.least_and_most
+    if study.sizes[0] < least or study.sizes[-1] > most:
+        what = "ranges of exponents" if study.length else "lengths"
+        raise file.error(("sizes",), f"{what} from {least} to {most} are needed")
+    return study
 
 
 def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:

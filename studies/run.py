@@ -33,7 +33,6 @@ from mmaprobe.studies.exact import (
     signed_measures,
     size_of,
 )
-from mmaprobe.studies.file import LARGEST
 from mmaprobe.studies.study import Distribution, Kind, Series, Study
 from mmaprobe.studies.table import Point, Table
 
@@ -219,8 +218,9 @@ def run(study: Study, sizes: Sequence[int], seed: int, table: Table, report: Rep
     Each point is one piece of work for the `pool` (None: this process, one after another), and is in the table as soon
     as it is known; at the end the new ones are there in the order of `points`.
     """
-    if not sizes or min(sizes) < 1 or max(sizes) > LARGEST:
-        raise ParameterError("sizes", f"whole numbers from 1 to {LARGEST} are needed")
+    least, most = study.least_and_most
+    if not sizes or min(sizes) < least or max(sizes) > most:
+        raise ParameterError("sizes", f"whole numbers from {least} to {most} are needed")
     if seed < 0:
         raise ParameterError("seed", f"{seed} is negative")
     todo = list(points(study, sizes, seed))

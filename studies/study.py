@@ -14,6 +14,8 @@ SIGNED: tuple[Measure, ...] = ("mean", "deviation", "negative")  # measures of a
 #: the measures that a study of each kind takes where it names none, and those that it may name
 MEASURES: dict[Kind, tuple[Measure, ...]] = {"product": NORMS, "sum": ("percent",), "bias": SIGNED}
 ALLOWED: dict[Kind, tuple[Measure, ...]] = {**MEASURES, "product": (*NORMS, "entry-1", "entry-2", "entry-max")}
+LARGEST = 1 << 26  # of a length
+MOST_RANGE = 400  # of exponents: what is drawn in f64 stays clear of overflow, and so do its products
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,11 @@ class Study:
         addend = f", addends times {self.addend_factor:g}" if self.addend_factor != 1 else ""
         length = f", K = {self.length}" if self.length else ""
         return f"{self.repeats} of {self.grid or self.format}{shape}{factor}{addend}{length}"
+
+    @property
+    def least_and_most(self) -> tuple[int, int]:
+        """What a size can be: a length, or a range of exponents."""
+        return (0, MOST_RANGE) if self.length else (1, LARGEST)
 
     def products(self, size: int) -> int:
         """How many products, or numbers, are added up at a size."""

@@ -80,6 +80,9 @@ def test_another_plan_under_the_same_name_is_measured_again(folder: Path) -> Non
 def test_ranges_of_exponents(folder: Path) -> None:
     (folder / "mine.yaml").write_text(STUDY.replace("rows: 3", "rows: 3\nlength: 16").replace("[8, 4]", "[0, 30]"))
     study = study_named("mine.yaml")
+    assert CliRunner().invoke(main, ["study", "mine.yaml", "-o", "out"]).exit_code == 0
+    beyond = CliRunner().invoke(main, ["study", "mine.yaml", "--sizes", "401", "-o", "out"])
+    assert "whole numbers from 0 to 400 are needed" in beyond.output
     narrow, wide = (Product(study, Draw("triangular", size, 0)) for size in study.sizes)
     assert narrow.a.shape == wide.a.shape == (3, 16)
     exponents = np.frexp(wide.a)[1]
@@ -137,6 +140,7 @@ def test_a_bound_of_rounded_numbers_is_refused(folder: Path) -> None:
         ("rows: 3", "rows: 3\naddend_factor: 2", "mine.yaml:4: addend_factor: only a study of kind `bias` has addends"),
         ("[triangular]", "[cauchy]", "mine.yaml:4: distributions"),
         ("id: mine", "id: mine\nkind: sum", "mine.yaml:2: kind: a sum has no `rows`"),
+        ("id: mine\nsizes: [8, 4]\nrows: 3", "id: mine\nkind: sum\nformat: f64\nsizes: [8, 4]", "numbers of f32"),
         ("label: f32", "label: ./mine-plan.yaml", "mine.yaml:8: curves.1: a second curve with the label"),
         (
             "plan: ./mine-plan.yaml",
