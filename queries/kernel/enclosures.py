@@ -33,7 +33,7 @@ from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.kernel.theorem import Made, OpenLemmaError, RuleError, Theorem, goal_of, is_theorem, rule
-from mmaprobe.queries.kernel.windows import Windowed
+from mmaprobe.queries.kernel.windows import Windowed, is_of_plan
 from mmaprobe.queries.kernel.wording import form_text
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -138,13 +138,15 @@ class NoOverflow:
 
     A number whose magnitude is less than 2^below does not overflow. Where nothing before it overflows, the magnitude
     is at most `most`, in which `where` tells the error and the size of the results so far of loops (None: not known).
-    So nothing at all overflows on an input for which the bounds of all hypotheses of a theorem are small enough."""
+    So nothing at all overflows on an input for which the bounds of all hypotheses of a theorem are small enough.
+    `each`: within a sum of a plan, where magnitudes are those of any single element, and no sums over all products."""
 
     node: Node
     places: Places
     below: int = 0
     most: Form | None = field(default=None, hash=False)
     where: tuple[tuple[Factor, Form], ...] = field(default=(), hash=False)
+    each: bool = False
 
     def is_met(self, values: Values) -> bool:
         """Whether nothing overflows here, for these magnitudes of inputs."""
@@ -333,6 +335,8 @@ def assumed(unit: Unit | Windowed, node: Running | Element, formats: frozenset[F
     A, for any E and A. Likewise the addend c, which is the previous result in a chain of instructions; if c reads
     subnormal numbers as zero, |v - x| <= E + 2^emin. Of no format: either is zero."""
     level, lost, known = CHAIN, NOUGHT, Known.number(formats)
+    if is_of_plan(unit):
+        raise RuleError("assumed: a plan is no instruction, nor a loop of a unit")
     if isinstance(node, Running):
         level = node.level
     elif node.operand != "c":
