@@ -33,7 +33,7 @@ from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.kernel.theorem import Made, OpenLemmaError, RuleError, Theorem, goal_of, is_theorem, rule
-from mmaprobe.queries.kernel.windows import Windowed, is_of_plan
+from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.queries.kernel.wording import form_text
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -335,8 +335,6 @@ def assumed(unit: Unit | Windowed, node: Running | Element, formats: frozenset[F
     A, for any E and A. Likewise the addend c, which is the previous result in a chain of instructions; if c reads
     subnormal numbers as zero, |v - x| <= E + 2^emin. Of no format: either is zero."""
     level, lost, known = CHAIN, NOUGHT, Known.number(formats)
-    if is_of_plan(unit):
-        raise RuleError("assumed: a plan is no instruction, nor a loop of a unit")
     if isinstance(node, Running):
         level = node.level
     elif node.operand != "c":

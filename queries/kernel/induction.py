@@ -41,10 +41,8 @@ class Step:
     def run(self, places: Sequence[int], error: Form, size: Form) -> tuple[Form, Form]:
         """E and A after a step for each of the places: E = growth^n E0 + sum over i of growth^(n - 1 - i) (part A_i +
         own_i), with A_i = A0 + size_0 + ... + size_(i - 1)."""
-        after, later = (
-            Fraction(1),
-            Fraction(0),
-        )  # growth^n, for the n steps after a place, and 1 + growth + ... + growth^(n - 1)
+        # growth^n, for the n steps after a place, and 1 + growth + ... + growth^(n - 1)
+        after, later = Fraction(1), Fraction(0)
         errors, sizes = [], []
         for place in reversed(places):
             own_size = self.size.at(self.level, place)

@@ -334,6 +334,8 @@ def rejoined(premise: Theorem) -> Made:
         raise RuleError("rejoined: the premise is not about roundings that are kept, and nothing else but the addend")
     if goal.places or goal.node.free:
         raise RuleError("rejoined: the premise is about some places alone")
+    if others and is_of_plan(goal.unit):
+        raise RuleError("rejoined: a plan is no instruction of a chain")
     if others and any(_reads_addend(node) for node in kept):
         raise RuleError("rejoined: the addend is taken both as a previous result and as an exact input")
     parted = OfPlan(goal.unit, kept) if is_of_plan(goal.unit) else Parted(goal.unit, kept, bool(others))
