@@ -30,7 +30,7 @@ RULES = _by_name({
     "parts": "part rejoined",
     "induction": "repeated chained closed carried",
     "table9": "summed truncated loosened",
-    "sums": "from_zero begun held nothing tile added iterated halved of_all_products",
+    "sums": "from_zero begun held nothing tile added iterated compensated halved of_all_products",
     "shares": "begins from_here after_instruction after_addition near_each_other",
     "unit_shares": "of_unit of_plan compares for_every_length",
     "rows": "below_one parted joined converted column_sums trees in_sequence never_overflows",

@@ -39,6 +39,7 @@ from mmaprobe.queries.kernel.forms import (
     larger,
     magnitude,
     number,
+    power,
     round_up,
     total,
 )
@@ -48,6 +49,7 @@ from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import (
     Added,
     Begin,
+    Compensated,
     Halved,
     Loop,
     PlanAt,
@@ -63,6 +65,7 @@ from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, r
 from mmaprobe.queries.kernel.windows import Windowed, plan_at
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH, form_text, sum_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.nodes import Element, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of
@@ -407,11 +410,67 @@ def _grown(form: Form, growth: Fraction, times: Form) -> Form:
 
 
 def _by_growth(form: Form) -> tuple[Form, Form]:
-    """The part of a form without G, and that with it."""
+    """The part of a form without G, and that with it. Raises RuleError where it has a power of G."""
+    if any(sum(factor.name == GROWTH for factor in item) > 1 for atom in form.parts for item in atom):
+        raise RuleError("iterated: it begins with sums with compensation of any number of products: ask for a K")
     sides: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
     for atom, value in form.flat().parts.items():
         sides[any(factor.name == GROWTH for item in atom for factor in item)][atom] = value
     return Form(sides[0]), Form(sides[1])
+
+
+@rule
+def compensated(step: Compensated, start: Theorem, parts: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+    """The sums of n parts P_i added to a start P_0, with compensation. Each addition of two numbers of a format, to
+    nearest, has s' = (s + P)(1 + d), |d| <= u, r = 1 + u; what it loses, s + P - s', is a number of the format: a
+    multiple of the smaller one's last place, and, as s and P are numbers that s' could have been, no larger than either
+    (Dekker 1971, Knuth). It is computed exactly; with all of these c, s_n plus their exact sum is the sum of all P.
+
+    T is the sum of all |P|. After i additions |s_i| <= r^i T, so that all that is lost is at most T (u + u r + ... + u
+    r^(n - 1)) = T (r^n - 1). Its sum c, from the first of n numbers on, loses at most u r^(i - 2) T (r^n - 1) in step
+    i, together T (r^n - 1) (r^(n - 1) - 1). With G = 1 + r + ... + r^(n - 2) this is u^2 G (1 + r G) T. The last
+    addition loses what any does. Nothing overflows where r^n r^n T does not, and the parts do not: c is at most r^(n -
+    1) T (r^n - 1)."""
+    first: Summed = goal_of(start, Summed, "compensated")
+    goals: list[Summed] = [goal_of(part, Summed, "compensated") for part in parts]
+    if first.step is not step.start or tuple(goal.step for goal in goals) != step.parts or not goals:
+        raise RuleError("compensated: the premises are not about its start and its parts")
+    if any(goal.assuming or goal.plan is not first.plan for goal in goals):
+        raise RuleError("compensated: a part reads another sum, or is of another plan")
+    if step.count is None and any(goal.growth is not None for goal in (first, *goals)):
+        raise RuleError("compensated: any number of sums, one of which is of any number of products")
+    if step.count is not None and step.count < len(goals):
+        raise RuleError("compensated: more parts than are added")
+    how, fmt = step.rounding, step.rounding.format
+    if how.mode not in NEAREST or how.subnormals != "keep" or fmt.specials != "ieee" or not fmt.subnormals:
+        raise RuleError("compensated: what an addition loses need not be a number of its format")
+    every = [first.facts, *(goal.facts for goal in goals)]
+    if any(one.known.formats is None or not all(fmt.holds(own) for own in one.known.formats)
+           for one in every if not one.is_zero):  # fmt: skip
+        raise RuleError("compensated: a number that is added is not one of the format")
+    unit = power(-fmt.fraction) / 2
+    rate = 1 + unit
+    count, times = (magnitude(COUNT), G) if step.count is None else (
+        number(step.count), number(growth_of(rate, step.count - 1)))  # fmt: skip
+    halves = [_split(goal.facts.error) for goal in goals]
+    if any(_split(goal.facts.size)[1].parts for goal in goals):
+        raise RuleError("compensated: a part has more than products")
+    fixed = count * larger([rest for _, rest in halves])  # no more parts than products
+    error = _apart([first.facts.error, *(own for own, _ in halves)]) + fixed
+    size = _apart([first.facts.size, *(goal.facts.size for goal in goals)])
+    total_, all_ = error + size, number(1) + times * rate  # r^n = 1 + u (1 + r G)
+    before = error + total_ * times * all_ * (unit * unit)
+    known = Known(grid=Known.number(frozenset({fmt})).grid)
+    facts = after_rounding(Facts(before, before, size, known=known), how)
+    found = _joined(step, facts, [first, *goals])
+    error_, size_ = (magnitude(name, Index(CHAIN)) for name in (ERROR, SIZE))
+    power_ = number(1) + all_ * unit  # r^n
+    most = (error_ + size_) * power_ * power_
+    limits = found.limits | {NoOverflow(found.plan.result, (), fmt.emax, most)} | _within(found.plan, fmt)
+    if step.count is None:
+        found = replace(found, growth=rate, loops=1)
+    made_ = Made(replace(found, limits=limits), (start, *parts))
+    return with_lemmas(made_, lemmas, [RoundingLoses(fmt, how.mode)])
 
 
 @rule

@@ -38,6 +38,24 @@ class Engine(ABC, Generic[V]):
         """The exact sum of values (or one value), rounded."""
 
     @abstractmethod
+    def lost(self, values: Sequence[V], total: V, rounding: Rounding) -> V:
+        """What values have more than their rounded sum: the exact sum of the values less the total, rounded."""
+
+    def compensated(
+        self, start: V, parts: Sequence[tuple[Span, str]], body: Callable[[Span], V], rounding: Rounding
+    ) -> V:
+        """The sums of parts (each with its name) added to a start one after another; what each addition loses is added
+        up beside, and to the result in the end, each addition rounded."""
+        value, beside = start, list[V]()
+        for span, name in parts:
+            with self.part(name):
+                own = body(span)
+                total = self.rounded([value, own], rounding)
+                beside.append(self.lost([value, own], total, rounding))
+                value = total
+        return self.rounded([value, self.in_order(beside, rounding)], rounding)
+
+    @abstractmethod
     def repeat(self, count: int, name: str, start: V, body: Callable[[Index, V], V]) -> V:
         """The body repeated, from the loop variable and the result so far."""
 

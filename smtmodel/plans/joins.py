@@ -74,6 +74,25 @@ class Promote(InTurn):
 
 
 @dataclass(frozen=True)
+class Compensate(Join):
+    """Each part from +0; its sum is added to the accumulator, and what the rounding of each addition loses is added up
+    beside, and to the result in the end (Neumaier 1974; what is lost is computed by 2Sum or fast 2Sum)."""
+
+    word: ClassVar[str] = "compensate"
+    begin: ClassVar[Begin] = "zero"
+    carries: ClassVar[bool] = True
+    rounding: Rounding
+
+    def joined(self, engine: Engine[V], stage: Parted, parts: Sequence[Part], start: V) -> V:
+        return engine.compensated(
+            start, list(_single(parts)), lambda span: stage.body.from_zero(engine, span), self.rounding
+        )
+
+    def words(self) -> str:
+        return f" from +0, added with compensation as {rounding_words(self.rounding)}"
+
+
+@dataclass(frozen=True)
 class Add(Join):
     """The first part from the start, the others from +0. Their sums are added in order, in pairs until one is left, or
     in order from the last one, each addition rounded."""
@@ -149,7 +168,7 @@ class Only(Join):
 
 
 #: those that a plan file may have
-JOINS: tuple[type[Join], ...] = (Through, Promote, Add, Tree)
+JOINS: tuple[type[Join], ...] = (Through, Promote, Add, Tree, Compensate)
 
 
 def rounding_words(how: Rounding) -> str:

@@ -147,6 +147,9 @@ class Trees(Engine[tree.Node | int | None]):
         some = [value for value in values if value is not None]
         return some[0] if len(some) == 1 else tree.Node("binary", tuple(some))
 
+    def lost(self, values: Sequence[Any], total: Any, rounding: Rounding) -> None:
+        return None
+
     def repeat(self, count: int, name: str, start: Any, body: Callable[[Index, Any], Any]) -> Any:
         for number in range(count):
             start = body(Index(number), start)
