@@ -60,6 +60,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.engine import Way
 from mmaprobe.smtmodel.plans.joins import Add, Compensate, Promote, Through
 from mmaprobe.smtmodel.plans.named import (
     after_first,
@@ -186,6 +187,20 @@ class Run:
         if count < len(step.parts) or not step.parts:
             raise Unchecked  # not every part is added
         total, lost = self.of(step.start, begin), list[Number]()
+        how, nothing = step.rounding, np.zeros(ROWS)
+
+        def minus(one: Number, other: Number) -> Number:
+            """What has no exact value of its own."""
+            return self.added([one, (replace(other[0], exact=-other[0].exact), nothing)], how)[0], nothing
+
+        for place in range(count) if step.by == "kahan" else ():
+            part = self.of(step.parts[place % len(step.parts)], begin)
+            own = self.added([part, lost[-1]], how) if lost else part
+            after = self.added([total, own], how)
+            lost.append(minus(own, minus(after, total)))
+            total = after
+        if step.by == "kahan":
+            return total
         for place in range(count):
             own = self.of(step.parts[place % len(step.parts)], begin)
             after = self.added([total, own], step.rounding)
@@ -428,7 +443,8 @@ def _joined(rng: random.Random, inner: Stage, how: Rounding) -> Stage:
     cuts: list[Partition] = [Runs(two * period), Equal(2), At((period,)), Interleaved(2, period), Swizzled(2, period),
                              Halves(two * period, period), Windows(2 * two * period)]  # fmt: skip
     orders: Any = ("sequential", "pairwise", "backwards")
-    joins: list[Join] = [Through(), Promote(how), Add(how, rng.choice(orders)), Compensate(Rounding(how.format))]
+    by: Way = rng.choice(("neumaier", "kahan"))
+    joins: list[Join] = [Through(), Promote(how), Add(how, rng.choice(orders)), Compensate(Rounding(how.format), by)]
     return Parted(rng.choice(cuts), rng.choice(joins), inner)
 
 
@@ -602,9 +618,8 @@ def some_step(rng: random.Random, plan: Plan, model: Model, depth: int) -> Step:
     if kind > 0.85:
         parts = [made(Tile, model, pair_read(plan, model, PLAIN), made(Zero)), other]
         how = rng.choice((Rounding(model.c), Rounding(model.c, "nearest_away"), some_rounding(rng, model.c)))
-        return made(
-            Compensated, rng.choice((None, None, 0, 1, 2, 3)), inner, tuple(parts[: rng.choice((1, 1, 2))]), how
-        )
+        own, by = tuple(parts[: rng.choice((1, 1, 2))]), rng.choice(("neumaier", "kahan"))
+        return made(Compensated, rng.choice((None, None, 0, 1, 2, 3)), inner, own, how, by)
     if kind < 0.65:
         return made(Added, (inner, other)[: rng.choice((1, 2, 2))], some_rounding(rng, model.c))
     body: Step = made(Tile, model, pair_read(plan, model, PLAIN), made(SoFar, depth))

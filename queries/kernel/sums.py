@@ -430,7 +430,7 @@ def compensated(step: Compensated, start: Theorem, parts: Sequence[Theorem], lem
     r^(n - 1)) = T (r^n - 1). Its sum c, from the first of n numbers on, loses at most u r^(i - 2) T (r^n - 1) in step
     i, together T (r^n - 1) (r^(n - 1) - 1). With G = 1 + r + ... + r^(n - 2) this is u^2 G (1 + r G) T. The last
     addition loses what any does. Nothing overflows where r^n r^n T does not, and the parts do not: c is at most r^(n -
-    1) T (r^n - 1)."""
+    1) T (r^n - 1). Kahan's way is told by `_kahan`."""
     first: Summed = goal_of(start, Summed, "compensated")
     goals: list[Summed] = [goal_of(part, Summed, "compensated") for part in parts]
     if first.step is not step.start or tuple(goal.step for goal in goals) != step.parts or not goals:
@@ -449,7 +449,7 @@ def compensated(step: Compensated, start: Theorem, parts: Sequence[Theorem], lem
            for one in every if not one.is_zero):  # fmt: skip
         raise RuleError("compensated: a number that is added is not one of the format")
     unit = power(-fmt.fraction) / 2
-    rate = 1 + unit
+    rate = 1 + unit if step.by == "neumaier" else _rate_of_kahan(unit)
     count, times = (magnitude(COUNT), G) if step.count is None else (
         number(step.count), number(growth_of(rate, step.count - 1)))  # fmt: skip
     halves = [_split(goal.facts.error) for goal in goals]
@@ -458,19 +458,49 @@ def compensated(step: Compensated, start: Theorem, parts: Sequence[Theorem], lem
     fixed = count * larger([rest for _, rest in halves])  # no more parts than products
     error = _apart([first.facts.error, *(own for own, _ in halves)]) + fixed
     size = _apart([first.facts.size, *(goal.facts.size for goal in goals)])
-    total_, all_ = error + size, number(1) + times * rate  # r^n = 1 + u (1 + r G)
-    before = error + total_ * times * all_ * (unit * unit)
-    known = Known(grid=Known.number(frozenset({fmt})).grid)
-    facts = after_rounding(Facts(before, before, size, known=known), how)
+    if step.by == "neumaier":
+        every_ = number(1) + times * rate
+        before = error + (error + size) * times * every_ * (unit * unit)
+        known = Known(grid=Known.number(frozenset({fmt})).grid)
+        facts, power_ = after_rounding(Facts(before, before, size, known=known), how), number(1) + every_ * unit
+        largest_ = power_ * power_
+    else:
+        lost, largest_ = _kahan(unit, times)
+        error = error + (error + size) * lost
+        facts = numbers(Known.number(frozenset({fmt})), error, error, size)
     found = _joined(step, facts, [first, *goals])
     error_, size_ = (magnitude(name, Index(CHAIN)) for name in (ERROR, SIZE))
-    power_ = number(1) + all_ * unit  # r^n
-    most = (error_ + size_) * power_ * power_
-    limits = found.limits | {NoOverflow(found.plan.result, (), fmt.emax, most)} | _within(found.plan, fmt)
+    limits = found.limits | {NoOverflow(found.plan.result, (), fmt.emax, (error_ + size_) * largest_)}
+    limits |= _within(found.plan, fmt)
     if step.count is None:
         found = replace(found, growth=rate, loops=1)
     made_ = Made(replace(found, limits=limits), (start, *parts))
     return with_lemmas(made_, lemmas, [RoundingLoses(fmt, how.mode)])
+
+
+def _rate_of_kahan(unit: Fraction) -> Fraction:
+    """q of `_kahan`."""
+    rate = 1 + unit
+    return rate * (1 + (rate * rate + rate) * unit)
+
+
+def _kahan(unit: Fraction, times: Form) -> tuple[Form, Form]:
+    """What is lost by n sums of Kahan's, and how large their values are, in T; `times`: G of q.
+
+    y_i = P_i + e_(i - 1) + h, s_i = s_(i - 1) + y_i + d, z_i = s_i - s_(i - 1) + f, e_i = y_i - z_i + g = g - d - f,
+    where each of h, d, f and g is at most u of the sum of two numbers that it is lost of: sums of numbers of a format
+    lose nothing where they are subnormal. So s_n + e_n = sum of P_i + h_i - f_i + g_i, whatever of s and y is larger.
+
+    With W_i = |s_(i - 1)| + |y_i|: |d_i| <= u W_i, |f_i| <= u (|y_i| + |d_i|), |g_i| <= u (|d_i| + |f_i|), |e_i| <= r
+    (|d_i| + |f_i|) <= v W_i for v = (r^2 + r) u; and W_(i + 1) <= r W_i + r (|P_(i + 1)| + v W_i), so that W_i <= q^(i
+    - 1) T with q = r (1 + v). Summed: h <= u T (1 + v G), y <= r T (1 + v G), d <= u T (1 + q G), and |e_n| <= v q^(n -
+    1) T, q^(n - 1) = 1 + (q - 1) G. No value, nor what is rounded to one, exceeds 4 q^(n - 1) T."""
+    rate, one = 1 + unit, number(1)
+    lost, growth = (rate * rate + rate) * unit, _rate_of_kahan(unit)
+    carried, sums_, last = one + times * lost, one + times * growth, one + times * (growth - 1)
+    d = sums_ * unit
+    f = (carried * rate + d) * unit
+    return carried * unit + f + (d + f) * unit + last * lost, last * 4
 
 
 @rule

@@ -138,6 +138,14 @@ class Output:
             case Promote(rounding=how):
                 for part in parts:
                     start = self.added([start, self.sum(stage.body, part, self.zero(stage))], how)
+            case Compensate(rounding=how, by="kahan"):
+                carried: Sum | None = None
+                for part in parts:
+                    own = self.sum(stage.body, part, self.zero(stage))
+                    own = own if carried is None else self.added([own, carried], how)
+                    total = self.added([start, own], how)
+                    carried = self.minus(own, self.minus(total, start, how), how)
+                    start = total
             case Compensate(rounding=how):
                 lost = list[Sum]()
                 for part in parts:
@@ -235,15 +243,14 @@ class Output:
 
     def two_sum(self, one: Sum, other: Sum, how: Rounding) -> tuple[Sum, Sum]:
         """The rounded sum, and what it loses, by the six operations of Knuth's 2Sum."""
-
-        def minus(left: Sum, right: Sum) -> Sum:
-            pattern, fmt = right
-            return self.added([left, (pattern ^ fmt.sign_bit, fmt)], how)
-
         total = self.added([one, other], how)
-        second = minus(total, one)
-        first = minus(total, second)
-        return total, self.added([minus(one, first), minus(other, second)], how)
+        second = self.minus(total, one, how)
+        first = self.minus(total, second, how)
+        return total, self.added([self.minus(one, first, how), self.minus(other, second, how)], how)
+
+    def minus(self, one: Sum, other: Sum, how: Rounding) -> Sum:
+        pattern, fmt = other
+        return self.added([one, (pattern ^ fmt.sign_bit, fmt)], how)
 
     def one_by_one(self, sums: Sequence[Sum], how: Rounding) -> Sum:
         total = self.added(sums[:1], how)

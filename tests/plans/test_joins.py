@@ -57,8 +57,9 @@ def stages() -> Iterator[tuple[str, str]]:
         first = cut.removesuffix(", tail").removesuffix(", even").removesuffix(", share").removesuffix(", head")
         for join in JOINS:
             how = "" if join.word == "through" else ", r"
-            for order in ORDERS if join.word == "add" else ("",):
-                text = f"{join.word}({first}, BODY{how}{f', order={order}' if order else ''}{more})"
+            options = {"add": tuple(f", order={order}" for order in ORDERS), "compensate": ("", ", by=kahan")}
+            for option in options.get(join.word, ("",)):
+                text = f"{join.word}({first}, BODY{how}{option}{more})"
                 try:
                     plan_of(f"sum({text.replace('BODY', 'fma')}, c)")
                 except InputError as error:
