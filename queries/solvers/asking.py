@@ -112,10 +112,10 @@ class Engines:
 
     def _ask(self, query: Query) -> list[Answer]:
         if self.stored:
-            found = (
+            answers = (
                 [] if self.store is None else stored_answers(query, self.solver, self.seconds, self.memory, self.store)
             )
-            return found or [Answer("unknown", "nobody", "", 0.0)]
+            return answers or [Answer("unknown", "nobody", "", 0.0)]
         seconds = self.seconds
         if self.until is not None:
             left = self.until - time.monotonic()

@@ -170,8 +170,8 @@ class Cluster(Pool):
         count: Counter[str] = Counter()
         for address, own in threads.items():
             count[get_address_host(address)] += own
-        found = self._client.run(os.cpu_count, on_error="ignore")
-        cores = {get_address_host(address): number for address, number in found.items() if number}
+        counts = self._client.run(os.cpu_count, on_error="ignore")
+        cores = {get_address_host(address): number for address, number in counts.items() if number}
         return sum(min(own, cores.get(host, own)) for host, own in count.items())
 
     def _watch(self) -> None:
@@ -216,8 +216,8 @@ class _Task:
             if self.future.status == "error":
                 raise _project_error(self.future.exception())
             try:
-                found: tuple[float, Any] = self.future.result(timeout=WATCH)
-                return found
+                outcome: tuple[float, Any] = self.future.result(timeout=WATCH)
+                return outcome
             except TimeoutError:  # the worker that held the result died; the work is done again
                 continue
             except (CancelledError, OSError):  # OSError: the cluster was lost while the result was handed on

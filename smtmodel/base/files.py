@@ -92,8 +92,8 @@ def can_be_named(name: Path | str) -> bool:
 def check_utf8(text: str, name: str, line: int = 1) -> str:
     """The same text, which was read as UTF-8 with NOT_UTF8 from line `line` of a file. Raises InputError, with the line
     at fault, where the file has other bytes."""
-    if not text.isascii() and (found := _BYTE.search(text)):
-        line += text.count("\n", 0, found.start())
+    if not text.isascii() and (wrong := _BYTE.search(text)):
+        line += text.count("\n", 0, wrong.start())
         raise InputError("cannot be read: not text in UTF-8", name, line)
     return text
 

@@ -76,10 +76,10 @@ def _run(commands: Sequence[str], top: str, folder: Path, files: Sequence[Path],
         said = done.stderr.decode(errors="replace").strip().splitlines()
         error = next((line for line in reversed(said) if "ERROR" in line), said[-1] if said else "it failed")
         raise InputError(f"Yosys: {error.removeprefix('ERROR: ')}", ", ".join(map(str, files)))
-    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    if top not in found["modules"]:
+    document: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    if top not in document["modules"]:
         raise InputError(f"there is no module {top}", ", ".join(map(str, files)))
-    return found
+    return document
 
 
 def _quoted(file: Path) -> str:

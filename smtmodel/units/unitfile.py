@@ -894,8 +894,8 @@ def _own_text(fmt: Format) -> dict[str, Any]:
 def _changed(value: Any, names: tuple[str, ...]) -> list[str]:
     """The parameters that differ from their defaults, as they are written."""
     defaults = {item.name: item.default for item in fields(value)}
-    found = ((name, getattr(value, name)) for name in names)
-    return [f"{name}={str(own).lower()}" for name, own in found if own != defaults[name]]
+    given = ((name, getattr(value, name)) for name in names)
+    return [f"{name}={str(own).lower()}" for name, own in given if own != defaults[name]]
 
 
 def _listed(values: tuple[int | None, ...]) -> str:
