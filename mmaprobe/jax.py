@@ -270,7 +270,7 @@ def _primitives() -> dict[str, Any]:
 
 
 def _tables() -> list[Any]:
-    """JAX's tables of lowerings: that of all platforms, and that of processors."""
+    """JAX's tables of lowerings: the one for all platforms, and the one for processors."""
     from jax._src.interpreters import mlir
 
     return [mlir._lowerings, mlir._platform_specific_lowerings["cpu"]]

@@ -294,8 +294,8 @@ class Condition:
 
 
 def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: bool = False) -> Condition:
-    """The cheapest facts that hold where `differs`, and together on as few of `other` as possible. `quick`: each is
-    chosen by what it adds to those before."""
+    """The cheapest facts that hold on every vector in `differs` and, together, on as few vectors in `other` as
+    possible. `quick`: facts are chosen one after another, each by how many vectors of `other` it excludes besides."""
     facts, costs, excluded = list[Fact](), list[float](), list[Flags]()
     for name, feature in features.items():
         inside, outside = feature.values[differs], feature.values[other]

@@ -85,7 +85,7 @@ def _chains(stage: Stage) -> list[Chain]:
 
 
 def _alone(plan: Plan, products: Products) -> Plan:
-    """The plan that gives one sum of another one as it is, from +0."""
+    """The plan whose result is one of the sums of another plan, begun at +0 and not changed further."""
     result = Products(products.stage, Constant())
     return Plan(plan.a, plan.b, products.stage.accumulator, result, plan.convert_a, plan.convert_b)
 

@@ -211,7 +211,7 @@ def premises_of(result: Node) -> list[str]:
 
 
 def premises_of_plan(plan: Plan) -> list[str]:
-    """Of which inputs a bound of the error of a plan speaks: what is said of each of its units."""
+    """The inputs for which a bound of a plan's error holds: the premises of each of its units, in words."""
     return sorted({text for model in plan.models for text in premises_of(model.unit.result)})
 
 

@@ -204,7 +204,7 @@ def one_maximum(basis: Basis, first: FNode, second: FNode, alike: Theorem) -> Ma
 
 @rule
 def never(basis: Basis, term: FNode, alike: Theorem, fact: Theorem | None = None) -> Made:
-    """A term is false if one that equals it is: the constant false, or a term whose negation is a fact."""
+    """A term is false if an equal term is false: if that one is the constant false, or its negation is a fact."""
     other = _others(basis, alike, "never")(term)
     premises = (alike,) if fact is None else (alike, fact)
     if fact is None and not other.is_false():

@@ -50,7 +50,7 @@ class Settled:
         return self.known[goal]
 
     def all_of(self, goals: Sequence[Lemma]) -> list[Theorem] | None:
-        """The theorems of several lemmas; None if one of them is not proved."""
+        """The theorems of several lemmas; None if one of the lemmas is not proved."""
         proved = []
         for goal in goals:
             if (theorem := self(goal)) is None:

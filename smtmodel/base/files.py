@@ -110,7 +110,7 @@ def check_folder(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, with those that it is in, unless it is there. Raises InputError."""
+    """Make a folder and its parents, unless they exist. Raises InputError."""
     check_folder(path)
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -225,7 +225,7 @@ def _kept(
 
 
 def _on_disk(path: Path) -> None:
-    """Flush a file to its disk: after a power cut it has all of its content, or there is none of that name."""
+    """Flush a file to its disk: after a power cut the file has all of its content or does not exist."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -185,7 +185,7 @@ class _Run:
         return [cell for cell in cells if isinstance(cell, Cell)]
 
     def _assembled(self, bits: Sequence[Wire]) -> Bits:
-        """Of slices of words, as long as they can be."""
+        """A word made of wires, by slices of existing words that are as long as possible."""
         parts: list[Bits] = []  # the lowest one first
         place = 0
         while place < len(bits):

@@ -63,7 +63,7 @@ def _recorded(function: Callable[..., Any], shape: Hashable, lanes: list[Any]) -
 
 
 def _shape(value: Any, lanes: list[Any]) -> Any:
-    """The shape of a value: all of it but its lanes, which are appended to `lanes`."""
+    """The shape of a value: everything but its lanes, which are appended to `lanes`."""
     kind = type(value)
     if kind is Bits:
         if value.value is not None:

@@ -115,8 +115,8 @@ def _widened_pattern(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
 
 
 class Total(Value):
-    """A sum: its finite part, and the values added. NaNs, infinities and signs among these decide the result; the sum
-    counts as zero where all of them do."""
+    """A sum: its finite part, and the values added. NaNs, infinities and signs among these values decide the result;
+    the sum counts as zero where all values do."""
 
     def __init__(self, term: Term, values: Sequence[Value]) -> None:
         super().__init__(term, any_of([value.is_nan for value in values]))
@@ -366,7 +366,7 @@ class Node:
         yield name or "", context.value(self)
 
     def place(self, context: Context) -> str:
-        """Its place among the inputs, such as a[3], where that is its best name; else empty."""
+        """The node's place among the inputs, such as a[3], where this is the best name for it; else empty."""
         return ""
 
     def key(self, context: Context) -> Hashable:

@@ -191,7 +191,7 @@ class Equal(Sized):
 
 
 def _numbered(name: str, spans: Sequence[Span]) -> list[Part]:
-    """One part of a number each, which has no name where it is the only one."""
+    """The spans as numbered parts; a single part has no name."""
     return [Part(span, f"{name}{number}" if len(spans) > 1 else "") for number, span in enumerate(spans)]
 
 
@@ -551,7 +551,7 @@ class Fold:
         return self.ways > 1 and (lanes % size == 0 or size - self.stride < lanes < size)
 
     def groups(self, lanes: int) -> Iterator[Sequence[int]]:
-        """The lanes that each of those that are left takes."""
+        """For each lane that is left after a step, the lanes whose sums it takes."""
         size = self.ways * self.stride
         for first in range(0, lanes, size):
             for inner in range(self.stride):

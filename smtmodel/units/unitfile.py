@@ -696,8 +696,8 @@ def _is_none(tree: ast.expr) -> bool:
 
 
 def formats_text(a: Format, b: Format, c: Format, d: Format, addend: bool) -> dict[str, str]:
-    """The formats as they are written. `addend`: whether c is read; one that is not has no format, unless it is another
-    one than that of results."""
+    """The formats as they are written. `addend`: whether the unit reads c; the format of a c that is not read is
+    written only where it is not the format of results."""
     return {"a": a.name, "b": b.name, "c": c.name if addend or c != d else NO_ADDEND, "d": d.name}
 
 
