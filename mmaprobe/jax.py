@@ -166,7 +166,7 @@ class Emulation:
 
     @property
     def report(self) -> Emulated:
-        """Which plan stood for which product, and what ran as it is by choice."""
+        """Which plan computed each product, and which operations JAX computed by choice."""
         products = [
             EmulatedProduct(
                 operator=operator, backward=False, formats=formats, shape=shape, count=count, plans=plans, known=known,

@@ -200,7 +200,7 @@ def _devices() -> list[lists.ListedDevice]:
 
 
 def _by_processor(rows: Sequence[lists.ListedDevice]) -> list[lists.ListedThing]:
-    """The rows of devices, with one for all instructions of each other kind of processor."""
+    """The rows of devices, where each other kind of processor has one row for all its instructions."""
     from mmaprobe.runner.cpu import ELSEWHERE, instructions_here
 
     own, found = {row.arch for row in instructions_here()}, dict[str, lists.ListedThing]()

@@ -347,7 +347,8 @@ def _fewer(found: Condition, facts: list[Fact], table: Flags, prices: NDArray[np
 
 
 def conditions(features: dict[str, Feature], differs: Flags, other: Flags, parts: int = 3) -> list[Condition]:
-    """One condition, or several for parts of the vectors that differ, where that is right about more of them."""
+    """One condition for all vectors that differ; or several for parts of them, where these are right about more
+    vectors."""
     whole = smallest(features, differs, other)
     if not whole.wrong or parts < 2:
         return [whole]
@@ -569,7 +570,7 @@ class _Learnt:
 
     @property
     def order(self) -> tuple[bool, float, float]:
-        """Its place among what is learnt of several units."""
+        """Its rank among what is learnt of several units."""
         return self.one_sided, *self.rank
 
     @property

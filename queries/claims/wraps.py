@@ -29,7 +29,8 @@ from mmaprobe.smtmodel.plans.stages import Chain, Stage, Then
 
 @dataclass(frozen=True)
 class Wrapped:
-    """A sum of K copies of one element of A times one of B, which is not what the plan computes."""
+    """A sum of K copies of one product, an element of A times an element of B, which differs from what the plan
+    computes."""
 
     count: int
     a: str

@@ -71,8 +71,8 @@ def defined(basis: Basis, symbol: FNode, terms: Sequence[FNode], alike: Theorem 
 
 
 def _terms_of(basis: Basis, symbol: FNode, name: str) -> frozenset[FNode]:
-    """The terms of which a symbol is the maximum. They are older than the symbol, so that none of them contains it, nor
-    a maximum that is defined by it. Raises RuleError."""
+    """The terms of which a symbol is the maximum. They are older than the symbol, so that no term contains the symbol,
+    nor a maximum defined by it. Raises RuleError."""
     known = basis.carrier.maxima.get(symbol)
     if known is None:
         raise RuleError(f"{name}: a term is not a maximum")

@@ -111,7 +111,7 @@ class Subject:
 
 
 def steps_below(step: Step) -> Iterator[Step]:
-    """Every step that a step is made of, each once, before it; and the step."""
+    """The step and every step that it is made of, each once; a step comes after those that it is made of."""
     seen: dict[Step, None] = {}
     waiting = [(step, iter(_made_of(step)))]
     while waiting:
@@ -406,7 +406,7 @@ class _Unhashed:
 
 
 def _asks(value: object) -> bool:
-    """Whether an argument is engines, which a replay has of its own."""
+    """Whether an argument is engines: a replay uses its own."""
     return isinstance(value, Engines) or (isinstance(value, tuple) and any(isinstance(one, Engines) for one in value))
 
 

@@ -194,7 +194,7 @@ class OfPlan(Parted):
         return _added(found)
 
     def read(self, node: Node) -> Polynomial:
-        """What a unit reads. Raises RuleError where it is not zero if its element is."""
+        """The polynomial that a unit reads. Raises RuleError where it may be nonzero while its element is zero."""
         found = self.of(node, ())
         if frozenset() in found:
             raise RuleError("words: a word that is not zero where its element is")

@@ -278,7 +278,7 @@ def _folds(key: Key, lanes: int, present: int | None = None) -> list[Fold] | Non
 
 
 def _joined_by(fold: Fold, lanes: Sequence[Key | None], sums: set[Key]) -> list[Key | None] | None:
-    """The lanes after a fold; None if one is no sum of the tree."""
+    """The lanes after a fold; None if one of the sums that it makes is not in the tree."""
     found: list[Key | None] = []
     for group in fold.groups(len(lanes)):
         one = _added([lanes[lane] for lane in group])

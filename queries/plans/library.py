@@ -608,7 +608,7 @@ class Mapper(Candidates):
                 self._confirm(rules, rule, said)
 
     def _find_rivals(self, rules: Sequence[Rule]) -> None:
-        """Of each rule, the other plans that do not reproduce some observed element of it."""
+        """Find for each rule the other plans that fail to reproduce some of its observed elements."""
         features, fits, _ = self._table()
         at = chosen(rules, features)
         used = sorted({rule.plan for rule in rules if rule.plan >= 0})

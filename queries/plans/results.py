@@ -54,9 +54,10 @@ class Fit:
 
 @dataclass(frozen=True)
 class Given:
-    """What was found of one result. `plans`: those that give every element looked at, `looked` of them; `best`: if
-    there are none, one that gives the most. `tried`: how many plans were; `untried`: what was not for lack of time, or
-    not wholly, in words. `products`: those that are not in the sum, or twice; the plans are of what is in it."""
+    """The plans of one result. `plans`: plans that give every element looked at, of which there are `looked`; `best`:
+    where no plan does, one that gives the most elements. `tried`: how many plans were tried; `untried`: in words, which
+    ones were not tried, or not wholly, for lack of time. `products`: the products that are not in the sum, or twice;
+    plans are then about the products that are in it."""
 
     plans: tuple[Plan, ...]
     looked: int
@@ -101,7 +102,7 @@ def plans_of_results(
 def _given(
     recorded: Recorded, products: Summed, first: Sequence[tuple[int, int]], report: Report, until: float
 ) -> list[Given]:
-    """What is found of results that are sums of the same products."""
+    """The plans of results that are sums of the same products."""
     ways, found = list(products.of(recorded)), list[Given]()
     for number, others in enumerate(ways):
         end = time.monotonic() + (until - time.monotonic()) / (len(ways) - number)

@@ -37,7 +37,7 @@ class Heard:
         self._answers: dict[str, dict[str, Answer]] = {}
 
     def find(self, text: str, solver: str) -> Answer | None:
-        """The answer of an engine, or of any of them where `solver` is AUTO."""
+        """The answer of an engine; of any engine where `solver` is AUTO."""
         known = self._answers.get(text, {})
         return next(iter(known.values()), None) if solver == AUTO else known.get(solver)
 

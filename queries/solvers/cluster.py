@@ -305,7 +305,7 @@ def _call_within(seconds: float, call: Callable[[], Result]) -> Result:
 
 
 def _project_error(error: BaseException | None) -> BaseException:
-    """The error of a task; where the cluster is at fault, as one of this project's."""
+    """The error of a task; an error of the cluster itself as one of this project's errors."""
     from distributed import KilledWorker
 
     if isinstance(error, KilledWorker):
@@ -326,8 +326,8 @@ def _program() -> Any:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call that is unpickled as its result (`perform`). So a worker without mmaprobe, or with another version, fails
-    in the task, and not while dask reads it, which would end the worker."""
+    """A call that is unpickled as its own result (`perform`). On a worker without mmaprobe, or with another version of
+    it, the task then fails; dask would otherwise fail to read the task, which ends the worker."""
 
     arguments: tuple[Any, ...]
 

@@ -45,7 +45,7 @@ class Exponent:
 
 
 def _unless_below_all(exponent: Exponent, bits: Bits) -> Bits:
-    """A vector, or 0 where an exponent is the one below all others."""
+    """A vector; 0 where an exponent is the one below all others."""
     return select(exponent.bits.any(), bits, constant(bits.carrier, 0, bits.width)) if exponent.floats else bits
 
 

@@ -207,7 +207,7 @@ def open_claimed(path: Path) -> IO[bytes]:
 
 
 def is_at(stream: IO[bytes], path: Path) -> bool:
-    """Whether a file that is open is still the one of that name."""
+    """Whether a path still names the file that is open as a stream."""
     try:
         return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
     except FileNotFoundError:

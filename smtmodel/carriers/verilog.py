@@ -122,7 +122,7 @@ class VerilogCarrier(Carrier):
         return layer[0]
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> str:
-        """One line for each signed term, one for the sum of all."""
+        """A line for each signed term, and a line for their sum."""
         terms = []
         for sign, magnitude in zip(signs, magnitudes, strict=True):
             wide = magnitude.zext(width)

@@ -48,7 +48,7 @@ def read_design(files: Sequence[Path], top: str, parameters: Mapping[str, int] |
 
 
 def _wrapper(top: str, ports: Mapping[str, Any], constants: Mapping[str, int]) -> str:
-    """A module around another one, of which it fixes some inputs."""
+    """The text of a module that instantiates another one and fixes some of its inputs."""
     for name in constants:
         if name not in ports or ports[name]["direction"] != "input":
             raise InputError(f"{top} has no input port {name}; it has {', '.join(ports)}")

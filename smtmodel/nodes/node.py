@@ -138,8 +138,8 @@ class Total(Value):
 
 
 class Changed(Value):
-    """Another value with its finite part replaced, and the same numbers added. Besides where that value does, it counts
-    as zero where `zeros`, is a NaN where `nans`, and is infinite with its sign where `infinite`."""
+    """Another value with its finite part replaced, and the same numbers added. It counts as zero where that value does
+    and where `zeros`, is a NaN where that value is and where `nans`, and is infinite with its sign where `infinite`."""
 
     def __init__(
         self, value: Value, term: Term, zeros: Sequence[Bit] = (), nans: Sequence[Bit] = (), infinite: Bit | None = None
@@ -333,8 +333,8 @@ class Node:
         return self.operands
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """The facts of its value, derived from those of each term of each node of `known_from`; none, unless the kind
-        of node says some."""
+        """The facts of the node's value, derived from those of each term of each node of `known_from`. Kinds of nodes
+        that do not override it state no facts."""
         return UNKNOWN
 
     def variants(self) -> Iterator[Variant]:
@@ -374,7 +374,7 @@ class Node:
         return None
 
     def places_of_terms(self, context: Context) -> list[str]:
-        """The place of each of its terms, in the order of `terms`."""
+        """The places of its terms, in the order of `terms`."""
         return [self.place(context)]
 
     @property
@@ -389,7 +389,7 @@ class Node:
 
     @property
     def factors(self) -> tuple[Node, Node] | None:
-        """The numbers whose exact product it is, if it is one."""
+        """The two numbers of which the node is the exact product; None for other nodes."""
         return None
 
     @property

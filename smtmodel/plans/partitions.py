@@ -78,7 +78,7 @@ class Runs(Partition):
             raise ParameterError("share", f"{self.every} is not a multiple of {self.share}")
 
     def size(self, count: int) -> int:
-        """Products of each run but the last ones, of a number of products."""
+        """How many products each run takes, except the last ones, where there are `count` products in all."""
         if not self.share or count <= self.every or count % self.every == 0:
             return self.every
         return (count // (self.share * (count // self.every + 1)) + 1) * self.share

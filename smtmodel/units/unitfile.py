@@ -219,7 +219,8 @@ class ExpressionReader:
         return formats
 
     def _format(self, name: str) -> Format:
-        """One of the file's own, or one that every text can name. Raises UnknownNameError or ParameterError."""
+        """A format that the file defines, or one that every file can name. Raises UnknownNameError or
+        ParameterError."""
         return self._own_formats[name] if name in self._own_formats else format_named(name, self._own_formats)
 
     def _taken(self) -> tuple[str, ...]:
@@ -854,7 +855,7 @@ class _Writer:
         raise TypeError(f"no text for {type(node).__name__}")
 
     def _slice(self, node: Each) -> str | None:
-        """`a[0:16] * b[0:16]`, where a range of terms is one."""
+        """The text `a[0:16] * b[0:16]` of a range of products; None where a range has no such text."""
         body = node.body
         if not (isinstance(body, Product) and isinstance(node.places, range)):
             return None
