@@ -74,7 +74,7 @@ STAGES = {
     "chain": "chain(UNIT, tail=STAGE)", "then": "then(STAGE, ...)",
     **{name: _form(name, *own) for name, own in NAMED.items()},
 }  # fmt: skip
-CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu", "shared")
+CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu", "shared", "residue", "recombined", "scale")
 OTHERS = {"fold": "fold(WAYS, PLACES)", "sum": "sum(STAGE, START)"} | {
     word: f"{word}(PARTITION, STAGE{', ROUNDING' if 'rounding' in _parameters(join) else ''})"
     for word, join in JOINED.items() if word not in STAGES
@@ -201,6 +201,9 @@ class _Reader(ExpressionReader):
         if not isinstance(node, SharedOf) or node.inverse:
             raise MistakeError(tree, "1 is divided by a power of two that elements share: 1 / shared(a)")
         return replace(node, inverse=True)
+
+    def _is_positive(self, node: Node) -> bool:
+        return isinstance(node, SharedOf) or super()._is_positive(node)
 
     # -- stages
 

@@ -11,7 +11,19 @@ import yaml
 
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
+from mmaprobe.smtmodel.nodes import (
+    Constant,
+    Element,
+    ExactSum,
+    Literal,
+    Node,
+    Product,
+    Recombined,
+    Relu,
+    Residue,
+    Round,
+    Scale,
+)
 from mmaprobe.smtmodel.nodes.element import F32, MINUS
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
@@ -140,6 +152,12 @@ class _Writer:
             if node.left == MINUS:
                 return f"-{of(node.right)}"
             return f"product({of(node.left)}, {of(node.right)})"
+        if isinstance(node, Scale):
+            return f"scale({', '.join(map(of, node.operands))})"
+        if isinstance(node, Residue):
+            return f"residue({of(node.term)}, {node.modulus})"
+        if isinstance(node, Recombined):
+            return f"recombined({', '.join(map(of, node.items))}, moduli=[{', '.join(map(str, node.moduli))}])"
         if isinstance(node, ExactSum):
             return f"exact({', '.join(map(of, node.items))})"
         raise ParameterError("plan", f"a {node.kind} has no text here")

@@ -12,7 +12,7 @@ from typing import ClassVar
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Round
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Residue, Round
 from mmaprobe.smtmodel.nodes.element import MINUS, power_of_two
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import Context, Terminal, Value, walk
@@ -74,8 +74,10 @@ def check_word(name: str, word: Node, fmt: Format) -> None:
     if not isinstance(word, Round):
         raise ParameterError(name, "a word is rounded to a format: its last step is a round")
     for node in walk(word):
-        if not isinstance(node, Given | Literal | Round | ExactSum | Product | SharedOf):
-            raise ParameterError(name, f"a word is made of the element, numbers, sums and products, not a {node.kind}")
+        if not isinstance(node, Given | Literal | Round | ExactSum | Product | SharedOf | Residue):
+            raise ParameterError(
+                name, f"a word is made of the element, numbers, sums, products and residues, not a {node.kind}"
+            )
         if isinstance(node, Given) and node != Given(0, fmt):
             raise ParameterError(name, f"a word of the other side, where one of {fmt.name} elements is needed")
 

@@ -15,6 +15,8 @@ A step is one expression in Python's syntax, read by Python's own parser and nev
     segment(a[k], 0, 5)                   five bits of a significand, with its exponent; also positive, leading
     round(x, f32, nearest_even, ...)      a number of a format; also overflow, subnormals, zero, nan
     relu(x)                               max(x, 0); also nan, zero
+    residue(x, 251)                       the integer part modulo 251, nearest to zero
+    recombined(x, ..., moduli=[256, 255]) the integer nearest to zero with the residues of some integers
     scale(x, scale_a[i], scale_b[i])      times its scale factors
     repeat(k in range(0, 32, 2), start, body)
     each(k in range(16), x)               one term for each place
@@ -48,8 +50,10 @@ from mmaprobe.smtmodel.nodes import (
     Literal,
     Node,
     Product,
+    Recombined,
     Relu,
     Repeat,
+    Residue,
     Round,
     Running,
     Scale,
@@ -84,6 +88,8 @@ WRITTEN = {
     "round": "round(TERM, FORMAT, MODE)",
     "shared": "shared(a[0:16])",
     "relu": "relu(TERM)",
+    "residue": "residue(TERM, MODULUS)",
+    "recombined": "recombined(TERM, ..., moduli=[MODULUS, ...])",
     "scale": "scale(TERM, SCALE_A, SCALE_B)",
     "repeat": "repeat(k in range(...), START, BODY)",
     "each": "each(k in range(...), TERM)",
@@ -470,6 +476,18 @@ class ExpressionReader:
         (term,) = self._arguments(tree, 1)
         return Relu(self._node(term, scope), **{word: self._word(options[word], known[word]) for word in options})
 
+    def _call_residue(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        term, modulus = self._arguments(tree, 2)
+        self._only(tree, options, ())
+        return Residue(self._node(term, scope), self._number(modulus))
+
+    def _call_recombined(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ("moduli",))
+        if "moduli" not in options:
+            raise MistakeError(tree, "moduli is missing: one for each number")
+        moduli = tuple(x or 0 for x in self._numbers(options["moduli"]))
+        return Recombined(tuple(self._node(term, scope) for term in tree.args), moduli)
+
     def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         pattern, fmt = self._arguments(tree, 2)
         self._only(tree, options, ())
@@ -561,9 +579,15 @@ class ExpressionReader:
         self._only(tree, options, ())
         term, left, right = (self._node(part, scope) for part in self._arguments(tree, 3))
         for part, factor in zip(tree.args[1:], (left, right), strict=True):
-            if not (factor.is_factor if isinstance(factor, Element) else _is_positive(factor)):
+            if not (factor.is_factor if isinstance(factor, Element) else self._is_positive(factor)):
                 raise MistakeError(part, "a scale factor is an element of scale_a or scale_b, or a positive number")
         return Scale(term, left, right)
+
+    def _is_positive(self, node: Node) -> bool:
+        """Whether a node is a number above zero."""
+        if not isinstance(node, Literal):
+            return isinstance(node, Shared)
+        return int(node.format.subnormals) <= node.pattern <= node.format.largest
 
     def _loop(self, tree: ast.expr, scope: Scope) -> tuple[str, int, Places]:
         match tree:
@@ -680,13 +704,6 @@ class _Reader(ExpressionReader):
         everywhere = self.data.inputs.get("subnormals", "keep")
         self.positive_zeros = self.data.inputs.get("zeros") == "positive"
         self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in READ}
-
-
-def _is_positive(node: Node) -> bool:
-    """Whether a node is a number above zero."""
-    if not isinstance(node, Literal):
-        return False
-    return int(node.format.subnormals) <= node.pattern <= node.format.largest
 
 
 def _is_none(tree: ast.expr) -> bool:
@@ -814,6 +831,10 @@ class _Writer:
                 return f"cancelling({self._node(node.term)})"
             case Relu():
                 return f"relu({', '.join([self._node(node.term), *_changed(node, ('nan', 'zero'))])})"
+            case Residue():
+                return f"residue({self._node(node.term)}, {node.modulus})"
+            case Recombined():
+                return f"recombined({', '.join(map(self._node, node.items))}, moduli={_listed(node.moduli)})"
             case Segment():
                 words = [str(node.first), str(node.end), *_changed(node, ("positive", "leading"))]
                 return f"segment({', '.join([self._node(node.term), *words])})"
