@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice, product, zip_longest
 
 import numpy as np
 
 from mmaprobe.queries.plans.candidates import Candidates, likelihood, with_unit
-from mmaprobe.queries.plans.forms import forms_of, named
+from mmaprobe.queries.plans.cut_sums import CutSums
+from mmaprobe.queries.plans.forms import Form, forms_of, named
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -34,13 +35,14 @@ RECOUNTED = 4  # plans that come near, of which all elements are counted if none
 NEAREST = 64  # plans that come near, which are kept
 NARROW = 16  # bits of results that hide much
 BEST = 4  # times as many of the unit that has given most so far
+MOST_HELD = 32  # ways of cutting K at few places that are held against all elements, of each form
 CHUNK = 12  # ways of cutting K that are tried of each unit in turn
 
 Report = Callable[[str], None]
 #: what is tried, in words
 TABLE = "shipped plans, and units that take K in tiles"
 CUTS = "K cut in usual ways around each unit"
-UNEVEN = "K cut at one or two places"
+UNEVEN = "K cut at one to three places"
 
 
 @dataclass(frozen=True)
@@ -146,9 +148,10 @@ class _Trial:
         self.look(TABLE, self.table())
         if not self.wanting and self.ambiguous:
             self.look(CUTS, self.usual())
-        for what, stages in ((CUTS, self.candidates.stages), (UNEVEN, self.candidates.uneven)):
-            if self.wanting:
-                self.look(what, self.around(stages))
+        if self.wanting:
+            self.uneven()
+        if self.wanting:
+            self.look(CUTS, self.around(self.candidates.stages))
         return [self.given(side) for side in self.sides]
 
     @property
@@ -163,6 +166,37 @@ class _Trial:
         self.candidates.compiled.update(self._units)
         for model in sorted(self._units, key=lambda model: -self._gives.get(model, 0)):
             yield from islice(self.candidates.stages(model, self.asked.length), CHUNK)
+
+    def uneven(self) -> None:
+        """Hold all ways of cutting K at few places against the results, for each unit; where one gives a result, what
+        is nearest to it as well."""
+        begun: dict[tuple[object, ...], Form] = {}
+        for form in self.forms:
+            begun.setdefault((form.convert, form.start, form.format), form)
+        for model, first in chain([(None, None)], product(self.ranked(), begun.values())):
+            if time.monotonic() > self._until:
+                self._untried.append(UNEVEN)
+                break
+            if model is None or first is None or first.taken != (model.a, model.b) or first.format != model.c:
+                continue
+            self._report(f"trying {model.reference}")
+            found = set(self._cut(model, first))
+            if not self.wanting:
+                self.look(CUTS, chain.from_iterable(self.beside(model, stage) for stage in found))
+                break
+
+    def _cut(self, model: Model, first: Form) -> Iterator[Stage]:
+        """The ways of cutting K around a unit, of sums begun as those of a form, that give all of a result."""
+        sums = CutSums(model, first, self._samples[0], self.candidates.results)
+        alike = [form for form in self.forms if (form.convert, form.start, form.format) ==
+                 (first.convert, first.start, first.format)]  # fmt: skip
+        for form, sample in product(alike, self._samples):
+            for stage, results in islice(sums.stages(form, sample), MOST_HELD):
+                self._number += 1
+                before = [len(found) for found in self.found]
+                self._enter(results, partial(form.plan, stage))
+                if [len(found) for found in self.found] != before:
+                    yield stage
 
     @property
     def wanting(self) -> bool:
@@ -268,13 +302,21 @@ class _Trial:
                 self._units.append(model)
                 yield Chain(model)
 
-    def around(self, stages: Callable[[Model, int], Iterator[Stage]]) -> Iterator[Stage]:
-        """K cut in usual ways around the units in turn, while a result has no plan: around that of a result that is
-        known first, since the other is likely of the same."""
-        known = [model for side in self.found for plan in [*side][:1] for model in plan.models[:1]]
+    def known(self) -> list[Model]:
+        """The units of the results that have a plan: the others are likely of the same."""
+        return [model for side in self.found for plan in [*side][:1] for model in plan.models[:1]]
+
+    def ranked(self) -> list[Model]:
+        """The units: those that are known first, then of those with the same sums the first one, by how many elements
+        each gives."""
         firsts = {*self._first.values()}
         others = sorted(self._units, key=lambda model: (model not in firsts, -self._gives.get(model, 0)))
-        waiting = {model: stages(model, self.asked.length) for model in dict.fromkeys((*known, *others))}
+        return list(dict.fromkeys((*self.known(), *others)))
+
+    def around(self, stages: Callable[[Model, int], Iterator[Stage]]) -> Iterator[Stage]:
+        """K cut in usual ways around the units in turn, while a result has no plan."""
+        known = self.known()
+        waiting = {model: stages(model, self.asked.length) for model in self.ranked()}
         self.candidates.compiled.update(waiting)
         while waiting and self.wanting:
             ranked = sorted(waiting, key=lambda model: (model not in known, -self._gives.get(model, 0)))
