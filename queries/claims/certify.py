@@ -25,7 +25,8 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[C
     CertificateError."""
     claim = outcome.claim
     if isinstance(claim, Claim) and outcome.row is not None:
-        values = free_values(claim.layout, {claim.terms} if claim.zero_addend else (), outcome.row)
+        decided = outcome.decided
+        values = free_values(decided.layout, {decided.terms} if claim.zero_addend else (), outcome.row)
         texts = claim_texts(claim) | {WITNESS: json.dumps({"schema": SCHEMA, "values": values}) + "\n"}
         return [(directory, write_certificate(directory, options, texts))]
     if isinstance(claim, PropertyClaim):

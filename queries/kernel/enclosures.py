@@ -138,13 +138,15 @@ class NoOverflow:
 
     A number whose magnitude is less than 2^below does not overflow. Where nothing before it overflows, the magnitude
     is at most `most`, in which `where` tells the error and the size of the results so far of loops (None: not known).
-    So nothing at all overflows on an input for which the bounds of all hypotheses of a theorem are small enough."""
+    So nothing at all overflows on an input for which the bounds of all hypotheses of a theorem are small enough.
+    `each`: within a sum of a plan, where magnitudes are those of any single element, and no sums over all products."""
 
     node: Node
     places: Places
     below: int = 0
     most: Form | None = field(default=None, hash=False)
     where: tuple[tuple[Factor, Form], ...] = field(default=(), hash=False)
+    each: bool = False
 
     def is_met(self, values: Values) -> bool:
         """Whether nothing overflows here, for these magnitudes of inputs."""
