@@ -15,13 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.candidates import Candidates
+from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
@@ -64,6 +65,7 @@ NEAR_CUTS = 8  # steps by which the size of a cut is moved: guesses lie so far a
 MANY = 4  # plans that give an element, from which they are compared on all of its shape
 MOSTLY = 0.8  # of what the best of them gives there, that others have to give
 APART = 6  # K at which plans are told apart that cut K into sums of equal size, of which each K shows a range
+HELD = 16  # unexplained elements of a shape that a way of cutting K has to give
 FEW = 8  # unexplained elements that each further plan has to reproduce
 TREES = 24  # summation orders that are revealed, at most
 CHUNK = 12  # ways of cutting K that are tried of each unit in turn
@@ -377,6 +379,7 @@ class Mapper(Candidates):
         yield from (self.stages(model, length) for model in early)
         if self._of_units_likely(looked):
             yield from self._of_units(of_units, length, 1)
+            yield self._cut(of_units, looked)
         tree = self._order(looked.shape, self._place(looked, number))
         if tree is None:
             yield from (self.stages(model, length) for own in taken for model in self.steps(own))
@@ -387,6 +390,16 @@ class Mapper(Candidates):
             yield self.shipped()
             yield from self._of_units(of_units, length, ROUNDS_OF_CUTS)
             yield from (self.stages(model, length) for model in known if model not in early)
+
+    def _cut(self, models: Sequence[Model], looked: Looked) -> Iterator[Stage]:
+        """Ways of cutting K at few places around units that give elements of a shape without a plan, after the usual
+        ways of these units, which may cut it so at this K."""
+        open_at = np.flatnonzero(~np.array(looked.fits).any(axis=0))[:HELD]
+        parts = [looked.alone(int(number)) for number in open_at]
+        sample = Sample(*(np.concatenate([getattr(part, side) for part in parts]) for side in "abcd"))
+        for model in models:
+            found = dict.fromkeys(stage for _, stage, _ in cuts_of(model, self._forms(looked), [sample], self.results))
+            yield from chain(self.stages(model, looked.shape.length) if found else (), found)
 
     def _of_units_likely(self, looked: Looked) -> bool:
         """Whether the factors have a format of matrix units, as they are or as they seem to be converted."""
