@@ -1,24 +1,8 @@
 """Unit files: the text of a unit in YAML, read and written here alone.
 
-A step is one expression in Python's syntax, read by Python's own parser and never executed:
-
-    a[k] * b[k], a[k:k+16] * b[k:k+16]    products, one or one for each place; product(x, y, normalised=..., limit=...)
-    gate(a[k] * b[k], -0)                 the product, but this zero where a factor is zero
-    c, +0, -0, acc                        the addend, zeros, the result of a repetition so far
-    number(0x40000000, f32)               a number of a format by its pattern; 2**11, a power of two of f32
-    -x                                    product(number(0xbf800000, f32), x), for a number x
-    exact(x, ...)                         the exact sum
-    fused(x, ..., F=25, zeros=-133)       the fused sum; also rounding, sticky, carry, least, floors, reach
-    grid(x, ..., F=[24, 26])              the sum on one grid; also rounding, frame, floors, reach
-    cut(x, 31, down)                      normalised and cut to 31 bits
-    cancelling(x)                         the sum, but a zero for another alignment where its terms cancel
-    segment(a[k], 0, 5)                   five bits of a significand, with its exponent; also positive, leading
-    round(x, f32, nearest_even, ...)      a number of a format; also overflow, subnormals, zero, nan
-    relu(x)                               max(x, 0); also nan, zero
-    scale(x, scale_a[i], scale_b[i])      times its scale factors
-    repeat(k in range(0, 32, 2), start, body)
-    each(k in range(16), x)               one term for each place
-    name, r(x)                            an earlier step; a rounding of `roundings` applied
+A step is one expression in Python's syntax, read by Python's own parser and never executed: `NODES` (written.py) has
+what is called; besides there are elements and ranges of them (`a[k]`, `a[k:k+16]`), `c`, `+0`, `-0`, `-x`, `acc`, the
+names of earlier steps, and roundings of `roundings` applied.
 """
 
 from __future__ import annotations
@@ -30,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, is_spelling, own_format
-from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS, mode_named
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 from mmaprobe.smtmodel.base.wording import counted, ranges_text
@@ -64,6 +48,7 @@ from mmaprobe.smtmodel.nodes.rewriting import each_of
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
 from mmaprobe.smtmodel.operand import FURTHER, KEYS, NAMED, NO_ADDEND, READ
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit, closed_steps
+from mmaprobe.smtmodel.units.written import NODES
 
 if TYPE_CHECKING:
     from mmaprobe.smtmodel.base.yamlfile import YamlFile
@@ -71,23 +56,7 @@ if TYPE_CHECKING:
 
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
 #: how each node is written that is a call
-WRITTEN = {
-    "number": "number(PATTERN, FORMAT)",
-    "product": "product(X, Y)",
-    "gate": "gate(PRODUCT, -0)",
-    "exact": "exact(TERM, ...)",
-    "fused": "fused(TERM, ..., F=BITS)",
-    "grid": "grid(TERM, ..., F=[BITS, ...])",
-    "cut": "cut(TERM, BITS, MODE)",
-    "cancelling": "cancelling(SUM)",
-    "segment": "segment(INPUT, FIRST, END)",
-    "round": "round(TERM, FORMAT, MODE)",
-    "shared": "shared(a[0:16])",
-    "relu": "relu(TERM)",
-    "scale": "scale(TERM, SCALE_A, SCALE_B)",
-    "repeat": "repeat(k in range(...), START, BODY)",
-    "each": "each(k in range(...), TERM)",
-}
+WRITTEN = {name: row.written for name, row in NODES.items()}
 
 
 def parse_unit(text: str, name: str, *, whole: bool = False) -> Unit:
@@ -373,6 +342,8 @@ class ExpressionReader:
             return Round(self._node(term, scope), self.roundings[name])
         if name not in self.calls:
             raise MistakeError(tree, str(UnknownNameError("node", name, [*self.calls, *self.roundings])))
+        if name in NODES:
+            self._only(tree, options, NODES[name].names)
         build: Callable[[ast.Call, dict[str, ast.expr], Scope], Node] = getattr(self, f"_call_{name}")
         return build(tree, options, scope)
 
@@ -410,8 +381,11 @@ class ExpressionReader:
         return tuple(None if none and _is_none(x) else self._number(x) for x in tree.elts)
 
     def _word(self, tree: ast.expr, known: tuple[str, ...]) -> Any:
-        if isinstance(tree, ast.Name) and tree.id in known:
-            return tree.id
+        if isinstance(tree, ast.Name):
+            if tree.id in known:
+                return tree.id
+            if known == MODES and mode_named(tree.id) in MODES:
+                return mode_named(tree.id)
         raise MistakeError(tree, str(UnknownNameError("value", ast.unparse(tree), known)))
 
     def _format_word(self, tree: ast.expr) -> Format:
@@ -430,7 +404,6 @@ class ExpressionReader:
 
     def _call_product(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         left, right = self._arguments(tree, 2)
-        self._only(tree, options, ("normalised", "limit"))
         given: dict[str, Any] = {}
         if "normalised" in options:
             given["normalised"] = self._truth(options["normalised"])
@@ -439,7 +412,6 @@ class ExpressionReader:
         return self._times(tree, self._item(left, scope), self._item(right, scope), given)
 
     def _call_gate(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
         term, zero = self._arguments(tree, 2)
         product, constant = self._item(term, scope), self._node(zero, scope)
         if not isinstance(constant, Constant):
@@ -449,12 +421,10 @@ class ExpressionReader:
         return Gate(product, constant.negative)
 
     def _call_cancelling(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
         (term,) = self._arguments(tree, 1)
         return Cancelling(self._node(term, scope))
 
     def _call_segment(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ("positive", "leading"))
         term, first, end = self._arguments(tree, 3)
         read = self._item(term, scope)
         places = read if isinstance(read, Each) else None
@@ -465,21 +435,17 @@ class ExpressionReader:
 
     def _call_relu(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         known = {"nan": NANS, "zero": RELU_ZEROS}
-        self._only(tree, options, tuple(known))
         (term,) = self._arguments(tree, 1)
         return Relu(self._node(term, scope), **{word: self._word(options[word], known[word]) for word in options})
 
     def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         pattern, fmt = self._arguments(tree, 2)
-        self._only(tree, options, ())
         return Literal(self._number(pattern), self._format_word(fmt))
 
     def _call_exact(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
         return ExactSum(tuple(self._item(term, scope) for term in tree.args))
 
     def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ("up",))
         items = [own for term in tree.args for own in each_of(self._item(term, scope))]
         sides = {item.operand if isinstance(item, Element) else "" for item in items}
         if len(sides) != 1 or not sides <= {"a", "b"}:
@@ -494,7 +460,6 @@ class ExpressionReader:
         return replace(node, inverse=True)
 
     def _call_fused(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ("F", "rounding", "sticky", "carry", "zeros", "least", "floors", "reach"))
         if "F" not in options:
             raise MistakeError(tree, "F is missing: the bits kept below the largest exponent")
         bits = options["F"]
@@ -510,7 +475,6 @@ class ExpressionReader:
         return FusedSum(tuple(self._item(term, scope) for term in tree.args), **given)
 
     def _call_grid(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ("F", "rounding", "frame", "floors", "reach"))
         if "F" not in options:
             raise MistakeError(tree, "F is missing: for each operand the bits kept below its exponent")
         given: dict[str, Any] = {"fraction_bits": self._numbers(options["F"])}
@@ -523,7 +487,6 @@ class ExpressionReader:
 
     def _call_cut(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, bits, *mode = self._arguments(tree, 2, 3)
-        self._only(tree, options, ("least",))
         node, kept = self._node(term, scope), self._number(bits)
         given: dict[str, Any] = {"mode": self._word(mode[0], MODES)} if mode else {}
         if "least" in options:
@@ -540,7 +503,7 @@ class ExpressionReader:
 
     def _rounding(self, tree: ast.Call, args: list[ast.expr]) -> Rounding:
         options = self._given(tree)
-        self._only(tree, options, ("overflow", "subnormals", "zero", "nan"))
+        self._only(tree, options, NODES["round"].names)
         if not 1 <= len(args) <= 2:
             raise MistakeError(tree, "a format and a mode are needed")
         fmt = self._format_word(args[0])
@@ -557,7 +520,6 @@ class ExpressionReader:
         return Round(self._node(term, scope), self._rounding(tree, rest))
 
     def _call_scale(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
         term, left, right = (self._node(part, scope) for part in self._arguments(tree, 3))
         for part, factor in zip(tree.args[1:], (left, right), strict=True):
             if not (factor.is_factor if isinstance(factor, Element) else _is_positive(factor)):
@@ -583,14 +545,12 @@ class ExpressionReader:
         raise MistakeError(tree, "places are written range(0, 32, 2), or [0, 1, 4, 5]")
 
     def _call_repeat(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
         loop, start, body = self._arguments(tree, 3)
         name, level, places = self._loop(loop, scope)
         inner = Scope({**scope.levels, name: level}, [*scope.repeats, level])
         return Repeat(level, places, self._node(start, scope), self._node(body, inner))
 
     def _call_each(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
         loop, body = self._arguments(tree, 2)
         name, level, places = self._loop(loop, scope)
         inner = Scope({**scope.levels, name: level}, scope.repeats)
