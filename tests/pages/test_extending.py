@@ -124,8 +124,8 @@ ROUNDED = {
         return Minus(self._node(term, scope), self._rounding_text(how))
 """,
         "minus({self._node(node.term)})": "minus({self._node(node.term)}, {rounding_text(node.how)})",
+        "minus(TERM)": "minus(TERM, round(FORMAT, MODE))",
     },
-    "smtmodel/units/written.py": {"minus(TERM)": "minus(TERM, round(FORMAT, MODE))"},
 }
 #: what was added -> commands that could not run before, and what they say
 EXAMPLES = {
