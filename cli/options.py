@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from mmaprobe.cli.choice import Choice, FileName, Seconds, VectorsFile, WholeNumber
+from mmaprobe.cli.choice import Choice, FileName, RoundingName, Seconds, VectorsFile, WholeNumber
 from mmaprobe.cli.completion import file_names
 from mmaprobe.cli.line import Line
 from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
@@ -52,7 +52,7 @@ DEVICE_TIMEOUT = click.option(
 )  # fmt: skip
 CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",
-    type=Choice(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # a module that is loaded late has them
+    type=RoundingName(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # loaded late: what has them
 )  # fmt: skip
 CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler (docs/cluster.md).")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmaprobe.arrays import check_rounded, patterns_of
+from mmaprobe.named import model_of
 from mmaprobe.products import Units, number_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -16,7 +17,6 @@ from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.operand import FURTHER
-from mmaprobe.units import model_of
 
 if TYPE_CHECKING:
     from mmaprobe.documents.explain import Explain

@@ -22,6 +22,7 @@ from mmaprobe.queries.kernel.plan_units import (
     units_of,
 )
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.evaluate.identity import identity_text
 from mmaprobe.smtmodel.plans.joins import Add
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.stages import Join, Parted, Stage, Then
@@ -45,7 +46,7 @@ class StagesAgree:
 
     def statement(self) -> str:
         start = "+0" if self.zero else "any sum so far"
-        sides = [f"stage {digest(repr(stage))} of {plan_key(plan)}"
+        sides = [f"stage {digest(identity_text(stage))} of {plan_key(plan)}"
                  for stage, plan in ((self.one, self.left), (self.other, self.right))]  # fmt: skip
         return f"{sides[0]} = {sides[1]} from {start} for {multiples_text(self.multiples)}"
 

@@ -50,10 +50,10 @@ def as_words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, most: int = 80) -> str:
     """A text of a file on one line, for a message."""
     line = " ".join(text.split())
-    return line if len(line) <= 80 else f"{line[:77]}..."
+    return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 def abridged(message: str) -> str:

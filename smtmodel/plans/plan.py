@@ -12,6 +12,8 @@ from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.htmltext import html_table
+from mmaprobe.smtmodel.base.wording import shortened
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, Node, Round
 from mmaprobe.smtmodel.nodes.node import Context, Value, walk
@@ -54,7 +56,7 @@ class Products(Node):
         return "the sum of all products"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """How D is computed from A, B and C (`a`, `b`, `c`: their formats), for any K.
 
@@ -191,6 +193,24 @@ class Plan:
             yield
         except ParameterError as error:
             raise ParameterError(self.place or self.reference or "plan", str(error)) from None
+
+    def __repr__(self) -> str:
+        """Two lines: what it takes and gives, and what it does."""
+        return f"{self._head}\n  {shortened(self.about or f'by {self._units}', 110)}"
+
+    def _repr_html_(self) -> str:
+        said = [(key, text) for key in ("about", "source", "evidence") if (text := getattr(self, key))]
+        return html_table(self._head, [*said, ("units", self._units)])
+
+    @property
+    def _head(self) -> str:
+        addend = f"{self.c.name} + " if self.addend else ""
+        name = f"plan:{self.reference}" if self.about else self.reference or "a plan"
+        return f"{name}: {addend}sum of {self.a.name} * {self.b.name} -> {self.d.name}, any K"
+
+    @property
+    def _units(self) -> str:
+        return ", ".join(model.reference for model in self.models)
 
     @property
     def d(self) -> Format:

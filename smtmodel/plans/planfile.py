@@ -190,7 +190,6 @@ class _Reader(ExpressionReader):
 
     def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         (side,) = self._arguments(tree, 1)
-        self._only(tree, options, ("up",))
         name = self._word(side, ("a", "b"))
         if self._reads is not None:
             self._reads.add(name)
