@@ -17,7 +17,7 @@ INNER = tuple(name for name in LEVELS if name != "mmaprobe")  # in mmaprobe: lin
 #: the folders of a package, each of which may import those after it
 FLOORS = {
     "cli": ("commands", "text", ""),
-    "queries": ("checking", "plans", "building", "candidates", "order", "covering", "compare", "claims", "properties",
+    "queries": ("checking", "claims", "plans", "building", "candidates", "order", "covering", "compare", "properties",
                 "equality", "tactics", "certificates", "search", "kernel", "solvers"),
     "smtmodel": ("algorithms", "inputs", "tables", "explain", "plans", "evaluate", "families", "units", "nodes",
                  "designs", "arithmetic", "carriers", "base", ""),
