@@ -173,7 +173,8 @@ CHAIN = -1
 @dataclass(frozen=True)
 class Enclosed:
     """The facts about a node of a unit (or of a plan, outside of its sums), for these values of loop variables and any
-    values of the others, under the hypotheses `assuming`, on all finite inputs of which those `provided` are true."""
+    values of the others, under the hypotheses `assuming`, on all finite inputs of which those `provided` are true.
+    Raises RuleError for two assumptions about one loop: E and A would be two numbers each."""
 
     unit: Unit | PlanAt | Windowed
     node: Node
@@ -181,6 +182,11 @@ class Enclosed:
     facts: Facts
     assuming: frozenset[Hypothesis] = frozenset()
     provided: frozenset[NoOverflow] = frozenset()
+
+    def __post_init__(self) -> None:
+        levels = [one.level for one in self.assuming if isinstance(one, Assumption)]
+        if len(set(levels)) < len(levels):
+            raise RuleError("a result so far is assumed to be zero or of some formats in one premise, not in another")
 
     def statement(self) -> str:
         at = "".join(f"[{place}]" for _, place in self.places)
