@@ -17,9 +17,9 @@ Quantifier = Literal["all", "exists"]
 
 @dataclass(frozen=True)
 class Assertion:
-    """`text`, a predicate, of all (or of some) inputs of `terms` products in the windows of a shape that meet each
-    predicate of `where`. `zero_addend`: c is +0. With `most`, of inputs of `terms`, twice `terms`, ... up to `most`
-    products, each number of them."""
+    """A claim about sums of `terms` products: the predicate `text` holds for all inputs (or for some input) in the
+    windows of a shape that meet every predicate of `where`. `zero_addend`: c is +0. `most`: the claim is about `terms`,
+    twice `terms`, ... and up to `most` products, about each of these numbers of products."""
 
     quantifier: Quantifier
     terms: int
