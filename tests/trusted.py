@@ -82,7 +82,7 @@ MEANING = Part("what a unit is", "all", [
     "smtmodel/operand.py",
     *_in("smtmodel/nodes",
          "cancelling cut element exact fused gate given grid index known node normal product relu repeat "
-         "rewriting round scale segment shared sums"),
+         "residues rewriting round scale segment shared sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages words"), "smtmodel/nodes/chains.py",

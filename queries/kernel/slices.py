@@ -107,8 +107,8 @@ def _has_room(word: Round) -> bool:
     """Whether an integer word never saturates, rounded to zero or to nearest."""
     room = exact_value(word.rounding.format.largest, word.rounding.format)
     assert isinstance(room, Fraction)
-    to_integer = floor if word.rounding.mode == "toward_zero" else round
-    return max(map(to_integer, map(abs, interval_of(word.term, None)))) <= room
+    top = max(map(abs, interval_of(word.term, None)))
+    return (floor(top) if word.rounding.mode == "toward_zero" else round(top)) <= room
 
 
 def _ceiling(value: Fraction) -> int:
@@ -200,8 +200,8 @@ class _Words:
                     raise RuleError("loses_of_largest: words with different powers of two")
                 self.up = up
                 return _Affine(Fraction(1), {}, Fraction(0), self.format)
-            case Product(left=Literal() as factor, right=term, limit=None) if (x := _power(factor)) is not None:
-                return self.of(term).times(x)
+            case Product(left=Literal() as factor, right=right, limit=None) if (x := _power(factor)) is not None:
+                return self.of(right).times(x)
             case ExactSum(items=(Round() as whole, Product(left=left, right=Round() as part, limit=None))) if (
                 left == MINUS
                 and part.term == whole
