@@ -65,7 +65,7 @@ def loses_of_largest(plan: Plan, length: int, reach: int, wraps: Theorem) -> Mad
     """The exact sum is one of products of words, as in `_Words`, and of what these leave out. What the plan computes is
     a sum of products of words, as in `_Results`. The difference is at most that of the factors of each product."""
     goal = goal_of(wraps, NeverWraps, "loses_of_largest")
-    if goal.plan != plan or goal.length < length or (goal.most_a, goal.most_b) != (None, None):
+    if goal.plan != plan or goal.length != length or (goal.most_a, goal.most_b) != (None, None):
         raise RuleError("loses_of_largest: it is not known that no sum wraps")
     if length < 1 or not 0 <= reach < LEAST:
         raise RuleError("loses_of_largest: K is from 1 on, and powers are from 1 on")

@@ -112,6 +112,6 @@ def test_premises_that_are_refused() -> None:
             loses_of_largest(plan, length, 5, premise)
     for length, reach in ((0, 5), (1, -1)):
         with pytest.raises(RuleError, match="from 1 on"):
-            loses_of_largest(plan, length, reach, never_wraps(plan, 2, None, None))
+            loses_of_largest(plan, length, reach, never_wraps(plan, length, None, None))
     with pytest.raises(RuleError, match="may be subnormal, or overflow"):
         lost(plan, 2, 100)
