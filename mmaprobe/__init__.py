@@ -5,7 +5,8 @@
 
 `unit` and `plan` name what multiplies; `matmul` and `dot` compute with it, `explain` shows one evaluation bit by bit.
 `distinguish`, `prove`, `bound` and `verify` ask solvers about units, plans and claims. `order` and `identify` find out
-what a function that multiplies matrices computes. Bad input raises `MmaprobeError`, which says what is wanted.
+what a function that multiplies matrices computes, `invariant` whether its results depend on the shape. Bad input raises
+`MmaprobeError`, which says what is wanted.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mmaprobe.bounds import Bound, bound
     from mmaprobe.devices import Identified, Order, identify, order
+    from mmaprobe.invariance import Invariant, invariant
     from mmaprobe.pictures import Explained, explain
     from mmaprobe.products import dot, matmul
     from mmaprobe.questions import Case, Claimed, Difference, Distinction, Proved, distinguish, prove, verify
@@ -32,6 +34,7 @@ __all__ = [
     "Distinction",
     "Explained",
     "Identified",
+    "Invariant",
     "MmaprobeError",
     "Model",
     "Order",
@@ -42,6 +45,7 @@ __all__ = [
     "dot",
     "explain",
     "identify",
+    "invariant",
     "matmul",
     "order",
     "plan",
@@ -53,6 +57,7 @@ __all__ = [
 _MODULES = {
     "mmaprobe.bounds": ("Bound", "bound"),
     "mmaprobe.devices": ("Identified", "Order", "identify", "order"),
+    "mmaprobe.invariance": ("Invariant", "invariant"),
     "mmaprobe.pictures": ("Explained", "explain"),
     "mmaprobe.products": ("dot", "matmul"),
     "mmaprobe.questions": (

@@ -1,5 +1,5 @@
-"""Reads the map of a library that `identify --gemm --json` writes, and computes products by it: each element by its
-plan."""
+"""Reads the map of a library that `identify --gemm --json` writes, and computes products by it: each element by the
+plan of the first rule that speaks of it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
+YAML = ".yaml"  # how the names of files with rules by hand end
 WANTED = "what `identify --gemm --json` prints, nor a plan file, whose name ends in .yaml (`identify --gemm --save`)"
 
 
@@ -33,8 +34,11 @@ class Within:
 
     def holds(self, shape: Shape, rows: Numbers, columns: Numbers) -> NDArray[np.bool_]:
         """Which elements meet the condition, for their shape, rows and columns."""
-        values = self.feature.values(shape, rows, columns)
-        found = np.zeros(len(values), dtype=np.bool_)
+        return self.among(self.feature.values(shape, rows, columns))
+
+    def among(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which values lie within one of the spans."""
+        found = np.zeros(values.shape, dtype=np.bool_)
         for low, high in self.spans:
             found |= (values >= (values if low is None else low)) & (values <= (values if high is None else high))
         return found
@@ -60,23 +64,27 @@ class PlanMap:
         """One of its plans: all have the same formats."""
         return self.rules[0].plan
 
-    def plans_of(self, shape: Shape) -> NDArray[np.int64]:
-        """The number of each element's rule (M x N). Raises IncompleteError if an element has no rule that is relied
-        on."""
+    def numbers_of(self, shape: Shape) -> NDArray[np.int64]:
+        """The number of each element's rule (M x N), -1 for none."""
         rows, columns = (places.ravel() for places in np.indices((shape.rows, shape.columns)))
         found = np.full(len(rows), -1)
         for number, rule in enumerate(self.rules):
             own = np.ones(len(rows), dtype=np.bool_)
             for limit in rule.limits:
                 own &= limit.holds(shape, rows, columns)
-            found[own] = number
-        if (missing := np.flatnonzero(found < 0)).size:
-            first = f"[{rows[missing[0]]}, {columns[missing[0]]}]"
+            found[own & (found < 0)] = number
+        return found.reshape(shape.rows, shape.columns)
+
+    def plans_of(self, shape: Shape) -> NDArray[np.int64]:
+        """The same. Raises IncompleteError if an element has no rule that is relied on."""
+        found = self.numbers_of(shape)
+        if len(missing := np.argwhere(found < 0)):
+            first = f"[{missing[0][0]}, {missing[0][1]}]"
             raise IncompleteError(
-                f"{self.reference}: no rule that is relied on speaks of {missing.size} of {found.size} elements of "
+                f"{self.reference}: no rule that is relied on speaks of {len(missing)} of {found.size} elements of "
                 f"{shape}, the first one {first}"
             )
-        return found.reshape(shape.rows, shape.columns)
+        return found
 
     def product(self, shape: Shape, multiply: Callable[[Plan], Matrix]) -> Matrix:
         """The patterns of D (M x N), each element computed by its plan; `multiply`: the whole D of one plan. Raises
@@ -90,8 +98,12 @@ class PlanMap:
 
 
 def read_map(path: Path) -> PlanMap | Plan:
-    """The map in a file, or the first of the plans found of a recorded product. Raises InputError for a file that is
-    neither, and where it has no plan, or no rule that is relied on."""
+    """The map in a file, the rules by hand in a YAML file, or the first of the plans found of a recorded product.
+    Raises InputError for a file that is none of these, and where it has no plan, or no rule that is relied on."""
+    if path.suffix == YAML:
+        from mmaprobe.queries.plans.rulefile import read_rules  # which imports this module
+
+        return read_rules(path)
     try:
         data = parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -115,6 +127,14 @@ def read_map(path: Path) -> PlanMap | Plan:
     if not rules:
         raise InputError("a map without a rule that is relied on", str(path))
     return PlanMap(str(path), rules)
+
+
+def rules_of(path: Path) -> PlanMap:
+    """The rules of a map, or those by hand. Raises InputError, also for a recorded product, which has one shape."""
+    found = read_map(path)
+    if not isinstance(found, PlanMap):
+        raise InputError("one recorded product: a map of a function, or rules by hand, has many shapes", str(path))
+    return found
 
 
 def _of_product(plans: Mapping[str, Plan], path: str) -> Plan:
