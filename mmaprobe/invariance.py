@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mmaprobe.questions import Verdicts, flag_of, options_of
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
-from mmaprobe.units import WantedError, seconds_of, signature_of, whole_of
+from mmaprobe.units import WantedError, seconds_of, signature_of, text_of, whole_of
 
 if TYPE_CHECKING:
     from mmaprobe.documents.identify import IdentifyInvariant
     from mmaprobe.documents.prove import ProveInvariant
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.inputs.signature import Signature
 
 WANTED = "the path of a map or of rules by hand, or a function (a, b) that multiplies matrices"
 SIDE = 64
@@ -58,47 +60,52 @@ def invariant(
 
     Raises MmaprobeError: a file that is no map, a device that fails.
 
-    Source: theorems about the plans of a map; questions to a function, which prove nothing of others.
+    Source: theorems about the plans of a map; questions to a function, which prove nothing of others
+    (docs/batch-invariance.md).
     """
     if fixed not in ("M", "N", None):
         raise UnknownNameError("fixed", str(fixed), ("M", "N"))
+    shapes, options, confirm = (
+        text_of("shapes", shapes, "M=1..8"),
+        options_of(solver, timeout),
+        flag_of("confirm", confirm),
+    )
+    device_timeout = seconds_of("device_timeout", device_timeout)
     if isinstance(of, (str, os.PathLike)) and not str(of).startswith("python:"):
         if formats is not None or length is not None or shape != (SIDE, SIDE):
             raise ParameterError("formats, length, shape", "they are for a function; a map is narrowed by shapes")
-        return _proved(Path(of), shapes, fixed, flag_of("confirm", confirm), timeout, solver)
+        return _proved(Path(of), shapes, fixed, confirm, options)
     if not callable(of) and not isinstance(of, str):
         raise WantedError("of", of, WANTED)
     if shapes:
         raise ParameterError("shapes", "it is for a map; a function has shape and length")
     if formats is None or length is None:
         raise ParameterError("formats, length", "both are wanted of a function")
-    return _asked(of, fixed, formats, length, shape, timeout, device_timeout)
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise WantedError("shape", shape, "two numbers, the largest M and N")
+    asked, sides = signature_of(formats, length), (whole_of("shape", shape[0]), whole_of("shape", shape[1]))
+    return _asked(of, fixed, asked, sides, seconds_of("timeout", timeout), device_timeout)
 
 
-def _proved(
-    path: Path, shapes: str, fixed: Literal["M", "N"] | None, confirm: bool, timeout: float, solver: str
-) -> Invariant:
+def _proved(path: Path, shapes: str, fixed: Literal["M", "N"] | None, confirm: bool, options: Options) -> Invariant:
     from mmaprobe.queries.plans.invariant import Shapes, prove_invariant
     from mmaprobe.queries.plans.mapping import rules_of
     from mmaprobe.queries.plans.report import document_of_invariance
 
     rules = rules_of(path)
-    found = prove_invariant(rules, Shapes.of(rules, shapes), fixed, options_of(solver, timeout), confirm)
+    found = prove_invariant(rules, Shapes.of(rules, shapes), fixed, options, confirm)
     return Invariant(document_of_invariance(found))
 
 
 def _asked(
-    of: str | Callable[..., Any], fixed: Literal["M", "N"] | None, formats: str, length: int, shape: tuple[int, int],
+    of: str | Callable[..., Any], fixed: Literal["M", "N"] | None, asked: Signature, sides: tuple[int, int],
     timeout: float, device_timeout: float,
 ) -> Invariant:  # fmt: skip
     from mmaprobe.queries.plans.report import document_of_dependence
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.runner.device_plans import dependence_of
 
-    start, asked = time.monotonic(), signature_of(formats, length)
-    top = Shape(whole_of("shape", shape[0]), whole_of("shape", shape[1]), length)
-    found = dependence_of(
-        of, asked, top, fixed, seconds_of("timeout", timeout), seconds_of("device_timeout", device_timeout)
-    )
+    start, top = time.monotonic(), Shape(*sides, asked.length)
+    found = dependence_of(of, asked, top, fixed, timeout, device_timeout)
     name = of if isinstance(of, str) else str(getattr(of, "__name__", type(of).__name__))
     return Invariant(document_of_dependence(found, name, asked, top, fixed, time.monotonic() - start))

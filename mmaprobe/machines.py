@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.products import Plans, Units
-from mmaprobe.queries.plans.mapping import YAML, PlanMap, read_map
+from mmaprobe.queries.plans.mapping import YAML, read_map
+from mmaprobe.queries.plans.planmap import PlanMap
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError

@@ -20,7 +20,7 @@ from mmaprobe.cli.options import CONVERT, JSON, print_json, progress, refuse, sa
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mmaprobe.queries.plans.mapping import PlanMap
+    from mmaprobe.queries.plans.planmap import PlanMap
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.plans import Plan
 
@@ -67,7 +67,7 @@ def simulate(
     mmaprobe simulate a.npy b.npy -o d.npy --plan plan:cublas/split-k
     """
     from mmaprobe.documents.explain import Simulate, SimulatedProduct
-    from mmaprobe.queries.plans.mapping import PlanMap
+    from mmaprobe.queries.plans.planmap import PlanMap
     from mmaprobe.smtmodel.base.errors import InputError
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
@@ -142,7 +142,7 @@ def _product(
     threads: int | None,
     factors: dict[str, Any],
 ) -> NDArray[Any]:  # fmt: skip
-    from mmaprobe.queries.plans.mapping import PlanMap
+    from mmaprobe.queries.plans.planmap import PlanMap
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.smtmodel.plans.gemm import simulate
 

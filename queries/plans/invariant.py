@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.plans.equal import PlanProof, matrices_agree, prove_plans
-from mmaprobe.queries.plans.mapping import PlanMap, Within
+from mmaprobe.queries.plans.planmap import PlanMap, Within
+from mmaprobe.queries.plans.rulefile import span_of
 from mmaprobe.queries.plans.rules import Numbers, Shape
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Verdict
@@ -45,8 +46,6 @@ class Shapes:
     @staticmethod
     def of(rules: PlanMap, given: str = "") -> Shapes:
         """Those of a map, narrowed by a text such as M=1..8,N=4096,K=16..1024. Raises ParameterError."""
-        from mmaprobe.queries.plans.rulefile import span_of
-
         spans = {side: _all_of(rules, side) for side in ("M", "N", "K")}
         for part in filter(None, (part.strip() for part in given.split(","))):
             side, equals, text = (word.strip() for word in part.partition("="))

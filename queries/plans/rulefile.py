@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mmaprobe.queries.plans.mapping import PlanMap, Reach, Within
+from mmaprobe.queries.plans.planmap import PlanMap, Reach, Within
 from mmaprobe.queries.plans.rules import Feature, Kind
 from mmaprobe.smtmodel.base.errors import MmaprobeError, nearest
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
@@ -36,7 +36,9 @@ _REST = re.compile(r"([MNK]) % ([1-9]\d{0,8})")
 PLAN = "plan"
 
 
-class _File(Strict):
+class RuleFile(Strict):
+    """What a file of rules by hand may hold."""
+
     rules: str
     about: str = ""
     shapes: dict[str, int | str]
@@ -46,7 +48,7 @@ class _File(Strict):
 def read_rules(path: Path) -> PlanMap:
     """The rules of a file. Raises InputError with file, line and key."""
     file = read_yaml(read_file(path), str(path))
-    data = validate(file, _File)
+    data = validate(file, RuleFile)
     if missing := [side for side in SIDES if side not in data.shapes]:
         raise file.error(("shapes",), f"{', '.join(missing)} is missing: the shapes that the kernel takes")
     window = []

@@ -18,7 +18,8 @@ from mmaprobe.cli.main import main
 from mmaprobe.machines import machine_of
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.plans.invariant import Fixed, Invariance, Shapes, enumerated, prove_invariant
-from mmaprobe.queries.plans.mapping import PlanMap, Reach, Within, rules_of
+from mmaprobe.queries.plans.mapping import rules_of
+from mmaprobe.queries.plans.planmap import PlanMap, Reach, Within
 from mmaprobe.queries.plans.rules import Feature, Shape
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
