@@ -62,7 +62,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ),
     ("identify", "function"): (
         "--gemm --device python:FUNCTION --formats f32,f32,f32 --length 8",
-        "device_name formats length save gemm shape device_timeout timeout as_json",
+        "device_name formats length save gemm invariant shape device_timeout timeout as_json",
     ),
     ("identify", "invariant"): (
         "--gemm --invariant --device python:FUNCTION --formats f32,f32,f32 --length 8",
