@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from mmaprobe.named import WantedError, seconds_of, signature_of, text_of, whole_of
 from mmaprobe.questions import Verdicts, flag_of, options_of
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
-from mmaprobe.units import WantedError, seconds_of, signature_of, text_of, whole_of
 
 if TYPE_CHECKING:
     from mmaprobe.documents.identify import IdentifyInvariant
@@ -23,13 +23,18 @@ WANTED = "the path of a map or of rules by hand, or a function (a, b) that multi
 SIDE = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Invariant(Verdicts):
     """Whether results depend on the shape. `verdict`: of a map equal (proved), different or unknown; of a function, to
     which questions were put, none seen, depends or open. `document`: what `mmaprobe prove --invariant --json`, or
     `identify --gemm --invariant --json`, prints, as a value whose attributes are its keys: two shapes and an input."""
 
-    document: ProveInvariant | IdentifyInvariant = field(repr=False)
+    document: ProveInvariant | IdentifyInvariant
+
+    def _lines(self) -> list[str]:
+        about = self.document
+        elements = about.difference if about.verdict == "different" else ()  # type: ignore[union-attr]
+        return [self.verdict, *(f"{one.place} of {' x '.join(map(str, one.shape))}: {one.plan}" for one in elements)]
 
 
 def invariant(
