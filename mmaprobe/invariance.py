@@ -33,7 +33,7 @@ class Invariant(Verdicts):
 
     def _lines(self) -> list[str]:
         about = self.document
-        elements = about.difference if about.verdict == "different" else ()  # type: ignore[union-attr]
+        elements = about.difference if about.verdict == "different" else ()
         return [self.verdict, *(f"{one.place} of {' x '.join(map(str, one.shape))}: {one.plan}" for one in elements)]
 
 
@@ -50,8 +50,9 @@ def invariant(
     device_timeout: float = 60.0,
     solver: str = "auto",
 ) -> Invariant:
-    """Whether the sum of a row of A and a column of B has the same bits in a product of any M and N, wherever they
-    stand: proved by a map, or asked of a function.
+    """Whether a row and a column have the same sum in a product of any shape: proved by a map, or asked of a function.
+
+    Any shape: any M and N, and any place of the row and the column in the product.
 
     `of`: the path of a map (`mmaprobe identify --gemm --json`) or of rules by hand (docs/batch-invariance.md); or a
     function `f(a, b)`, or python:FILE.py:FUNCTION.
