@@ -52,12 +52,11 @@ def invariant(
 ) -> Invariant:
     """Whether a row and a column have the same sum in a product of any shape: proved by a map, or asked of a function.
 
-    Any shape: any M and N, and any place of the row and the column in the product.
-
     `of`: the path of a map (`mmaprobe identify --gemm --json`) or of rules by hand (docs/batch-invariance.md); or a
     function `f(a, b)`, or python:FILE.py:FUNCTION.
 
-    Shapes: a function gets a of M x K and b of K x N, and, if it takes them, stacks of these. `fixed`: the side, M or
+    Shapes: any M and N, with the row and the column in any place. A function gets a of M x K and b of K x N, and, if
+    it takes them, stacks of these. `fixed`: the side, M or
     N, that is the same in the shapes that are compared.
 
     Units: of a map `shapes` narrows what is asked about, as "M=1..8,N=4096,K=16..1024", `confirm` and `solver` are as
