@@ -136,9 +136,10 @@ class CutSums:
         with np.errstate(all="ignore"):
             if order == "pairwise" and len(runs) == 4:
                 runs = [runs[0] + runs[1], runs[2] + runs[3]]
+            total: Numbers
             total, *others = runs[::-1] if order == "backwards" else runs
             for other in others:
-                total = total + other
+                total += other
         return total
 
 
