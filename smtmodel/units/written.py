@@ -1,14 +1,10 @@
-"""How nodes are written in unit files: one row for each, of which error messages, `mmaprobe list nodes` and
-docs/units.md are made, and by which files are read: an option that stands in no row is none."""
+"""What is said of a node that unit files call: how it is written, what it takes, and an example."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS
-
 TRUTH = "true, false"
-MODE = ", ".join(MODES)
 
 
 @dataclass(frozen=True)
@@ -56,98 +52,3 @@ class Written:
     def names(self) -> tuple[str, ...]:
         """The options that are given by name."""
         return tuple(option.name for option in self.options if option.by_name)
-
-
-_ROUNDING = Option("rounding", "how a term's bits below its last place are rounded off", MODE, "toward_zero")
-_FLOORS = Option("floors", "the least exponent with which terms of each operand count, its zeros included",
-                 "a list with a whole number or none for each operand", "no floor")  # fmt: skip
-_REACH = Option("reach", "a term more than this many places below the largest exponent vanishes",
-                "a list with a whole number or none for each operand", "none vanishes")  # fmt: skip
-
-NODES = {row.name: row for row in (
-    Written("product", "product(X, Y)",
-            "the exact product X * Y; its exponent is the sum of both, also where the significand is 2 or more",
-            "r(exact(product(a[0:4], b[0:4], normalised=true, limit=128), c))",
-            (Option("normalised", "a significand of 2 or more raises the exponent by one", TRUTH, "false"),
-             Option("limit", "a magnitude of 2^limit or more is infinite", "a whole number from -4096 to 4096",
-                    "no limit"))),
-    Written("gate", "gate(PRODUCT, -0)",
-            "a product that is this zero where a factor is zero, so that zero times infinity is no NaN",
-            "r(exact(gate(a[0:4] * b[0:4], -0), c))",
-            (Option("ZERO", "-0 adds nothing to any sum; +0 changes one that is -0", "+0, -0"),)),
-    Written("exact", "exact(TERM, ...)", "the sum without loss", "r(exact(a[0:4] * b[0:4], c))"),
-    Written("fused", "fused(TERM, ..., F=BITS)",
-            "the sum of terms aligned at the largest exponent among them, and truncated F bits below it",
-            "r(fused(a[0:4] * b[0:4], c, F=24, carry=3, zeros=-132))",
-            (Option("F", "the bits kept below the largest exponent",
-                    "a whole number from 0 to 256, or a list with one for each operand"),
-             _ROUNDING,
-             Option("sticky", "a bit below the sum's last place is set where a term lost one", TRUTH, "false"),
-             Option("carry", "the sum wraps in F + 1 + carry bits and a sign", "a whole number from 0 to 16",
-                    "it never wraps"),
-             Option("zeros", "the exponent with which a zero term counts", "a whole number from -4096 to 4096",
-                    "zeros do not count"),
-             Option("least", "the least exponent at which terms are aligned", "a whole number from -4096 to 4096",
-                    "none"),
-             _FLOORS, _REACH)),
-    Written("grid", "grid(TERM, ..., F=[BITS, ...])",
-            "the sum of terms as multiples of one power of two, the largest of exponent minus F over the terms",
-            "r(grid(a[0:4] * b[0:4], c, F=[24, 26], frame=1))",
-            (Option("F", "the bits kept below an exponent", "a list with a whole number for each operand"),
-             _ROUNDING,
-             Option("frame", "the operand whose sign is the adder's: terms of the other sign are flipped bit by bit",
-                    "the number of an operand, from 0", "terms are negated"),
-             _FLOORS, _REACH)),
-    Written("cancelling", "cancelling(SUM)",
-            "a sum that counts as a zero in the next alignment where its terms cancel",
-            "r(fused(cancelling(fused(a[0:4] * b[0:4], F=24)), c, F=24))"),
-    Written("cut", "cut(TERM, BITS, MODE)", "rounded to this many bits, with unbounded exponent",
-            "r(cut(exact(a[0:4] * b[0:4], c), 31, down))",
-            (Option("BITS", "the significant bits kept", "a whole number from 2 to 256"),
-             Option("MODE", "how it is rounded", MODE, "toward_zero"),
-             Option("least", "the exponent below which sums are rounded at one fixed place",
-                    "a whole number from -4096 to 4096", "none"))),
-    Written("round", "round(TERM, FORMAT, MODE)", "rounded to a number of a format",
-            "round(exact(a[0:4] * b[0:4], c), f32, toward_zero, overflow=infinity, zero=positive, nan=0x7fffffff)",
-            (Option("FORMAT", "the format", "one of `mmaprobe list formats`, or of own_formats"),
-             Option("MODE", "how it is rounded", MODE, "nearest_even"),
-             Option("overflow", "what is beyond the largest number", ", ".join(OVERFLOWS), "ieee"),
-             Option("subnormals", "kept; or zero if the rounded result is subnormal (flush_after), or if the exact "
-                    "one is below the smallest normal number (flush_before)", "keep, flush_after, flush_before",
-                    "keep"),
-             Option("zero", "the sign of a zero: IEEE's; +0 of an exact zero sum; +0 always",
-                    "ieee, exact_positive, positive", "ieee"),
-             Option("nan", "the pattern of a NaN", "a pattern (0x7fffffff)", "any quiet NaN"))),
-    Written("relu", "relu(TERM)", "max(x, 0): an activation",
-            "r(relu(r(exact(a[0:4] * b[0:4], c)), nan=zero, zero=keep))",
-            (Option("nan", "what becomes of a NaN", "keep, zero", "keep"),
-             Option("zero", "+0 always; -0 stays; the sign of x", "positive, keep, signed", "positive"))),
-    Written("number", "number(PATTERN, FORMAT)", "a number by its pattern; 2**11 is a power of two of f32",
-            "r(exact(a[0:4] * b[0:4], number(0x40000000, f32), c))",
-            (Option("PATTERN", "its bits", "a pattern (0x40000000)"),
-             Option("FORMAT", "the format", "one of `mmaprobe list formats`"))),
-    Written("segment", "segment(INPUT, FIRST, END)",
-            "some bits of a significand, with the exponent of the whole number: for multipliers that take their "
-            "factors in parts", "r(exact(segment(a[0:4], 0, 5) * b[0:4], segment(a[0:4], 5, 11) * b[0:4], c))",
-            (Option("FIRST", "the first bit; 0 is the one before the binary point", "a whole number from 0 on"),
-             Option("END", "the first bit that is not read any more", "a whole number above FIRST"),
-             Option("positive", "a segment without a set bit is +0, and not a zero of the number's sign", TRUTH,
-                    "false"),
-             Option("leading", "bits are counted from the leading one, in subnormal numbers too", TRUTH, "false"))),
-    Written("shared", "shared(a[0:16])",
-            "the largest power of two up to the largest magnitude of some elements; 1 / shared(...) divides by it",
-            "r(shared(a[0:4]) * r(exact(a[0:4] * b[0:4], c)))",
-            (Option("up", "the smallest power of two from the largest magnitude on", TRUTH, "false"),)),
-    Written("scale", "scale(TERM, SCALE_A, SCALE_B)", "a term times its two scale factors",
-            "r(exact(each(k in range(4), scale(a[k] * b[k], scale_a[0], scale_b[0])), c))",
-            (Option("SCALE_A", "its factor", "scale_a[i], or a positive number"),
-             Option("SCALE_B", "its factor", "scale_b[i], or a positive number")),
-            "a: e2m1, b: e2m1, c: f32, d: f32, scale: ue8m0", more="scale_block: 4\n"),
-    Written("repeat", "repeat(k in range(...), START, BODY)", "a loop; `acc` is the result so far",
-            "repeat(k in range(4), c, r(exact(acc, a[k] * b[k])))",
-            (Option("START", "the first result so far", "c, +0, -0 or a step"),
-             Option("BODY", "the next one, with acc", "an expression"))),
-    Written("each", "each(k in range(...), TERM)", "one term of a sum for each place",
-            "r(exact(each(k in range(4), a[k] * b[k]), c))",
-            (Option("TERM", "the term for a place", "an expression with the place"),)),
-)}  # fmt: skip
