@@ -237,6 +237,6 @@ def write_vectors(
 
 
 def overall(codes: Sequence[int]) -> int:
-    """The exit code for several answers: a fault (4) if there is one, else unknown (3) if there is one, else 1 if one
-    is not as expected, else 0."""
+    """The exit code of a command with several answers: 4 if any of them is a fault, else 3 if any is unknown, else 1 if
+    any is not as expected, else 0."""
     return max(codes)

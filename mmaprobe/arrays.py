@@ -70,8 +70,8 @@ def check_rounded(given: Sequence[Any], convert: str | None) -> None:
 
 
 def array_of(name: str, given: object, patterns: np.dtype[Any] | None = None) -> NDArray[Any]:
-    """The NumPy array of an argument: of numbers, or of the type `patterns`, which is that of bit patterns where a
-    format has none of numbers. Raises MmaprobeError."""
+    """The NumPy array of an argument: an array of numbers, or of the type `patterns`, the type of bit patterns in
+    formats for which NumPy has no numbers. Raises MmaprobeError."""
     if np.ma.is_masked(given):
         raise ParameterError(name, "some elements are masked, which no unit knows: say what they are, x.filled(0)")
     if not (hasattr(given, "__array__") or hasattr(given, "__dlpack__")):

@@ -44,7 +44,7 @@ class Explained:
 
     @property
     def difference(self) -> str | None:
-        """Where two units first diverge, in words; None where they agree, or where one was explained."""
+        """Where two units first diverge, in words; None where they agree, and for the explanation of a single unit."""
         from mmaprobe.reports.words import difference_text
 
         return None if self.divergence is None else difference_text(self.divergence)

@@ -145,7 +145,7 @@ def _words() -> list[lists.ListedThing]:
 
 
 def _by_processor(rows: Sequence[Any]) -> list[lists.ListedThing]:
-    """The rows of devices, with one for all instructions of each other kind of processor."""
+    """The rows of devices, where each other kind of processor has one row for all its instructions."""
     from mmaprobe.documents import lists
     from mmaprobe.runner.cpu import ELSEWHERE, instructions_here
 

@@ -21,7 +21,7 @@ from mmaprobe.queries.search.distinguish import Options
 
 
 def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of what was proved; of several proofs, each in a folder of its own. Raises
+    """Write the certificate of the proofs of a claim; if there are several, each into a folder of its own. Raises
     CertificateError."""
     claim = outcome.claim
     if isinstance(claim, Claim) and outcome.row is not None:

@@ -250,7 +250,7 @@ class _Verifier:
         return Stages(question, ledger.admitted, prove)
 
     def _none(self, question: Question, ledger: Ledger) -> Theorem:
-        """That no input decides, where values are numbers: by one of the ways in stages, or as it is. Raises
+        """That no input decides, where values are numbers: proved in stages, or by the whole question. Raises
         UnprovedError."""
         for way in self._stages(question, ledger).ways:
             with suppress(UnprovedError):

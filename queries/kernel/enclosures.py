@@ -211,7 +211,7 @@ def premises_of(result: Node) -> list[str]:
 
 
 def premises_of_plan(plan: Plan) -> list[str]:
-    """Of which inputs a bound of the error of a plan speaks: what is said of each of its units."""
+    """The inputs for which a bound of a plan's error holds: the premises of each of its units, in words."""
     return sorted({text for model in plan.models for text in premises_of(model.unit.result)})
 
 
@@ -243,8 +243,8 @@ def _joined(name: str, node: Node, places: Places, wanted: Iterable[tuple[Node, 
 
 
 def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothesis]:
-    """What the premises of a rule assume, all together. What one of them assumes of a rounding or of the addend, none
-    of the others may take otherwise: x would be another one in each. Raises RuleError."""
+    """What the premises of a rule assume, all together. No premise may assume otherwise than another of a rounding or
+    of the addend: x would be another number in each. Raises RuleError."""
     found = frozenset[Hypothesis]().union(*(goal.assuming for goal in goals))
     for goal in goals:
         others = found - goal.assuming
@@ -361,7 +361,7 @@ def _multiplied(facts: Sequence[Facts]) -> Facts:
 
 
 def _known(node: Node, goals: Sequence[Enclosed]) -> Known:
-    """What is known of a node where nothing overflows, from what is known of its operands or terms."""
+    """The facts of a node where nothing overflows, derived from the facts of its operands or terms."""
     return node.known(Knowledge({}, fits=True), [goal.facts.known for goal in goals])
 
 

@@ -149,7 +149,7 @@ class Parted:
         return self._sizes[symbol]
 
     def _term(self, node: Node) -> Known:
-        """What is known of the value that is rounded."""
+        """The facts of the value that a rounding rounds."""
         return self.knowledge.of(node) if isinstance(self.unit, Windowed) else UNKNOWN
 
     def relative(self, form: Form, polynomial: Polynomial) -> Form:
@@ -165,8 +165,8 @@ class Parted:
         return rest + magnitude(one.operand, one.index) * (form.constant * power(-windows[one.operand][0]))
 
     def _factors(self, polynomial: Polynomial) -> frozenset[Element]:
-        """The inputs that are zero nowhere that the polynomial is not: those that are factors of all its products, or
-        of all that a rounding in it rounds."""
+        """Inputs that are nonzero wherever the polynomial is nonzero: those that are factors of all its products, or of
+        everything that one of its roundings rounds."""
         every = [frozenset[Element]().union(*(self._zeros(symbol) for symbol, _ in item)) for item in polynomial]
         return frozenset.intersection(*every) if every else frozenset()
 
@@ -194,7 +194,7 @@ class OfPlan(Parted):
         return _added(found)
 
     def read(self, node: Node) -> Polynomial:
-        """What a unit reads. Raises RuleError where it is not zero if its element is."""
+        """The polynomial that a unit reads. Raises RuleError where it may be nonzero while its element is zero."""
         found = self.of(node, ())
         if frozenset() in found:
             raise RuleError("words: a word that is not zero where its element is")

@@ -120,8 +120,9 @@ def _in_order(stage: Parted) -> Join:
 
 
 def partition(one: Parted, other: Parted, number: int) -> int:
-    """Products of which any multiple is divided alike by two stages that do the same around their bodies, and gives
-    each body a multiple of `number`. Raises RuleError where there is none, or nothing is told of it."""
+    """A number of products, every multiple of which two stages with the same steps around their bodies divide alike, so
+    that each body gets a multiple of `number`. Raises RuleError where there is no such number, or a partition tells
+    none."""
     multiples = one.partition.multiple(number, (one, other))
     if not multiples:
         raise RuleError(f"same_parts: nothing is told of when {type(one.partition).__name__} divides alike")

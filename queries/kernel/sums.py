@@ -124,9 +124,9 @@ def _split(form: Form) -> tuple[Form, Form]:
 
 
 def _apart(forms: Sequence[Form]) -> Form:
-    """The sum of forms about different products of each pair: for each magnitude of products, the largest coefficient
-    times the magnitude over all of them is an upper bound. A magnitude that is raised in one of them is in all, so that
-    it has one coefficient."""
+    """An upper bound of the sum of forms, each of which is about other products of each pair of words: for each
+    magnitude of products, the largest of its coefficients times the magnitude over all products. A magnitude that is
+    raised in one form is raised in all of them, so that it has one coefficient."""
     parts = [_split(form) for form in forms]
     lifts = frozenset[str]().union(*(own.lifts for own, _ in parts))
     return larger([own.lifted(lifts) for own, _ in parts]) + total(rest for _, rest in parts)

@@ -26,7 +26,8 @@ Symbol = Callable[[str, int], Bits]
 
 
 def check_windows(fmt: Format, *windows: tuple[int, int]) -> None:
-    """Raises RuleError for exponents that a format has not: of these, what is admitted is not told (`admitted`)."""
+    """Raises RuleError for a window of exponents that a format does not have: `admitted` says nothing of inputs
+    there."""
     if any(not fmt.emin <= low <= high <= fmt.emax for low, high in windows):
         raise RuleError(f"a window of exponents beyond those of {fmt.name}")
 

@@ -17,8 +17,8 @@ Quantifier = Literal["all", "exists"]
 
 @dataclass(frozen=True)
 class Assertion:
-    """`text`, a predicate, of all (or of some) inputs of `terms` products in the windows of a shape that meet each
-    predicate of `where`. `zero_addend`: c is +0."""
+    """A claim about sums of `terms` products: the predicate `text` holds for all inputs (or for some input) in the
+    windows of a shape that meet every predicate of `where`. `zero_addend`: c is +0."""
 
     quantifier: Quantifier
     terms: int

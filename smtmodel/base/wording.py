@@ -57,7 +57,8 @@ def shortened(text: str, most: int = 80) -> str:
 
 
 def abridged(message: str) -> str:
-    """A message with the middles of long words, such as names of files, cut out; so is its own if it is too long."""
+    """A message in which the middles of long words, such as names of files, are cut out; of a message that is still too
+    long, the middle is cut out as well."""
     message = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda found: _middle_cut(found[0], LONGEST_WORD), message)
     return message if len(message) <= LONGEST_TEXT else _middle_cut(message, LONGEST_TEXT)
 

@@ -336,8 +336,8 @@ def choose(condition: Bit, then: Bit, otherwise: Bit) -> Bit:
 
 
 def stacked(values: Sequence[Bits]) -> Bits | None:
-    """Vectors of one width, none of them constant, as one value on which an operation works at once; None where the
-    carrier cannot stack."""
+    """Several vectors of one width, none of them constant, as one value, so that one operation works on all of them;
+    None where the carrier cannot stack."""
     if any(value.value is not None for value in values):
         return None
     node = values[0].carrier.stacked([value.node for value in values])

@@ -202,8 +202,8 @@ class WideCarrier(Carrier):
         above = [*limbs[1:], constant(self, 0, LIMB)]
         if bits:
             limbs = [limb.lshr(bits) | over.shl(LIMB - bits) for limb, over in zip(limbs, above, strict=True)]
-        found = self._cut(limbs, kept)
-        return found if kept > LIMB else found[0].node
+        places = self._cut(limbs, kept)
+        return places if kept > LIMB else places[0].node
 
     def concat(self, high: Node, low: Node, high_width: int, low_width: int) -> Node:
         width = high_width + low_width

@@ -70,7 +70,8 @@ class _Term(FNode):  # type: ignore[misc]
 
 
 def _united(node: _Term) -> frozenset[FNode]:
-    """The symbols of the operands of a term, or the term itself; a shared set where one operand has all of them."""
+    """The symbols of the operands of a term, or the term itself if it is a symbol; the set of an operand is shared
+    where it has all of them."""
     if node.is_symbol():
         return frozenset((node,))
     symbols = frozenset[FNode]()

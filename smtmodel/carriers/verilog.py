@@ -34,12 +34,12 @@ class VerilogCarrier(Carrier):
 
     def statements_of(self, result: str, names: Mapping[str, str]) -> list[str]:
         """The declarations of the wires that a value hangs on, in order; some wires have `names` of their own."""
-        needed, found = {result}, list[str]()
+        needed, lines = {result}, list[str]()
         for (width, expression), name in reversed(self._wires.items()):
             if name in needed:
                 needed.update(_NAME.findall(expression))
-                found.append(f"wire {_range(width)}{name} = {expression};")
-        return [_NAME.sub(lambda wire: names.get(wire[0], wire[0]), line) for line in reversed(found)]
+                lines.append(f"wire {_range(width)}{name} = {expression};")
+        return [_NAME.sub(lambda wire: names.get(wire[0], wire[0]), line) for line in reversed(lines)]
 
     def _vector(self, value: str, width: int) -> str:
         """A vector of which a part can be taken: a constant gets a wire."""
@@ -122,7 +122,7 @@ class VerilogCarrier(Carrier):
         return layer[0]
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> str:
-        """One line for each signed term, one for the sum of all."""
+        """A line for each signed term, and a line for their sum."""
         terms = []
         for sign, magnitude in zip(signs, magnitudes, strict=True):
             wide = magnitude.zext(width)

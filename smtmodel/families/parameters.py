@@ -163,8 +163,8 @@ def parse_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARA
         return mode
     if row.none and value == "none":
         return None
-    if (found := _of_format(name, value, row)) is not None:
-        return found
+    if (default := _of_format(name, value, row)) is not None:
+        return default
     if row.boolean and value in ("true", "false"):
         return value == "true"
     if row.pattern and re.fullmatch(r"(0x)?[0-9a-fA-F]+", value):

@@ -25,8 +25,8 @@ from mmaprobe.smtmodel.units.unit import operand_formats
 
 @dataclass(frozen=True, eq=False)
 class Products(Node):
-    """The sum of all products, as a stage forms it from a start. It has a value for a given K only: as the expression
-    that lowering makes of it, or as a matrix."""
+    """The sum of all products, which a stage forms from a start. It has a value at a given K only: as the expression
+    into which the plan is lowered, or as a matrix."""
 
     kind: ClassVar[str] = "sum"
     source: ClassVar[str] = ""
@@ -165,14 +165,14 @@ class Plan:
         return tuple(tuple(sorted(words, key=lambda x: 0 if x is None else sum(1 for _ in walk(x)))) for words in read)
 
     def least_normal(self, operand: str) -> int:
-        """The exponent of the smallest normal number of an input's format, or of one of its words, if that is one with
-        fewer of them."""
+        """The exponent of the smallest normal number of an input's format; of a word's format, where that has fewer
+        exponents."""
         own: Format = getattr(self, operand)
         words = self.words_read("ab".index(operand)) if operand in "ab" else ()
         return max([own.emin, *(word.rounding.format.emin for word in words if word is not None)])
 
     def share(self, products: Products) -> Fraction:
-        """How many times the sum of all products is in one of its sums, where no word is rounded."""
+        """How many times one of its sums contains the sum of all products, where no word is rounded."""
         pairs = dict.fromkeys(self.read(chain.words) for chain in products.stage.chains)
         return sum((prod(map(share_of, pair), start=Fraction(1)) for pair in pairs), Fraction(0))
 

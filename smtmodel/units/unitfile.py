@@ -32,8 +32,10 @@ from mmaprobe.smtmodel.nodes import (
     Literal,
     Node,
     Product,
+    Recombined,
     Relu,
     Repeat,
+    Residue,
     Round,
     Running,
     Scale,
@@ -138,6 +140,14 @@ NODES = {row.name: row for row in (
             "the largest power of two up to the largest magnitude of some elements; 1 / shared(...) divides by it",
             "r(shared(a[0:4]) * r(exact(a[0:4] * b[0:4], c)))",
             (Option("up", "the smallest power of two from the largest magnitude on", TRUTH, "false"),)),
+    Written("residue", "residue(TERM, MODULUS)", "the integer part modulo a number, nearest to zero",
+            "r(residue(r(exact(a[0:4] * b[0:4], c)), 251))",
+            (Option("MODULUS", "the number", "a whole number from 2 on"),)),
+    Written("recombined", "recombined(TERM, ..., moduli=[MODULUS, ...])",
+            "the integer nearest to zero with the residues of some integers",
+            "r(recombined(r(exact(a[0:4] * b[0:4])), c, moduli=[256, 255]))",
+            (Option("moduli", "the numbers modulo which they are residues, pairwise without a common factor",
+                    "a list with a whole number for each operand"),)),
     Written("scale", "scale(TERM, SCALE_A, SCALE_B)", "a term times its two scale factors",
             "r(exact(each(k in range(4), scale(a[k] * b[k], scale_a[0], scale_b[0])), c))",
             (Option("SCALE_A", "its factor", "scale_a[i], or a positive number"),
@@ -285,7 +295,8 @@ class ExpressionReader:
         return formats
 
     def _format(self, name: str) -> Format:
-        """One of the file's own, or one that every text can name. Raises UnknownNameError or ParameterError."""
+        """A format that the file defines, or one that every file can name. Raises UnknownNameError or
+        ParameterError."""
         return self._own_formats[name] if name in self._own_formats else format_named(name, self._own_formats)
 
     def _taken(self) -> tuple[str, ...]:
@@ -535,6 +546,16 @@ class ExpressionReader:
         (term,) = self._arguments(tree, 1)
         return Relu(self._node(term, scope), **{word: self._word(options[word], known[word]) for word in options})
 
+    def _call_residue(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        term, modulus = self._arguments(tree, 2)
+        return Residue(self._node(term, scope), self._number(modulus))
+
+    def _call_recombined(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        if "moduli" not in options:
+            raise MistakeError(tree, "moduli is missing: one for each number")
+        moduli = tuple(x or 0 for x in self._numbers(options["moduli"]))
+        return Recombined(tuple(self._node(term, scope) for term in tree.args), moduli)
+
     def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         pattern, fmt = self._arguments(tree, 2)
         return Literal(self._number(pattern), self._format_word(fmt))
@@ -619,9 +640,15 @@ class ExpressionReader:
     def _call_scale(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, left, right = (self._node(part, scope) for part in self._arguments(tree, 3))
         for part, factor in zip(tree.args[1:], (left, right), strict=True):
-            if not (factor.is_factor if isinstance(factor, Element) else _is_positive(factor)):
+            if not (factor.is_factor if isinstance(factor, Element) else self._is_positive(factor)):
                 raise MistakeError(part, "a scale factor is an element of scale_a or scale_b, or a positive number")
         return Scale(term, left, right)
+
+    def _is_positive(self, node: Node) -> bool:
+        """Whether a node is a number above zero."""
+        if not isinstance(node, Literal):
+            return isinstance(node, Shared)
+        return int(node.format.subnormals) <= node.pattern <= node.format.largest
 
     def _loop(self, tree: ast.expr, scope: Scope) -> tuple[str, int, Places]:
         match tree:
@@ -738,13 +765,6 @@ class _Reader(ExpressionReader):
         self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in READ}
 
 
-def _is_positive(node: Node) -> bool:
-    """Whether a node is a number above zero."""
-    if not isinstance(node, Literal):
-        return False
-    return int(node.format.subnormals) <= node.pattern <= node.format.largest
-
-
 def _is_none(tree: ast.expr) -> bool:
     return (isinstance(tree, ast.Name) and tree.id == "none") or (isinstance(tree, ast.Constant) and tree.value is None)
 
@@ -753,8 +773,8 @@ def _is_none(tree: ast.expr) -> bool:
 
 
 def formats_text(a: Format, b: Format, c: Format, d: Format, addend: bool) -> dict[str, str]:
-    """The formats as they are written. `addend`: whether c is read; one that is not has no format, unless it is another
-    one than that of results."""
+    """The formats as they are written. `addend`: whether the unit reads c; the format of a c that is not read is
+    written only where it is not the format of results."""
     return {"a": a.name, "b": b.name, "c": c.name if addend or c != d else NO_ADDEND, "d": d.name}
 
 
@@ -870,6 +890,10 @@ class _Writer:
                 return f"cancelling({self._node(node.term)})"
             case Relu():
                 return f"relu({', '.join([self._node(node.term), *_changed(node, ('nan', 'zero'))])})"
+            case Residue():
+                return f"residue({self._node(node.term)}, {node.modulus})"
+            case Recombined():
+                return f"recombined({', '.join(map(self._node, node.items))}, moduli={_listed(node.moduli)})"
             case Segment():
                 words = [str(node.first), str(node.end), *_changed(node, ("positive", "leading"))]
                 return f"segment({', '.join([self._node(node.term), *words])})"
@@ -911,7 +935,7 @@ class _Writer:
         raise TypeError(f"no text for {type(node).__name__}")
 
     def _slice(self, node: Each) -> str | None:
-        """`a[0:16] * b[0:16]`, where a range of terms is one."""
+        """The text `a[0:16] * b[0:16]` of a range of products; None where a range has no such text."""
         body = node.body
         if not (isinstance(body, Product) and isinstance(node.places, range)):
             return None
@@ -951,8 +975,8 @@ def _own_text(fmt: Format) -> dict[str, Any]:
 def _changed(value: Any, names: tuple[str, ...]) -> list[str]:
     """The parameters that differ from their defaults, as they are written."""
     defaults = {item.name: item.default for item in fields(value)}
-    found = ((name, getattr(value, name)) for name in names)
-    return [f"{name}={str(own).lower()}" for name, own in found if own != defaults[name]]
+    given = ((name, getattr(value, name)) for name in names)
+    return [f"{name}={str(own).lower()}" for name, own in given if own != defaults[name]]
 
 
 def _listed(values: tuple[int | None, ...]) -> str:
