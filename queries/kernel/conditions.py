@@ -12,7 +12,7 @@ from typing import Any
 from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, total_of, with_tail
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Unpacked, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import Tail, increments, tail_of
+from mmaprobe.smtmodel.arithmetic.rounding import Tail, draw, increments, is_raised, is_stochastic, tail_of
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
@@ -442,8 +442,14 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     result = trace[Name(step, Stage.RESULT)].bits
     finite = ~(nan | infinite)
     some = term.significand.any() & finite
-    tail = tail_of(term.significand, term.exponent.offset(-term.fraction), fmt)
-    raised = increments(how.mode, sign, tail.lowest, tail.half, tail.sticky)
+    random = None if node.random is None else values[node.random].term.significand
+    tail = tail_of(term.significand, term.exponent.offset(-term.fraction), fmt, 0 if random is None else random.width)
+    raised = is_raised(how.mode, sign, tail, random)
+    if is_stochastic(how.mode) and random is not None:
+        drawn = draw(how.mode, tail.rest, random)
+        enough = 1 << (drawn.width - 1)
+        cases.add("random bits", "just enough to raise", drawn.equals(enough) & some)
+        cases.add("random bits", "just too few to raise", drawn.equals(enough - 1) & some)
     for case, flag in _tails(tail.lowest, tail.half, tail.sticky):
         cases.add("rounding", case, flag & some)
     cases.add("sign", "+", ~sign & ~nan)

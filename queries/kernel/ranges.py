@@ -24,6 +24,7 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.nodes.node import Knowledge
+from mmaprobe.smtmodel.operand import RANDOM
 from mmaprobe.smtmodel.units.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
@@ -128,6 +129,9 @@ class Scope:
 
     @staticmethod
     def of(unit: Unit) -> Scope:
+        """Raises RuleError for a unit that takes random bits: no rule of rewriting knows of them."""
+        if RANDOM.name in unit.formats:
+            raise RuleError("units that take random bits are not rewritten")
         return Scope(tuple(unit.formats.items()))
 
     @cached_property

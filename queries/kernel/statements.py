@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import RAISED, Layout, Operands, check_addend
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
-from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round, Scale
+from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Index, Product, Scale
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.tables.reference import with_parameters
@@ -255,13 +255,14 @@ def exactness(model: Model) -> list[Problem]:
 
 def _exact_sum(model: Model) -> Model:
     """The model that rounds the exact sum of all products, and of c if the model reads it, once, as the results are
-    rounded; it flushes no subnormals. Raises ParameterError if the model does not read each of a and b."""
+    rounded and by the same random bits; it flushes no subnormals. Raises ParameterError if the model does not read each
+    of a and b."""
     unit, loop = model.unit, Index(0, ((1, 1),))
     if not {"a", "b"} <= {node.operand for node in walk(unit.result) if isinstance(node, Element)}:
         raise ParameterError("inputs", f"{model.reference} does not read each of a and b")
     terms = Each(1, range(unit.length), Product(Element("a", loop), Element("b", loop)))
     addend = (Element("c"),) if unit.addend else ()
-    exact = Round(ExactSum((terms, *addend)), replace(unit.rounding, subnormals="keep"))
+    exact = replace(unit.last, term=ExactSum((terms, *addend)), rounding=replace(unit.rounding, subnormals="keep"))
     return Model(model.reference, replace(unit, result=exact, names={}, signals={}, titles={}))
 
 

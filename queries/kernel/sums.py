@@ -263,7 +263,7 @@ def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     known = Known(grid=grid_of([one.known for one in every]), bits=own[0].known.bits if len(own) == 1 else None)
     exact = Facts(error, error, size, known=known)
     facts = after_rounding(exact, step.rounding)
-    lemma = RoundingLoses(step.rounding.format, step.rounding.mode)
+    lemma = RoundingLoses(step.rounding.format, step.rounding.fixed)
     return with_lemmas(Made(_joined(step, facts, goals), tuple(premises)), lemmas, [lemma])
 
 
@@ -420,7 +420,7 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     above = (old + size.lifted(products.lifts)) * G * part
     found = (first + products) * last + above + last * magnitude(COUNT) * (fixed + more.constant)
     facts = numbers(Known.number(frozenset({fmt})), found, found, old + size)
-    lemma = RoundingLoses(fmt, step.rounding.mode)
+    lemma = RoundingLoses(fmt, step.rounding.fixed)
     made_ = Made(Summed(plan, step, facts, goals[0].assuming, rate), tuple(leaves))
     return with_lemmas(made_, lemmas, [lemma])
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, at_maximum, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import Mode, Rounding, Target, infinity_of, round_and_pack
+from mmaprobe.smtmodel.arithmetic.rounding import ResultMode, Rounding, Target, infinity_of, round_and_pack
 from mmaprobe.smtmodel.carriers.algebra import (
     Bit,
     Bits,
@@ -33,7 +33,7 @@ from mmaprobe.smtmodel.carriers.algebra import (
 GUARD = 3
 
 
-def zero_sign(signs: Sequence[Bit], rounding: Mode) -> Bit:
+def zero_sign(signs: Sequence[Bit], rounding: ResultMode) -> Bit:
     """The sign of an exact zero sum: that of all terms if they agree, else + (but - when rounding down)."""
     negative = all_of(signs)
     return any_of(signs) if rounding == "down" else negative

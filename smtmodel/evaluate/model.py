@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.arithmetic.rounding import ResultMode
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.families.member import Member
 from mmaprobe.smtmodel.nodes import Node, Round
@@ -103,7 +103,7 @@ class Model:
         return self.unit.nan
 
     @property
-    def rounding(self) -> Mode:
+    def rounding(self) -> ResultMode:
         """How the result is rounded."""
         return self.unit.rounding.mode
 

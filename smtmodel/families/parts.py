@@ -14,6 +14,7 @@ from mmaprobe.smtmodel.families.parameters import check_parameter
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.chains import shifts_of_blocks
 from mmaprobe.smtmodel.nodes.round import Rounding, Zero
+from mmaprobe.smtmodel.operand import RANDOM
 
 Exact = Literal["exact"]
 Partials = Literal["unnormalised", "normalised"]
@@ -227,13 +228,16 @@ class IeeeResult(ParameterGroup):
     """The result's format and rounding; overflow, zeros and NaNs by IEEE 754."""
 
     output: str = "f32"
-    output_rounding: modes.Mode = "toward_zero"
+    output_rounding: modes.ResultMode = "toward_zero"
+    random_bits: int | None = None
     flush_outputs: bool = False
     nan: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        assert self.rounding  # forming it checks the pattern of a NaN
+        if self.rounding.stochastic != (self.random_bits is not None):
+            needs = "needs a number of random bits" if self.rounding.stochastic else "takes no random bits"
+            raise ParameterError("random_bits", f"{self.output_rounding} {needs}")
 
     @cached_property
     def rounding(self) -> Rounding:
@@ -242,6 +246,15 @@ class IeeeResult(ParameterGroup):
     def _rounded(self, overflow: modes.Overflow = "ieee", zero: Zero = "ieee") -> Rounding:
         tiny: Literal["flush_after", "keep"] = "flush_after" if self.flush_outputs else "keep"
         return Rounding(format_named(self.output), self.output_rounding, overflow, tiny, zero, self.nan)
+
+    def of(self, term: Node) -> Round:
+        """A term rounded to a result."""
+        return Round(term, self.rounding, Element(RANDOM.name) if self.rounding.stochastic else None)
+
+    @property
+    def random(self) -> Format | None:
+        """The format of the random bits that the rounding is given, if it is."""
+        return None if self.random_bits is None else format_named(f"uint{self.random_bits}")
 
 
 @dataclass(frozen=True)

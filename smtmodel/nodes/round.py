@@ -13,7 +13,18 @@ from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked, unpack
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.ieee import with_specials
-from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, ROUNDINGS, Mode, Overflow, Target, round_and_pack, signed
+from mmaprobe.smtmodel.arithmetic.rounding import (
+    OVERFLOWS,
+    ROUNDINGS,
+    STOCHASTIC,
+    Mode,
+    Overflow,
+    ResultMode,
+    Target,
+    is_stochastic,
+    round_and_pack,
+    signed,
+)
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, select, truth
 from mmaprobe.smtmodel.nodes.cut import Cut
@@ -22,6 +33,7 @@ from mmaprobe.smtmodel.nodes.known import ANY, Known
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
+from mmaprobe.smtmodel.operand import RANDOM
 
 Zero = Literal["ieee", "exact_positive", "positive"]
 Tiny = Literal["keep", "flush_after", "flush_before"]
@@ -40,7 +52,7 @@ class Rounding:
     """
 
     format: Format
-    mode: Mode = "nearest_even"
+    mode: ResultMode = "nearest_even"
     overflow: Overflow = "ieee"
     subnormals: Tiny = "keep"
     zero: Zero = "ieee"
@@ -54,6 +66,18 @@ class Rounding:
             raise ParameterError("subnormals", f"{name} has no subnormal numbers that could be flushed")
         if self.nan is not None and self.nan >> self.format.width:
             raise ParameterError("nan", f"{self.nan:x} is wider than the {self.format.width} bits of {name}")
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether it depends on random bits."""
+        return is_stochastic(self.mode)
+
+    @property
+    def fixed(self) -> Mode:
+        """The mode, of a rounding that depends on the number alone. Raises ParameterError for another."""
+        if is_stochastic(self.mode):
+            raise ParameterError("round", f"{self.mode} depends on random bits")
+        return self.mode
 
     @property
     def nan_pattern(self) -> int:
@@ -144,11 +168,23 @@ def _is_number(known: Known, fmt: Format) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Round(Unary):
-    """A term as a number of a format."""
+    """A term as a number of a format. `random`: the element whose bits stochastic rounding is given."""
 
     kind: ClassVar[str] = "round"
     source: ClassVar[str] = "IEEE 754-2019, 4.3 and 7.4; Xie et al. 2026, section 4.2"
     rounding: Rounding
+    random: Element | None = None
+
+    def __post_init__(self) -> None:
+        if self.rounding.stochastic != (self.random is not None):
+            mode, needs = self.rounding.mode, "needs" if self.rounding.stochastic else "takes no"
+            raise ParameterError("round", f"{mode} {needs} random bits: r(x, random)")
+        if self.random is not None and self.random.operand != RANDOM.name:
+            raise ParameterError("round", f"random bits are the operand {RANDOM.name}, not {self.random.operand}")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.term,) if self.random is None else (self.term, self.random)
 
     @property
     def is_number(self) -> bool:
@@ -157,7 +193,7 @@ class Round(Unary):
     @property
     def converts(self) -> Element | None:
         """The input that the node converts to another format, if it does nothing else."""
-        return self.term if isinstance(self.term, Element) else None
+        return self.term if isinstance(self.term, Element) and self.random is None else None
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         return self.rounding.known(operands[0], knowledge.fits)
@@ -167,8 +203,10 @@ class Round(Unary):
         fmt = how.format
         if not context.trace.keeps and (native := self._by_processor(context)) is not None:
             return native
-        value = context.value(self.term, fmt.precision + 1 if how.subnormals == "flush_before" else fmt.precision)
-        flags = value.is_nan, *value.infinities, self._of_zero(value)
+        random = None if self.random is None else context.value(self.random).term.significand
+        more = int(how.subnormals == "flush_before") if random is None else random.width + 1
+        value = context.value(self.term, fmt.precision + more)
+        flags = value.is_nan, *value.infinities, self._of_zero(value), random
         if not context.trace.keeps:
             result, item = context.formed(self.own, self._result, value.term, *flags)
             return Number(item.folded(), result)
@@ -178,12 +216,12 @@ class Round(Unary):
         return Number(item, result)
 
     def _result(
-        self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None
+        self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None, random: Bits | None
     ) -> tuple[Bits, Unpacked]:
-        return self._rounded(term, is_nan, positive, negative, of_zero)[2:]
+        return self._rounded(term, is_nan, positive, negative, of_zero, random)[2:]
 
     def _rounded(
-        self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None
+        self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None, random: Bits | None
     ) -> tuple[Bit, Bits, Bits, Unpacked]:
         """The sign, the pattern of the finite result, the pattern of the result, and its number. `of_zero`: the sign of
         an exact zero, where the term has another."""
@@ -192,7 +230,7 @@ class Round(Unary):
         sign = term.sign if of_zero is None else choose(term.significand.any(), term.sign, of_zero)
         unit = term.exponent.offset(-term.fraction)
         target = Target(fmt, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
-        finite = round_and_pack(sign, term.significand, unit, target)
+        finite = round_and_pack(sign, term.significand, unit, target, random)
         if how.subnormals == "flush_before":
             plus = how.zero == "positive" or not fmt.has_negative_zero
             zero = signed(0, sign & truth(sign.carrier, not plus), fmt)
@@ -248,7 +286,8 @@ class Round(Unary):
 
     def key(self, context: Context) -> Hashable:
         key = self.term.key(context)
-        return None if key is None else (self.kind, key, self.rounding)
+        random = None if self.random is None else self.random.key(context)
+        return None if key is None else (self.kind, key, self.rounding, random)
 
     def _of_zero(self, value: Value) -> Bit | None:
         """The sign of an exact zero sum; None where a zero has the sign of the term."""
@@ -258,7 +297,7 @@ class Round(Unary):
 
     def variants(self) -> Iterator[Variant]:
         how = self.rounding
-        yield from others("mode", how.mode, ROUNDINGS)
+        yield from others("mode", how.mode, STOCHASTIC if how.stochastic else ROUNDINGS)
         yield from others("overflow", how.overflow, OVERFLOWS)
         yield from others("subnormals", how.subnormals, TINY)
         yield from others("zero", how.zero, ZEROS)

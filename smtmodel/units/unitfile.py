@@ -14,6 +14,7 @@ A step is one expression in Python's syntax, read by Python's own parser and nev
     cancelling(x)                         the sum, but a zero for another alignment where its terms cancel
     segment(a[k], 0, 5)                   five bits of a significand, with its exponent; also positive, leading
     round(x, f32, nearest_even, ...)      a number of a format; also overflow, subnormals, zero, nan
+    r(x, random)                          rounded by r, round(f32, stochastic_a), with the operand random
     relu(x)                               max(x, 0); also nan, zero
     scale(x, scale_a[i], scale_b[i])      times its scale factors
     repeat(k in range(0, 32, 2), start, body)
@@ -30,7 +31,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, is_spelling, own_format
-from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS, RESULT_MODES
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 from mmaprobe.smtmodel.base.wording import counted, ranges_text
@@ -224,7 +225,7 @@ class ExpressionReader:
 
     def _taken(self) -> tuple[str, ...]:
         """Names that have a meaning."""
-        words = (*self.calls, *NAMED, *FORMATS, *self._own_formats, *MODES, "acc", "range", *VARIABLES)
+        words = (*self.calls, *NAMED, *FORMATS, *self._own_formats, *RESULT_MODES, "acc", "range", *VARIABLES)
         return (*words, *self.steps, *self.roundings)
 
     def _new_name(self, name: str, section: str) -> str:
@@ -368,9 +369,12 @@ class ExpressionReader:
     def _call(self, tree: ast.Call, name: str, scope: Scope) -> Node:
         options = self._given(tree)
         if name in self.roundings:
-            (term,) = self._arguments(tree, 1)
+            term, *bits = self._arguments(tree, 1, 2)
             self._only(tree, options, ())
-            return Round(self._node(term, scope), self.roundings[name])
+            random = self._node(bits[0], scope) if bits else None
+            if not (random is None or isinstance(random, Element)):
+                raise MistakeError(bits[0], "random bits are an operand: r(x, random)")
+            return Round(self._node(term, scope), self.roundings[name], random)
         if name not in self.calls:
             raise MistakeError(tree, str(UnknownNameError("node", name, [*self.calls, *self.roundings])))
         build: Callable[[ast.Call, dict[str, ast.expr], Scope], Node] = getattr(self, f"_call_{name}")
@@ -544,7 +548,7 @@ class ExpressionReader:
         if not 1 <= len(args) <= 2:
             raise MistakeError(tree, "a format and a mode are needed")
         fmt = self._format_word(args[0])
-        given: dict[str, Any] = {"mode": self._word(args[1], MODES)} if len(args) == 2 else {}
+        given: dict[str, Any] = {"mode": self._word(args[1], RESULT_MODES)} if len(args) == 2 else {}
         for word, known in (("overflow", OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
             if word in options:
                 given[word] = self._word(options[word], known)
@@ -836,7 +840,7 @@ class _Writer:
                 words = [self._node(node.term), str(node.bits), node.mode, *_changed(node, ("least",))]
                 return f"cut({', '.join(words)})"
             case Round():
-                return f"{self.roundings[node.rounding]}({self._node(node.term)})"
+                return f"{self.roundings[node.rounding]}({', '.join(map(self._node, node.operands))})"
             case Scale():
                 return f"scale({', '.join(map(self._node, node.operands))})"
             case Repeat():

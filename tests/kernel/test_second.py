@@ -35,7 +35,7 @@ TABLE_9 = unit_of(SUM.format("F=2"))
 Document = dict[str, Any]
 #: modules of rules of which the oracle has no statement: of questions of terms, of plans, of algorithms, and of what
 #: follows for a whole unit
-OTHERS = ("facts", "same", "undecided", "unreachable", "expressions", "together", "sums", "shares", "unit_shares",
+OTHERS = ("draws", "facts", "same", "undecided", "unreachable", "expressions", "together", "sums", "shares", "unit_shares",
           "rows", "plans", "plan_units", "stages", "wraps")  # fmt: skip
 
 
