@@ -570,7 +570,7 @@ def target_of(how: Rounding) -> Target:
     RuleError for a rounding by random bits: it is no function of the magnitude."""
     if how.stochastic:
         raise RuleError(f"nothing is known of {how.mode}")
-    return Target(how.format, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
+    return Target(how.format, how.mode, how.beyond, how.subnormals == "flush_after", how.zero == "positive")
 
 
 def _sorted(ranges: frozenset[Range]) -> list[Range]:

@@ -36,7 +36,8 @@ MODES = {
     "stochastic_b": "StochasticB",
     "stochastic_c": "StochasticC",
 }
-SATURATIONS = {"ieee": "SatNone", "saturate": "SatPropagate", "infinity": "infinity in every rounding mode"}
+SATURATIONS = {"ieee": "SatNone", "saturate": "SatPropagate", "sat_finite": "SatFinite",
+               "sat_propagate": "SatPropagate", "infinity": "infinity in every rounding mode"}  # fmt: skip
 
 
 def declaration(model: Model, options: Options) -> P3109Declaration:

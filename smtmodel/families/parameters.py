@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named, is_spelling
-from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS, RESULT_MODES
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS
 from mmaprobe.smtmodel.base.digits import is_digits, is_whole
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
 
@@ -104,7 +104,7 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "flush_outputs": Parameter("subnormal results become zero", boolean=True),
     "zero_sign": Parameter("sign of an exact zero sum, or (always_positive) of every zero result", ZERO_SIGNS),
-    "overflow": Parameter("result beyond the largest finite number", OVERFLOWS),
+    "overflow": Parameter("result beyond the largest finite number", RESULT_OVERFLOWS),
     "nan": Parameter("pattern of a NaN result (none: the format's quiet NaN)", none=True, pattern=True),
 }
 

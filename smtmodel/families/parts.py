@@ -243,7 +243,7 @@ class IeeeResult(ParameterGroup):
     def rounding(self) -> Rounding:
         return self._rounded()
 
-    def _rounded(self, overflow: modes.Overflow = "ieee", zero: Zero = "ieee") -> Rounding:
+    def _rounded(self, overflow: modes.ResultOverflow = "ieee", zero: Zero = "ieee") -> Rounding:
         tiny: Literal["flush_after", "keep"] = "flush_after" if self.flush_outputs else "keep"
         return Rounding(format_named(self.output), self.output_rounding, overflow, tiny, zero, self.nan)
 
@@ -262,7 +262,7 @@ class Result(IeeeResult):
     """The result's format and rounding."""
 
     zero_sign: Literal["positive", "ieee", "always_positive"] = "positive"
-    overflow: modes.Overflow = "infinity"
+    overflow: modes.ResultOverflow = "infinity"
 
     @cached_property
     def rounding(self) -> Rounding:

@@ -14,12 +14,13 @@ from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.ieee import with_specials
 from mmaprobe.smtmodel.arithmetic.rounding import (
-    OVERFLOWS,
+    RESULT_OVERFLOWS,
     ROUNDINGS,
     STOCHASTIC,
     Mode,
     Overflow,
     ResultMode,
+    ResultOverflow,
     Target,
     is_stochastic,
     round_and_pack,
@@ -46,14 +47,16 @@ class Rounding:
     """How a number becomes one of a format, as a value without a node.
 
     `overflow`: beyond the largest finite number, infinity in every mode, the largest number, or what IEEE 754-2019, 7.4
-    prescribes. `subnormals`: kept, or zero of the same sign if the rounded result is subnormal (`flush_after`), or if
-    the exact one lies below the smallest normal number (`flush_before`). `zero`: the sign of a zero result: IEEE's; +0
-    for an exact zero sum; +0 for every zero. `nan`: the pattern of a NaN result; None: any quiet NaN.
+    prescribes; or IEEE P3109's SatFinite, the largest number for infinities too, or SatPropagate, for these only where
+    the format has none. `subnormals`: kept, or zero of the same sign if the rounded result is subnormal
+    (`flush_after`), or if the exact one lies below the smallest normal number (`flush_before`). `zero`: the sign of a
+    zero result: IEEE's; +0 for an exact zero sum; +0 for every zero. `nan`: the pattern of a NaN result; None: any
+    quiet NaN.
     """
 
     format: Format
     mode: ResultMode = "nearest_even"
-    overflow: Overflow = "ieee"
+    overflow: ResultOverflow = "ieee"
     subnormals: Tiny = "keep"
     zero: Zero = "ieee"
     nan: int | None = None
@@ -71,6 +74,18 @@ class Rounding:
     def stochastic(self) -> bool:
         """Whether it depends on random bits."""
         return is_stochastic(self.mode)
+
+    @property
+    def beyond(self) -> Overflow:
+        """What becomes of finite numbers beyond the largest one."""
+        if self.overflow == "sat_finite" or self.overflow == "sat_propagate":
+            return "saturate"
+        return self.overflow
+
+    @property
+    def bounds_infinity(self) -> bool:
+        """Whether an infinity becomes the largest number."""
+        return self.overflow == "sat_finite" or (self.overflow == "sat_propagate" and not self.format.has_infinity)
 
     @property
     def fixed(self) -> Mode:
@@ -138,6 +153,8 @@ class Rounding:
         if not fmt.subnormals or y.grid is None:  # it has no zero
             return False
         fine = y.grid >= (fmt.emin - fmt.fraction if self.subnormals == "keep" else fmt.emin)
+        if self.bounds_infinity and not y.finite:
+            return False
         if _is_number(y, fmt):
             return not self.loses_nan and (fine or y.never_tiny)
         if y.bits is None or y.top is None or not fmt.has_negative_zero:
@@ -229,13 +246,13 @@ class Round(Unary):
         fmt = how.format
         sign = term.sign if of_zero is None else choose(term.significand.any(), term.sign, of_zero)
         unit = term.exponent.offset(-term.fraction)
-        target = Target(fmt, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
+        target = Target(fmt, how.mode, how.beyond, how.subnormals == "flush_after", how.zero == "positive")
         finite = round_and_pack(sign, term.significand, unit, target, random)
         if how.subnormals == "flush_before":
             plus = how.zero == "positive" or not fmt.has_negative_zero
             zero = signed(0, sign & truth(sign.carrier, not plus), fmt)
             finite = select(is_below(term.significand, unit, fmt.emin), zero, finite)
-        result = with_specials(finite, is_nan, positive, negative, fmt, how.nan_pattern)
+        result = with_specials(finite, is_nan, positive, negative, fmt, how.nan_pattern, how.bounds_infinity)
         if (
             fmt.has_nan and not fmt.has_infinity and how.nan is not None
         ):  # an infinite result is written with the pattern of a NaN
@@ -246,7 +263,7 @@ class Round(Unary):
         """The result of the carrier's own fused multiply-add: for one addition, one product or both in binary32 or
         binary64, to nearest, of numbers that the format holds; None for everything else."""
         how, fmt = self.rounding, self.rounding.format
-        plain = how.mode == "nearest_even" and how.overflow != "saturate" and how.zero == "ieee"
+        plain = how.mode == "nearest_even" and how.beyond != "saturate" and how.zero == "ieee"
         if not plain or fmt not in (FORMATS["f32"], FORMATS["f64"]):
             return None
         flush, term = how.subnormals == "flush_before", self.term
@@ -298,7 +315,7 @@ class Round(Unary):
     def variants(self) -> Iterator[Variant]:
         how = self.rounding
         yield from others("mode", how.mode, STOCHASTIC if how.stochastic else ROUNDINGS)
-        yield from others("overflow", how.overflow, OVERFLOWS)
+        yield from others("overflow", how.overflow, RESULT_OVERFLOWS)
         yield from others("subnormals", how.subnormals, TINY)
         yield from others("zero", how.zero, ZEROS)
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, is_spelling, own_format
-from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS, RESULT_MODES
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 from mmaprobe.smtmodel.base.wording import counted, ranges_text
@@ -549,7 +549,7 @@ class ExpressionReader:
             raise MistakeError(tree, "a format and a mode are needed")
         fmt = self._format_word(args[0])
         given: dict[str, Any] = {"mode": self._word(args[1], RESULT_MODES)} if len(args) == 2 else {}
-        for word, known in (("overflow", OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
+        for word, known in (("overflow", RESULT_OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
             if word in options:
                 given[word] = self._word(options[word], known)
         if "nan" in options:

@@ -35,8 +35,8 @@ TABLE_9 = unit_of(SUM.format("F=2"))
 Document = dict[str, Any]
 #: modules of rules of which the oracle has no statement: of questions of terms, of plans, of algorithms, and of what
 #: follows for a whole unit
-OTHERS = ("draws", "facts", "same", "undecided", "unreachable", "expressions", "together", "sums", "shares", "unit_shares",
-          "rows", "plans", "plan_units", "stages", "wraps")  # fmt: skip
+OTHERS = ("facts", "same", "undecided", "unreachable", "expressions", "together", "sums", "shares", "unit_shares",
+          "draws", "rows", "plans", "plan_units", "stages", "wraps")  # fmt: skip
 
 
 def document_of(unit: Unit) -> Document:

@@ -224,12 +224,18 @@ def rounded(value: Value, how: Rounding, random: tuple[int, int] | None = None) 
     if value.kind == "nan":
         bits = nan_pattern(how)
     elif value.kind == "inf":
-        bits = infinity(name, value.negative, how.nan)
+        whole = how.overflow == "sat_finite" or (how.overflow == "sat_propagate" and not how.format.has_infinity)
+        bits = (
+            encode(name, value.negative, power(1 << 20), "up", "saturate")
+            if whole
+            else infinity(name, value.negative, how.nan)
+        )
     elif not value.exact or (how.subnormals == "flush_before" and abs(value.exact) < power(FORMATS[name].emin)):
         bits = zero(value, how)
     else:
         mode = how.mode if random is None else drawn(how.mode, *random)
-        bits = encode(name, value.exact < 0, abs(value.exact), mode, how.overflow)
+        overflow = "saturate" if how.overflow.startswith("sat_") else how.overflow
+        bits = encode(name, value.exact < 0, abs(value.exact), mode, overflow)
         x = decode(name, bits)
         if x.kind == "nan":  # where there is no infinity
             bits = nan_pattern(how)
