@@ -442,7 +442,7 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     result = trace[Name(step, Stage.RESULT)].bits
     finite = ~(nan | infinite)
     some = term.significand.any() & finite
-    random = None if node.random is None else values[node.random].term.significand
+    random = None if node.random is None else node.bits(values[node.random].term)
     tail = tail_of(term.significand, term.exponent.offset(-term.fraction), fmt, 0 if random is None else random.width)
     raised = is_raised(how.mode, sign, tail, random)
     if is_stochastic(how.mode) and random is not None:

@@ -21,8 +21,7 @@ from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, r
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, Stochastic, Target, is_stochastic, round_and_pack
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose
-from mmaprobe.smtmodel.nodes import Round
-from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes import Literal, Round
 from mmaprobe.smtmodel.operand import RANDOM
 
 NEXT: tuple[Mode, ...] = ("toward_zero", "up", "down")
@@ -57,11 +56,14 @@ class DrawIsNextTo(OfMagnitudes):
         return found.eq(zero) | choose(sign, found.eq(down), found.eq(up))
 
 
-def draw_lemmas(how: Rounding, formats: Mapping[str, Format]) -> list[Lemma]:
+def draw_lemmas(node: Round, formats: Mapping[str, Format]) -> list[Lemma]:
     """The lemmas that `drawn` needs of a unit with operands of these formats. Raises RuleError without random bits."""
-    if not is_stochastic(how.mode) or RANDOM.name not in formats:
+    how, given = node.rounding, formats.get(RANDOM.name)
+    if isinstance(node.random, Literal):
+        given = node.random.format
+    if not is_stochastic(how.mode) or given is None:
         raise RuleError(f"drawn: {how.mode}, without random bits")
-    next_to: Lemma = DrawIsNextTo(how.format, how.mode, formats[RANDOM.name].width)
+    next_to: Lemma = DrawIsNextTo(how.format, how.mode, given.width)
     return [next_to, *(RoundingLoses(how.format, mode) for mode in NEXT)]
 
 
@@ -82,4 +84,4 @@ def drawn(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequ
     bound = NoOverflow(node, places, node.rounding.format.emax, y.value)
     assuming, provided = assumed_together(node.kind, goals), provided_together(goals) | {bound}
     made = Made(Enclosed(unit, node, places, facts, assuming, provided), tuple(premises))
-    return with_lemmas(made, lemmas, draw_lemmas(node.rounding, unit.formats))
+    return with_lemmas(made, lemmas, draw_lemmas(node, unit.formats))

@@ -193,8 +193,8 @@ class _Composer:
                 return rules.cut(node, places, self._operands(node, places), lemmas)
             case Round() if node in self.parts:
                 return part(self.unit, node, places, self.lemmas(part_lemmas(node)))
-            case Round(random=Element()):
-                lemmas = self.lemmas(draw_lemmas(node.rounding, self.unit.formats))
+            case Round() if node.random is not None:
+                lemmas = self.lemmas(draw_lemmas(node, self.unit.formats))
                 return drawn(node, places, self._operands(node, places), lemmas)
             case Round():
                 goal = RoundingLoses(node.rounding.format, node.rounding.fixed)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, get_args
 
 from mmaprobe.smtmodel.arithmetic.alignment import is_below
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked, unpack
@@ -14,6 +15,7 @@ from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.ieee import with_specials
 from mmaprobe.smtmodel.arithmetic.rounding import (
+    OVERFLOWS,
     RESULT_OVERFLOWS,
     ROUNDINGS,
     STOCHASTIC,
@@ -29,17 +31,22 @@ from mmaprobe.smtmodel.arithmetic.rounding import (
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, select, truth
 from mmaprobe.smtmodel.nodes.cut import Cut
-from mmaprobe.smtmodel.nodes.element import Element
+from mmaprobe.smtmodel.nodes.element import Element, Literal
 from mmaprobe.smtmodel.nodes.known import ANY, Known
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 from mmaprobe.smtmodel.operand import RANDOM
 
-Zero = Literal["ieee", "exact_positive", "positive"]
-Tiny = Literal["keep", "flush_after", "flush_before"]
+Zero = typing.Literal["ieee", "exact_positive", "positive"]
+Tiny = typing.Literal["keep", "flush_after", "flush_before"]
 ZEROS: tuple[Zero, ...] = get_args(Zero)
 TINY: tuple[Tiny, ...] = get_args(Tiny)
+
+
+def is_random(fmt: Format) -> bool:
+    """Whether numbers of a format are random bits: unsigned integers."""
+    return fmt.is_integer and not fmt.signed
 
 
 @dataclass(frozen=True)
@@ -185,23 +192,32 @@ def _is_number(known: Known, fmt: Format) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Round(Unary):
-    """A term as a number of a format. `random`: the element whose bits stochastic rounding is given."""
+    """A term as a number of a format. `random`: the bits that stochastic rounding is given, an operand's element or an
+    unsigned integer."""
 
     kind: ClassVar[str] = "round"
     source: ClassVar[str] = "IEEE 754-2019, 4.3 and 7.4; Xie et al. 2026, section 4.2"
     rounding: Rounding
-    random: Element | None = None
+    random: Element | Literal | None = None
 
     def __post_init__(self) -> None:
         if self.rounding.stochastic != (self.random is not None):
             mode, needs = self.rounding.mode, "needs" if self.rounding.stochastic else "takes no"
             raise ParameterError("round", f"{mode} {needs} random bits: r(x, random)")
-        if self.random is not None and self.random.operand != RANDOM.name:
+        if isinstance(self.random, Element) and self.random.operand != RANDOM.name:
             raise ParameterError("round", f"random bits are the operand {RANDOM.name}, not {self.random.operand}")
+        if isinstance(self.random, Literal) and not is_random(self.random.format):
+            raise ParameterError("round", f"{self.random.format.name} is no format of random bits: uint2 to uint64 are")
 
     @property
     def operands(self) -> tuple[Node, ...]:
         return (self.term,) if self.random is None else (self.term, self.random)
+
+    def bits(self, random: Term) -> Bits:
+        """The random bits, of the number that they are."""
+        if isinstance(self.random, Literal):
+            return constant(random.sign.carrier, self.random.pattern, self.random.format.width)
+        return random.significand
 
     @property
     def is_number(self) -> bool:
@@ -220,7 +236,7 @@ class Round(Unary):
         fmt = how.format
         if not context.trace.keeps and (native := self._by_processor(context)) is not None:
             return native
-        random = None if self.random is None else context.value(self.random).term.significand
+        random = None if self.random is None else self.bits(context.value(self.random).term)
         more = int(how.subnormals == "flush_before") if random is None else random.width + 1
         value = context.value(self.term, fmt.precision + more)
         flags = value.is_nan, *value.infinities, self._of_zero(value), random
@@ -315,7 +331,7 @@ class Round(Unary):
     def variants(self) -> Iterator[Variant]:
         how = self.rounding
         yield from others("mode", how.mode, STOCHASTIC if how.stochastic else ROUNDINGS)
-        yield from others("overflow", how.overflow, RESULT_OVERFLOWS)
+        yield from others("overflow", how.overflow, OVERFLOWS if how.beyond == how.overflow else RESULT_OVERFLOWS)
         yield from others("subnormals", how.subnormals, TINY)
         yield from others("zero", how.zero, ZEROS)
 

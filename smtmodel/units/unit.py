@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Node, Product,
 from mmaprobe.smtmodel.nodes.node import Context, Shared, walk
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
-from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes.round import Rounding, is_random
 from mmaprobe.smtmodel.nodes.trace import Trace
 from mmaprobe.smtmodel.operand import NAMED, OPERANDS, RANDOM
 
@@ -71,7 +71,7 @@ class Unit:
             raise ParameterError("scale_block", f"{self.scale_block} does not divide the length {self.length}")
         assert self.rounding
         random = self.formats.get(RANDOM.name)
-        if random is not None and not (random.is_integer and not random.signed):
+        if random is not None and not is_random(random):
             raise ParameterError(RANDOM.name, f"{random.name} is no format of random bits: uint2 to uint64 are")
         for read, ranges in elements_read(self.result):
             self._check_place(read, ranges)

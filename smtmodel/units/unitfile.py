@@ -372,8 +372,8 @@ class ExpressionReader:
             term, *bits = self._arguments(tree, 1, 2)
             self._only(tree, options, ())
             random = self._node(bits[0], scope) if bits else None
-            if not (random is None or isinstance(random, Element)):
-                raise MistakeError(bits[0], "random bits are an operand: r(x, random)")
+            if not (random is None or isinstance(random, Element | Literal)):
+                raise MistakeError(bits[0], "random bits are an operand or a number: r(x, random)")
             return Round(self._node(term, scope), self.roundings[name], random)
         if name not in self.calls:
             raise MistakeError(tree, str(UnknownNameError("node", name, [*self.calls, *self.roundings])))

@@ -342,7 +342,9 @@ class Evaluation:
             return cut(self.value(node.term, loops), node)
         if isinstance(node, Round):
             given = self.inputs["random"]
-            random = None if node.random is None else (self.unit.formats["random"].width, given[0])
+            random = (self.unit.formats["random"].width, given[0]) if isinstance(node.random, Element) else None
+            if isinstance(node.random, Literal):
+                random = node.random.format.width, node.random.pattern
             return rounded(self.value(node.term, loops), node.rounding, random)
         if isinstance(node, Repeat):
             return self.repeat(node, loops)

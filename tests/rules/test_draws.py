@@ -82,7 +82,7 @@ def test_refusals() -> None:
     found = bound_of(unit, believed)
     every = {one.goal.node: one for one in found.walk() if isinstance(one.goal, Enclosed) and one.rule != "whole"}
     premises = [every[total], every[random]]
-    lemmas: list[Theorem] = [believed(one) for one in draws.draw_lemmas(node.rounding, unit.formats)]
+    lemmas: list[Theorem] = [believed(one) for one in draws.draw_lemmas(node, unit.formats)]
     assert draws.drawn(node, (), premises, lemmas).goal
     for given, proved, told in (
         (premises[::-1], lemmas, "not about its operands"), (premises[:1], lemmas, "not about its operands"),
@@ -92,4 +92,4 @@ def test_refusals() -> None:
         with pytest.raises(RuleError, match=told):
             draws.drawn(node, (), given, proved)
     with pytest.raises(RuleError, match="without random bits"):
-        draws.draw_lemmas(node.rounding, {})
+        draws.draw_lemmas(node, {})

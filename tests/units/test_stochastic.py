@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mmaprobe.queries.kernel.statements import problems_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import STOCHASTIC
@@ -16,6 +17,7 @@ from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import Element, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -144,3 +146,44 @@ def test_of_a_row() -> None:
     }.items():
         with pytest.raises(ParameterError, match=told):
             parse_reference(name)
+
+
+@pytest.mark.parametrize("mode", STOCHASTIC)
+@pytest.mark.parametrize(("d", "bits", "biased"), [("e4m3", 4, False), ("e4m3", 3, True), ("e3m2", 4, True)])
+def test_the_mean(mode: str, d: str, bits: int, biased: bool) -> None:
+    """The two sides of the property "unbiased" are equal where the mean of all results is the product, or a result is
+    not finite, and nowhere else."""
+    text = f"""unit: drawn
+formats: {{a: e2m3, b: e2m3, c: none, d: {d}, random: uint{bits}}}
+length: 1
+roundings: {{r: "round({d}, {mode})"}}
+steps: {{d: "r(a[0] * b[0], random)"}}
+"""
+    model = Model("drawn", parse_unit(text, "drawn.yaml", whole=True))
+    (problem,) = problems_of("unbiased", model, Inputs())
+    a, b = (x.reshape(-1, 1).astype(np.uint64) for x in np.meshgrid(np.arange(64), np.arange(64)))
+    c, none = np.zeros(4096, dtype=np.uint64), np.empty((4096, 0), dtype=np.uint64)
+    every = [np.full((4096, 1), r, dtype=np.uint64) for r in range(1 << bits)]
+    results = [evaluate_batch(model, a, b, c, none, none, r).tolist() for r in every]
+    left, right = (evaluate_batch(side, a, b, c, none, none, every[0]).tolist() for side in problem.models)
+    found = 0
+    for row, all_of_one in enumerate(zip(*results, strict=True)):
+        x, y = (exact_value(int(side[row, 0]), model.a) for side in (a, b))
+        values = [0 if v == "-0" else v for v in (exact_value(r, model.d) for r in all_of_one)]
+        total = sum(v for v in values if not isinstance(v, str))
+        wanted = len(values) * Fraction(0 if x == "-0" else x) * Fraction(0 if y == "-0" else y)
+        one, two = (exact_value(side[row], problem.left.d) for side in (left, right))
+        if any(isinstance(v, str) for v in values):
+            assert (one, two) == ("nan", "nan")
+            continue
+        same = one == two or {one, two} <= {0, "-0"}
+        assert same == (total == wanted)
+        found += not same
+    assert bool(found) == biased
+
+
+def test_what_has_no_mean() -> None:
+    for name, told in (("ieee/fma/f32", "rounds no result by random bits"), (
+        "arm/neon/fdot.f16.e4m3.e4m3@output_rounding=stochastic_c,random_bits=7", r"at most of 2\^6")):  # fmt: skip
+        with pytest.raises(ParameterError, match=told):
+            problems_of("unbiased", parse_reference(name), Inputs())
