@@ -26,7 +26,7 @@ from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.oracles import node_oracle
 from tests.oracles.termeval import evaluate_term
 
-VECTORS = 1500
+VECTORS = 600
 EXACT = "exact(a[0:2] * b[0:2], c)"
 Table = NDArray[np.uint64]
 
