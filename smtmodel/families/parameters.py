@@ -102,6 +102,7 @@ PARAMETERS: dict[str, Parameter] = {
     "input_format": Parameter(
         "format to which the factors are converted before they are multiplied", ("own",), formats=""
     ),
+    "input_rounding": Parameter("rounding of that conversion", MODES),
     "flush_outputs": Parameter("subnormal results become zero", boolean=True),
     "zero_sign": Parameter("sign of an exact zero sum, or (always_positive) of every zero result", ZERO_SIGNS),
     "overflow": Parameter("result beyond the largest finite number", RESULT_OVERFLOWS),

@@ -75,11 +75,17 @@ class Steps(ParameterGroup):
 @dataclass(frozen=True)
 class Inputs(ParameterGroup):
     """How the elements of a, b and c are read, and in which format the factors are multiplied: `own`, or a format to
-    which they are converted first (subnormals become normal where its exponents are smaller)."""
+    which they are converted first, rounded if it has fewer bits (subnormals become normal where its exponents are
+    smaller)."""
 
     flush_inputs: bool = False
     input_zeros: Literal["signed", "positive"] = "signed"
     input_format: str = "own"
+    input_rounding: modes.Mode = "nearest_even"
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        return ("input_rounding",) if self.input_format == "own" else ()
 
     def element(self, operand: str, index: Index | None = None) -> Element:
         subnormals: Literal["positive_zero", "keep"] = "positive_zero" if self.flush_inputs else "keep"
@@ -87,7 +93,9 @@ class Inputs(ParameterGroup):
 
     def factor(self, operand: str, index: Index) -> Node:
         element = self.element(operand, index)
-        return element if self.input_format == "own" else Round(element, Rounding(format_named(self.input_format)))
+        if self.input_format == "own":
+            return element
+        return Round(element, Rounding(format_named(self.input_format), self.input_rounding))
 
 
 @dataclass(frozen=True)

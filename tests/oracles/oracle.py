@@ -276,6 +276,7 @@ class Model:
     flush_inputs: bool = False
     input_zeros: Literal["signed", "positive"] = "signed"
     input_format: str = "own"
+    input_rounding: str = "nearest_even"
     flush_outputs: bool = False
     zero_sign: Literal["positive", "ieee", "always_positive"] = "positive"
     overflow: str = "infinity"
@@ -317,7 +318,7 @@ class Model:
         x = ZERO if x.kind == "finite" and (flushed or unsigned) else x
         if self.input_format == "own" or name == "c" or x.kind != "finite":
             return x
-        return decode(self.input_format, encode(self.input_format, x.sign, abs(x.value), "nearest_even", "ieee"))
+        return decode(self.input_format, encode(self.input_format, x.sign, abs(x.value), self.input_rounding, "ieee"))
 
     def result(self, bits: int) -> Decoded:
         return decode(self.formats["d"], bits)
