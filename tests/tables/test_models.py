@@ -311,3 +311,12 @@ def test_xf32_reads_f32_truncated() -> None:
     assert same["truncated"].all()
     assert not same["down"].all()
     assert not same["nearest"].all()
+
+
+def test_dot2_of_cdna_on_a_published_input() -> None:
+    """-2^-24 * 2^-14 is +0 on gfx90a, and -2^-38 on gfx950 (LLVM's pull request 205101)."""
+    models = question_named("dot2-subnormals-cdna").models
+    a, b, c = np.array([[0x8001, 0]]), np.array([[0x0400, 0]]), np.array([0])
+    assert {name: int(evaluate_batch(model, a, b, c)[0]) for name, model in models.items()} == {
+        "zero": 0, "kept": 0xAC800000
+    }  # fmt: skip
