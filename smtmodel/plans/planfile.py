@@ -74,7 +74,7 @@ STAGES = {
     "chain": "chain(UNIT, tail=STAGE)", "then": "then(STAGE, ...)",
     **{name: _form(name, *own) for name, own in NAMED.items()},
 }  # fmt: skip
-CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu", "shared")
+CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu", "shared", "residue", "recombined", "scale")
 OTHERS = {"fold": "fold(WAYS, PLACES)", "sum": "sum(STAGE, START)"} | {
     word: f"{word}(PARTITION, STAGE{', ROUNDING' if 'rounding' in _parameters(join) else ''})"
     for word, join in JOINED.items() if word not in STAGES
@@ -89,8 +89,8 @@ class _File(ExpressionFile):
 
 
 def parse_plan(text: str, name: str, model_of: Callable[[str], Model], *, whole: bool = False) -> Plan:
-    """The plan of a text; `name` is that of its file, `model_of` gives the units. `whole`: every step has to
-    be used. Raises InputError with file, line, key and column."""
+    """The plan of a text. `name`: the name of the file; `model_of` gives the units; `whole`: every step has to be used.
+    Raises InputError with file, line, key and column."""
     return _Reader(read_yaml(text, name), model_of).plan(whole)
 
 
@@ -190,7 +190,6 @@ class _Reader(ExpressionReader):
 
     def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         (side,) = self._arguments(tree, 1)
-        self._only(tree, options, ("up",))
         name = self._word(side, ("a", "b"))
         if self._reads is not None:
             self._reads.add(name)
@@ -201,6 +200,9 @@ class _Reader(ExpressionReader):
         if not isinstance(node, SharedOf) or node.inverse:
             raise MistakeError(tree, "1 is divided by a power of two that elements share: 1 / shared(a)")
         return replace(node, inverse=True)
+
+    def _is_positive(self, node: Node) -> bool:
+        return isinstance(node, SharedOf) or super()._is_positive(node)
 
     # -- stages
 
