@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, is_spelling, own_format
-from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS, mode_named
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS, mode_named
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 from mmaprobe.smtmodel.base.wording import counted, ranges_text
@@ -112,8 +112,8 @@ NODES = {row.name: row for row in (
     Written("round", "round(TERM, FORMAT, MODE)", "rounded to a number of a format",
             "round(exact(a[0:4] * b[0:4], c), f32, toward_zero, overflow=infinity, zero=positive, nan=0x7fffffff)",
             (Option("FORMAT", "the format", "one of `mmaprobe list formats`, or of own_formats"),
-             Option("MODE", "how it is rounded", _MODE, "nearest_even"),
-             Option("overflow", "what is beyond the largest number", ", ".join(OVERFLOWS), "ieee"),
+             Option("MODE", "how it is rounded", ", ".join(RESULT_MODES), "nearest_even"),
+             Option("overflow", "what is beyond the largest number", ", ".join(RESULT_OVERFLOWS), "ieee"),
              Option("subnormals", "kept; or zero if the rounded result is subnormal (flush_after), or if the exact "
                     "one is below the smallest normal number (flush_before)", "keep, flush_after, flush_before",
                     "keep"),
@@ -301,7 +301,7 @@ class ExpressionReader:
 
     def _taken(self) -> tuple[str, ...]:
         """Names that have a meaning."""
-        words = (*self.calls, *NAMED, *FORMATS, *self._own_formats, *MODES, "acc", "range", *VARIABLES)
+        words = (*self.calls, *NAMED, *FORMATS, *self._own_formats, *RESULT_MODES, "acc", "range", *VARIABLES)
         return (*words, *self.steps, *self.roundings)
 
     def _new_name(self, name: str, section: str) -> str:
@@ -445,9 +445,12 @@ class ExpressionReader:
     def _call(self, tree: ast.Call, name: str, scope: Scope) -> Node:
         options = self._given(tree)
         if name in self.roundings:
-            (term,) = self._arguments(tree, 1)
+            term, *bits = self._arguments(tree, 1, 2)
             self._only(tree, options, ())
-            return Round(self._node(term, scope), self.roundings[name])
+            random = self._node(bits[0], scope) if bits else None
+            if not (random is None or isinstance(random, Element | Literal)):
+                raise MistakeError(bits[0], "random bits are an operand or a number: r(x, random)")
+            return Round(self._node(term, scope), self.roundings[name], random)
         if name not in self.calls:
             raise MistakeError(tree, str(UnknownNameError("node", name, [*self.calls, *self.roundings])))
         if name in NODES:
@@ -492,7 +495,7 @@ class ExpressionReader:
         if isinstance(tree, ast.Name):
             if tree.id in known:
                 return tree.id
-            if known == MODES and mode_named(tree.id) in MODES:
+            if known in (MODES, RESULT_MODES) and mode_named(tree.id) in MODES:
                 return mode_named(tree.id)
         raise MistakeError(tree, str(UnknownNameError("value", ast.unparse(tree), known)))
 
@@ -625,8 +628,8 @@ class ExpressionReader:
         if not 1 <= len(args) <= 2:
             raise MistakeError(tree, "a format and a mode are needed")
         fmt = self._format_word(args[0])
-        given: dict[str, Any] = {"mode": self._word(args[1], MODES)} if len(args) == 2 else {}
-        for word, known in (("overflow", OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
+        given: dict[str, Any] = {"mode": self._word(args[1], RESULT_MODES)} if len(args) == 2 else {}
+        for word, known in (("overflow", RESULT_OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
             if word in options:
                 given[word] = self._word(options[word], known)
         if "nan" in options:
@@ -917,7 +920,7 @@ class _Writer:
                 words = [self._node(node.term), str(node.bits), node.mode, *_changed(node, ("least",))]
                 return f"cut({', '.join(words)})"
             case Round():
-                return f"{self.roundings[node.rounding]}({self._node(node.term)})"
+                return f"{self.roundings[node.rounding]}({', '.join(map(self._node, node.operands))})"
             case Scale():
                 return f"scale({', '.join(map(self._node, node.operands))})"
             case Repeat():
