@@ -27,7 +27,7 @@ RULES = _by_name({
     "undecided": "by_first_words undecided",
     "enclosures": "element segment constant literal assumed product unchanged scale exact fused grid cut "
                   "rounded whole weakened",
-    "parts": "part rejoined",
+    "draws": "drawn", "parts": "part rejoined",
     "induction": "repeated chained closed carried",
     "table9": "summed truncated loosened",
     "sums": "from_zero begun held nothing tile added iterated compensated halved of_all_products",
@@ -42,7 +42,7 @@ RULES = _by_name({
     "stages": "same_parts same_bodies same_steps",
     "plans": "same_sums same_units same_tails",
     "together": "every_order each_part raised_elsewhere negates does_not_fall",
-    "unreachable": "refuted implied", "wraps": "never_wraps",
+    "unreachable": "refuted implied", "wraps": "never_wraps", "slices": "loses_of_largest within_classical",
 })  # fmt: skip
 
 #: rules of rewriting, which `rewritten` applies: name -> module
@@ -56,7 +56,7 @@ REWRITES = _by_name({
 #: statements about all values of some bits, which engines or evaluation settle: name -> module
 LEMMAS = _by_name({
     "lemmas": "AlignmentLoses",
-    "rounding_losses": "RoundingLoses TruncationKeeps",
+    "rounding_losses": "RoundingLoses TruncationKeeps", "draws": "DrawIsNextTo",
     "effects": "BoundKeeps NeverReaches Normalises FormatHolds RoundsAlike RoundsTwice",
     "opposite": "RoundsOpposite",
     "rounding_rises": "RoundingRises RoundingScales",
