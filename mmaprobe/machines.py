@@ -12,6 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.arrays import rounding_of
+from mmaprobe.named import Model, WantedError, model_of, plan_of
 from mmaprobe.products import Plans, Units
 from mmaprobe.queries.plans.mapping import PlanMap, read_map
 from mmaprobe.queries.plans.rules import Shape
@@ -25,7 +27,6 @@ from mmaprobe.smtmodel.plans.gemm import simulate_each
 from mmaprobe.smtmodel.plans.named import promoted
 from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of, gpu_named
 from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path, parse_reference
-from mmaprobe.units import Model, WantedError, model_of, plan_of
 
 #: how a rule's plan is known: recorded on this GPU or by this map, inferred from that of cuBLAS on Hopper, or given
 Known = Literal["recorded", "inferred", "given"]
@@ -161,6 +162,7 @@ def machine_of(
         raise ParameterError("machine, unit, plan", "give one of the three")
     if convert is not None and unit is None and plan is None and not formats:
         raise ParameterError("convert", "it is the rounding of a unit's or a plan's inputs: nothing is rounded here")
+    convert = rounding_of(convert)
     if isinstance(machine, Machine):
         found = machine
     elif machine is not None:

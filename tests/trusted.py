@@ -45,7 +45,7 @@ SAME_PLANS = Part(
     "plans that are equal",
     _in("queries/kernel", "plan_units plans stages"),
 )
-COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions"))
+COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions lone_bits"))
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))
 ROWS = Part("rules of sums of numbers", "claims of overflow, and of sums that wrap",
             _in("queries/kernel", "rows truncating wraps slices"))  # fmt: skip

@@ -39,7 +39,7 @@ from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.table9 import BoundInUnits
 from mmaprobe.queries.kernel.theorem import Goal
 from mmaprobe.queries.kernel.together import HasProperty
-from mmaprobe.queries.kernel.undecided import NoInputDecides
+from mmaprobe.queries.kernel.undecided import NoInputDecides, NoLengthDecides
 from mmaprobe.queries.kernel.unreachable import Unreachable, datapath
 from mmaprobe.queries.kernel.wording import form_text, sum_text, up_text
 from mmaprobe.queries.kernel.wraps import NeverWraps
@@ -117,6 +117,9 @@ def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> 
 
 def of_assertion(assertion: Assertion) -> Asked:
     """A claim about algorithms."""
+    if assertion.most is not None:
+        plans = tuple(part.plan for part in assertion.shape.parts.values())
+        return Asked(Subject(plans=plans, lengths=(None,), assertions=(assertion,)), (NoLengthDecides(assertion),))
     models = dict.fromkeys(model for part in assertion.shape.parts.values() for model in part.plan.models)
     return Asked(Subject(tuple(models), assertions=(assertion,)), (NoInputDecides(assertion),))
 

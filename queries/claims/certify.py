@@ -21,11 +21,12 @@ from mmaprobe.queries.search.distinguish import Options
 
 
 def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of what was proved; of several proofs, each in a folder of its own. Raises
+    """Write the certificate of the proofs of a claim; if there are several, each into a folder of its own. Raises
     CertificateError."""
     claim = outcome.claim
     if isinstance(claim, Claim) and outcome.row is not None:
-        values = free_values(claim.layout, {claim.terms} if claim.zero_addend else (), outcome.row)
+        decided = outcome.decided
+        values = free_values(decided.layout, {decided.terms} if claim.zero_addend else (), outcome.row)
         texts = claim_texts(claim) | {WITNESS: json.dumps({"schema": SCHEMA, "values": values}) + "\n"}
         return [(directory, write_certificate(directory, options, texts))]
     if isinstance(claim, PropertyClaim):

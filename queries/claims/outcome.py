@@ -13,8 +13,8 @@ from mmaprobe.queries.kernel.shares import Apart
 from mmaprobe.queries.kernel.slices import WithinClassical
 from mmaprobe.queries.kernel.table9 import BoundInUnits
 from mmaprobe.queries.kernel.theorem import Goal, Theorem, is_theorem
-from mmaprobe.queries.kernel.undecided import NoInputDecides
-from mmaprobe.queries.kernel.unit_shares import Errs
+from mmaprobe.queries.kernel.undecided import NoInputDecides, NoLengthDecides
+from mmaprobe.queries.kernel.unit_shares import Errs, ErrsUpTo
 from mmaprobe.queries.kernel.wraps import NeverWraps
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Row
@@ -66,7 +66,8 @@ class Outcome:
         match self.claim:
             case Claim():
                 by_input, otherwise = DECIDED[self.claim.quantifier]
-                proved = self._states(NoInputDecides(self.claim.assertion))
+                about = self.claim.assertion
+                proved = self._states(NoInputDecides(about) if about.most is None else NoLengthDecides(about))
                 return by_input if self.row is not None else otherwise if proved else "unknown"
             case BoundClaim():
                 units, apart = self.claim.units
@@ -82,6 +83,14 @@ class Outcome:
                 return self._overflow(count, "never", goal)
             case OverflowClaim(reduction=reduction, numbers=numbers, overflow=asked):
                 return self._overflow(numbers, asked, NeverOverflows(reduction, numbers - (asked == "smallest")))
+
+    @property
+    def decided(self) -> Claim:
+        """The claim of the input that decides: of several numbers of products, that of as many as it has."""
+        assert isinstance(self.claim, Claim)
+        if self.row is None or self.claim.assertion.most is None:
+            return self.claim
+        return self.claim.at(len(self.row) // 2)
 
     def _states(self, goal: Goal) -> bool:
         """Whether the theorem states this."""
@@ -99,9 +108,8 @@ class Outcome:
     @property
     def share(self) -> Fraction | None:
         """The least share of the sum of magnitudes that is proved."""
-        if self.within is None or not is_theorem(self.within) or not isinstance(self.within.goal, (Apart, Errs)):
-            return None
-        return self.within.goal.share
+        goal = self.within.goal if self.within is not None and is_theorem(self.within) else None
+        return goal.share if isinstance(goal, (Apart, Errs, ErrsUpTo)) else None
 
     @property
     def as_expected(self) -> bool:

@@ -34,7 +34,8 @@ F64 = FORMATS["f64"]
 
 @dataclass(frozen=True)
 class Wrapped:
-    """A sum of K copies of one element of A times one of B, which is not what the plan computes."""
+    """A sum of K copies of one product, an element of A times an element of B, which differs from what the plan
+    computes."""
 
     count: int
     a: str
@@ -117,7 +118,7 @@ def _chains(stage: Stage) -> list[Chain]:
 
 
 def _alone(plan: Plan, products: Products) -> Plan:
-    """The plan that gives one sum of another one as it is, from +0."""
+    """The plan whose result is one of the sums of another plan, begun at +0 and not changed further."""
     result = Products(products.stage, Constant())
     return Plan(plan.a, plan.b, products.stage.accumulator, result, plan.convert_a, plan.convert_b)
 

@@ -1,6 +1,6 @@
 """The closed lists of the kernel: which functions are rules, which of them rewrite, and which classes are lemmas.
 
-What stands in no list is none, whatever it is marked as.
+A function or class that stands in none of these lists is no rule and no lemma, whatever it is marked as.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RULES = _by_name({
     "table9": "summed truncated loosened",
     "sums": "from_zero begun held nothing tile added iterated halved of_all_products",
     "shares": "begins from_here after_instruction after_addition near_each_other",
-    "unit_shares": "of_unit compares",
+    "unit_shares": "of_unit of_plan compares for_every_length",
     "rows": "below_one parted joined converted column_sums trees in_sequence never_overflows",
     "rewriting": "rewritten followed congruent looped results_alike",
     "opposite": "turned",

@@ -210,7 +210,7 @@ class Places:
         return Places(found)
 
     def looped(self, level: int, count: int) -> Places:
-        """The products of all rounds of a loop. Raises RuleError where one is added in two of them."""
+        """The products of all rounds of a loop. Raises RuleError where two rounds add the same product."""
         found = Places({})
         for (pair, factors), bits in self.bits.items():
             distance = sum(step for own, step in factors if own == level)

@@ -15,13 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.candidates import Candidates
+from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
@@ -64,6 +65,7 @@ NEAR_CUTS = 8  # steps by which the size of a cut is moved: guesses lie so far a
 MANY = 4  # plans that give an element, from which they are compared on all of its shape
 MOSTLY = 0.8  # of what the best of them gives there, that others have to give
 APART = 6  # K at which plans are told apart that cut K into sums of equal size, of which each K shows a range
+HELD = 16  # unexplained elements of a shape that a way of cutting K has to give
 FEW = 8  # unexplained elements that each further plan has to reproduce
 TREES = 24  # summation orders that are revealed, at most
 CHUNK = 12  # ways of cutting K that are tried of each unit in turn
@@ -123,10 +125,10 @@ class Said:
 
 @dataclass
 class Mapped:
-    """The map of a library. `checked`: how many random shapes the last check had; `right`: those of which all elements
-    are as the rules say; `open`: those with elements that no rule covers, or a rule without a plan; `orders`: the
-    summation orders revealed, by shape and place; `asked`: how many matrix products the library computed; `left_out`:
-    which products are not in the sums of shapes with elements without a plan, or twice."""
+    """The map of a library. `checked`: how many random shapes were looked at in the last check; `right`: on how many of
+    them all elements are as the rules say; `open`: the shapes with elements for which there is no rule, or a rule
+    without a plan; `orders`: the revealed summation orders, by shape and place; `asked`: how many matrix products the
+    library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice."""
 
     rules: list[Said] = field(default_factory=list)
     checked: int = 0
@@ -377,6 +379,7 @@ class Mapper(Candidates):
         yield from (self.stages(model, length) for model in early)
         if self._of_units_likely(looked):
             yield from self._of_units(of_units, length, 1)
+            yield self._cut(of_units, looked)
         tree = self._order(looked.shape, self._place(looked, number))
         if tree is None:
             yield from (self.stages(model, length) for own in taken for model in self.steps(own))
@@ -387,6 +390,16 @@ class Mapper(Candidates):
             yield self.shipped()
             yield from self._of_units(of_units, length, ROUNDS_OF_CUTS)
             yield from (self.stages(model, length) for model in known if model not in early)
+
+    def _cut(self, models: Sequence[Model], looked: Looked) -> Iterator[Stage]:
+        """Ways of cutting K at few places around units that give elements of a shape without a plan, after the usual
+        ways of these units, which may cut it so at this K."""
+        open_at = np.flatnonzero(~np.array(looked.fits).any(axis=0))[:HELD]
+        parts = [looked.alone(int(number)) for number in open_at]
+        sample = Sample(*(np.concatenate([getattr(part, side) for part in parts]) for side in "abcd"))
+        for model in models:
+            found = dict.fromkeys(stage for _, stage, _ in cuts_of(model, self._forms(looked), [sample], self.results))
+            yield from chain(self.stages(model, looked.shape.length) if found else (), found)
 
     def _of_units_likely(self, looked: Looked) -> bool:
         """Whether the factors have a format of matrix units, as they are or as they seem to be converted."""
@@ -420,7 +433,7 @@ class Mapper(Candidates):
                     yield plan
 
     def _while_learning(self, some: Iterable[Stage | Plan]) -> Iterator[Stage | Plan]:
-        """Some candidates, as long as there is time to learn."""
+        """The candidates of a sequence, until the time for learning is over."""
         return takewhile(lambda one: not self._late(), some)
 
     def _going_on(self, plans: list[Plan], looked: Looked) -> list[Plan]:
@@ -441,7 +454,7 @@ class Mapper(Candidates):
         return [plan for sizes in alike.values() for plan in sizes]
 
     def _told_apart(self, plans: list[Plan], shape: Shape) -> list[Plan]:
-        """Those of some plans that give most at K where the first sum of one of them is just full."""
+        """The plans that give most elements at a K for which the first sum of one of the plans is just full."""
         for _ in range(APART):
             every = {runs.every * n + 1 for plan in plans for runs in _promotions(plan) for n in (1, 2)}
             lengths = sorted(length for length in every if length <= self.top.length)
@@ -452,8 +465,8 @@ class Mapper(Candidates):
         return plans
 
     def _best_at(self, plans: list[Plan], shape: Shape, known: bool = False) -> list[Plan]:
-        """Those of some plans that give most of the unexplained elements of a shape; of `known` ones too, as of a K
-        that is not cut."""
+        """The plans that give most of the unexplained elements of a shape. With `known`, elements that have a plan
+        count too, as at a K that no plan cuts."""
         if len(plans) == 1 or self._late():
             return plans
         self._look_at([shape])
@@ -608,7 +621,7 @@ class Mapper(Candidates):
                 self._confirm(rules, rule, said)
 
     def _find_rivals(self, rules: Sequence[Rule]) -> None:
-        """Of each rule, the other plans that do not reproduce some observed element of it."""
+        """Find for each rule the other plans that fail to reproduce some of its observed elements."""
         features, fits, _ = self._table()
         at = chosen(rules, features)
         used = sorted({rule.plan for rule in rules if rule.plan >= 0})

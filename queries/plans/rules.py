@@ -203,9 +203,10 @@ def span_of(size: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Rule:
-    """The elements whose values are at most `low` of each limit in `below` and at least `high` of each in `above`.
-    `plan`: the number of a plan that reproduces all of them that were observed, -1 if there is none; `sizes`: the size
-    classes of M, N and K in which they were observed; `most`: the largest M, N and K of all shapes observed."""
+    """The elements whose values are at most `low` of each limit in `below` and at least `high` of each limit in
+    `above`. `plan`: the number of a plan that reproduces all observed elements among them, -1 if no plan does; `sizes`:
+    the size classes of M, N and K in which elements were observed; `most`: the largest M, N and K of the observed
+    shapes."""
 
     below: tuple[Limit, ...]
     above: tuple[Limit, ...]

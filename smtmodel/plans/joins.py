@@ -28,7 +28,7 @@ class InTurn(Join):
 
     @abstractmethod
     def step(self, engine: Engine[V], stage: Parted, span: Span, running: V) -> V:
-        """The sum so far with that of one part."""
+        """The sum so far after one more part."""
 
     def joined(self, engine: Engine[V], stage: Parted, parts: Sequence[Part], start: V) -> V:
         value = start

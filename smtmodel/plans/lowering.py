@@ -147,8 +147,8 @@ class Lowering(Engine[Node]):
         return self._read_as(node, element, word.rounding.format)
 
     def _read_as(self, node: Node, element: Element, fmt: Format) -> Node:
-        """What a unit reads where a number stands for one of its inputs, of a format which holds all that it may be.
-        Raises ParameterError where no rounding says it."""
+        """How a unit reads a number that stands in the place of one of its inputs; the input's format holds all values
+        of the number. Raises ParameterError where no rounding node describes that."""
         flushes, plus = element.subnormals != "keep", element.positive_zeros
         if isinstance(node, Constant):
             return Constant(node.negative and not plus)

@@ -81,7 +81,8 @@ class Job:
 
 @dataclass(frozen=True)
 class OwnPower:
-    """The power of two of each element that may be the one that all share, as a function of bit vectors."""
+    """For each element the power of two that it would share if it had the largest magnitude, as a function of bit
+    vectors."""
 
     format: Format
     up: bool

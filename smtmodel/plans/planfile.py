@@ -89,8 +89,8 @@ class _File(ExpressionFile):
 
 
 def parse_plan(text: str, name: str, model_of: Callable[[str], Model], *, whole: bool = False) -> Plan:
-    """The plan of a text; `name` is that of its file, `model_of` gives the units. `whole`: every step has to
-    be used. Raises InputError with file, line, key and column."""
+    """The plan of a text. `name`: the name of the file; `model_of` gives the units; `whole`: every step has to be used.
+    Raises InputError with file, line, key and column."""
     return _Reader(read_yaml(text, name), model_of).plan(whole)
 
 
@@ -190,7 +190,6 @@ class _Reader(ExpressionReader):
 
     def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         (side,) = self._arguments(tree, 1)
-        self._only(tree, options, ("up",))
         name = self._word(side, ("a", "b"))
         if self._reads is not None:
             self._reads.add(name)

@@ -120,7 +120,8 @@ class _Writer:
                 for side, names in enumerate(self.words) for node, name in names.items()}  # fmt: skip
 
     def _word(self, node: Node, names: Mapping[Node, str], side: str, whole: bool = False) -> str:
-        """A word, or a part of it: its name, unless it is the `whole` of it."""
+        """The text of a word or of a part of a word: its name, unless `whole` says that it is the definition of that
+        name."""
         if node in names and not whole:
             return names[node]
         return side if isinstance(node, Given) else self._written(node, lambda part: self._word(part, names, side))

@@ -224,7 +224,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Cut:
-    """A span's parts: those of the body, those before them (of the stage's head), those after them (of its tail)."""
+    """The parts of a span: those that the body takes, those before them (for the stage's head), those after them (for
+    its tail)."""
 
     parts: Sequence[Part] = ()
     head: Span | None = None

@@ -83,7 +83,8 @@ def check_word(name: str, word: Node, fmt: Format) -> None:
 
 
 def share_of(word: Node | None) -> Fraction:
-    """What a word is of its element where nothing is rounded: of the element 1."""
+    """The factor by which an element is multiplied to give a word, where nothing is rounded; 1 for the element
+    itself."""
     match word:
         case Literal():
             value = exact_value(word.pattern, word.format)
@@ -98,9 +99,9 @@ def share_of(word: Node | None) -> Fraction:
 
 
 def split(source: Format, how: Rounding, count: int, scale: int = 0) -> tuple[Node, ...]:
-    """A number of a format as a sum of words, the k-th times 2^(-k * scale): each is what is left of it, rounded. What
-    is left after a word is the difference, rounded to nearest (exact for numbers inside the range of both formats),
-    times 2^scale."""
+    """A number of a format as a sum of words, the k-th of them times 2^(-k * scale). Each word is the remainder of the
+    number, rounded; the next remainder is the difference, rounded to nearest (exact for numbers inside the range of
+    both formats), times 2^scale."""
     found, nearest = list[Node](), Rounding(source)
     rest: Node = Given(0, source)
     for _ in range(count):

@@ -114,7 +114,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("datasheet", "disclosure"): ("arm/neon/bfdot-ebf --disclosure riscv-ime", "disclosure as_json"),
     ("datasheet", "declaration"): ("arm/neon/bfdot-ebf --p3109", "p3109 limit store as_json"),
     ("datasheet", "all"): ("--all -o OUT.html", "every output limit store"),
-    ("list", "models"): ("models", "as_json"),
+    ("list", "document"): ("models --json", "as_json"),
     ("show", "unit"): (AMPERE, "svg pdf tikz"),
     ("show", "plan"): (PLAN, ""),
     ("completion", "bash"): ("bash", ""),
