@@ -139,7 +139,7 @@ class _Composer:
                 goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
                 return sums.added(step, [self._step(value, formats) for value in step.values], self._lemmas(goal))
             case Compensated():
-                goal = RoundingLoses(step.rounding.format, step.rounding.mode)
+                goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
                 own, parts = self._step(step.start, formats), [self._step(part, formats) for part in step.parts]
                 return sums.compensated(step, own, parts, self._lemmas(goal))
             case Halved():
