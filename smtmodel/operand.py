@@ -37,7 +37,7 @@ class Operand:
         return {"row": (rows, count), "column": (count, columns), "element": (rows, columns)}[self.of]
 
     def part(self, matrix: Any, rows: slice, columns: slice) -> Any:
-        """What some rows and columns of a product need of its matrix."""
+        """The part of an operand's matrix that some rows and columns of a product need."""
         return matrix[{"row": (rows,), "column": (slice(None), columns), "element": (rows, columns)}[self.of]]
 
     def at(self, place: int) -> str:

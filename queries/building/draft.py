@@ -34,7 +34,7 @@ Reads = tuple[Subnormals, Subnormals]  # how subnormal factors and a subnormal c
 
 @dataclass(frozen=True, eq=False)
 class Hole(Terminal):
-    """The place of an operand in an expression. `groups`: of products, each of which is summed first."""
+    """The place of an operand in an expression. `groups`: groups of products, each of which is summed first."""
 
     kind: ClassVar[str] = "hole"
     source: ClassVar[str] = ""

@@ -401,7 +401,7 @@ def zero_added(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("sum of one term")
 def single_term(scope: Scope, node: Node) -> Replacement | None:
-    """An exact sum of one term is that term, where it is rounded."""
+    """An exact sum of one term is rounded as the term itself is."""
     if not isinstance(node, Round) or not isinstance(node.term, ExactSum) or len(node.term.items) > 1:
         return None
     (item,) = node.term.items
@@ -505,9 +505,9 @@ def product_of_zeros(_: Scope, node: Node) -> Replacement | None:
 
 @rewrite("neutral zero added")
 def neutral_zero_added(_: Scope, node: Node) -> Replacement | None:
-    """-0 among the terms of an exact sum changes nothing, not even the sign of a zero sum, which is -0 if all terms
-    are; where rounding is down, +0 does, as there it is +0 if all terms are. A sum of one term is that term, also where
-    exact zero sums are +0."""
+    """A term -0 of an exact sum changes nothing, not even the sign of a zero sum, which is -0 only if all terms are -0.
+    Where rounding is down, the neutral zero is +0, since there a zero sum is +0 only if all terms are +0. A sum of one
+    term is that term, also where exact zero sums are +0."""
     if not isinstance(node, Round) or not isinstance(node.term, ExactSum):
         return None
     neutral = Constant(negative=node.rounding.mode != "down")
@@ -663,7 +663,7 @@ class _Forms:
         self.found: dict[tuple[Node, bool], Node] = {}
 
     def of(self, node: Node) -> Node:
-        """The form of a node; that of what is below it first, as hundreds of steps may be within one another."""
+        """The form of a node. Forms of the nodes below it are made first, since steps may be nested hundreds deep."""
         waiting = [(node, False)]
         while waiting:
             part, below = waiting.pop()

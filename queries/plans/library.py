@@ -125,10 +125,10 @@ class Said:
 
 @dataclass
 class Mapped:
-    """The map of a library. `checked`: how many random shapes the last check had; `right`: those of which all elements
-    are as the rules say; `open`: those with elements that no rule covers, or a rule without a plan; `orders`: the
-    summation orders revealed, by shape and place; `asked`: how many matrix products the library computed; `left_out`:
-    which products are not in the sums of shapes with elements without a plan, or twice."""
+    """The map of a library. `checked`: how many random shapes were looked at in the last check; `right`: on how many of
+    them all elements are as the rules say; `open`: the shapes with elements for which there is no rule, or a rule
+    without a plan; `orders`: the revealed summation orders, by shape and place; `asked`: how many matrix products the
+    library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice."""
 
     rules: list[Said] = field(default_factory=list)
     checked: int = 0
@@ -442,7 +442,7 @@ class Mapper(Candidates):
                     yield plan
 
     def _while_learning(self, some: Iterable[Stage | Plan]) -> Iterator[Stage | Plan]:
-        """Some candidates, as long as there is time to learn."""
+        """The candidates of a sequence, until the time for learning is over."""
         return takewhile(lambda one: not self._late(), some)
 
     def _going_on(self, plans: list[Plan], looked: Looked) -> list[Plan]:
@@ -463,7 +463,7 @@ class Mapper(Candidates):
         return [plan for sizes in alike.values() for plan in sizes]
 
     def _told_apart(self, plans: list[Plan], shape: Shape) -> list[Plan]:
-        """Those of some plans that give most at K where the first sum of one of them is just full."""
+        """The plans that give most elements at a K for which the first sum of one of the plans is just full."""
         for _ in range(APART):
             every = {runs.every * n + 1 for plan in plans for runs in _promotions(plan) for n in (1, 2)}
             lengths = sorted(length for length in every if length <= self.top.length)
@@ -474,8 +474,8 @@ class Mapper(Candidates):
         return plans
 
     def _best_at(self, plans: list[Plan], shape: Shape, known: bool = False) -> list[Plan]:
-        """Those of some plans that give most of the unexplained elements of a shape; of `known` ones too, as of a K
-        that is not cut."""
+        """The plans that give most of the unexplained elements of a shape. With `known`, elements that have a plan
+        count too, as at a K that no plan cuts."""
         if len(plans) == 1 or self._late():
             return plans
         self._look_at([shape])
@@ -630,7 +630,7 @@ class Mapper(Candidates):
                 self._confirm(rules, rule, said)
 
     def _find_rivals(self, rules: Sequence[Rule]) -> None:
-        """Of each rule, the other plans that do not reproduce some observed element of it."""
+        """Find for each rule the other plans that fail to reproduce some of its observed elements."""
         features, fits, _ = self._table()
         at = chosen(rules, features)
         used = sorted({rule.plan for rule in rules if rule.plan >= 0})

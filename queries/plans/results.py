@@ -1,7 +1,7 @@
 """Which plans give the recorded results of one matrix product: one search for one result, or for two that differ.
 
-A plan is tried on a few elements first; one that gives these is held against thousands. None is named that one of them
-refutes.
+A plan is tried on a few elements first; a plan that gives these is compared with thousands. No plan is named that any
+element refutes.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ class Fit:
 
 @dataclass(frozen=True)
 class Given:
-    """What was found of one result. `plans`: those that give every element looked at, `looked` of them; `best`: if
-    there are none, one that gives the most. `tried`: how many plans were; `untried`: what was not for lack of time, or
-    not wholly, in words. `products`: those that are not in the sum, or twice; the plans are of what is in it."""
+    """The plans of one result. `plans`: plans that give every element looked at, of which there are `looked`; `best`:
+    where no plan does, one that gives the most elements. `tried`: how many plans were tried; `untried`: in words, which
+    ones were not tried, or not wholly, for lack of time. `products`: the products that are not in the sum, or twice;
+    plans are then about the products that are in it."""
 
     plans: tuple[Plan, ...]
     looked: int
@@ -102,7 +103,7 @@ def plans_of_results(
 def _given(
     recorded: Recorded, products: Summed, first: Sequence[tuple[int, int]], report: Report, until: float
 ) -> list[Given]:
-    """What is found of results that are sums of the same products."""
+    """The plans of results that are sums of the same products."""
     ways, found = list(products.of(recorded)), list[Given]()
     for number, others in enumerate(ways):
         end = time.monotonic() + (until - time.monotonic()) / (len(ways) - number)
@@ -158,8 +159,8 @@ class _Trial:
 
     @property
     def ambiguous(self) -> bool:
-        """Whether chains of units with several arithmetics give a result, as one in a narrow format does not show the
-        order of its sum: what else gives it is then of interest as well."""
+        """Whether chains of units with different arithmetics give a result, as when a narrow format hides the order of
+        its sum: other plans that give the result are then of interest as well."""
         units = ({model.unit.result for plan in found for model in plan.models} for found in self.found)
         return self.asked.d.width <= NARROW and any(len(some) > 1 for some in units)
 
@@ -242,8 +243,8 @@ class _Trial:
                 self._first.setdefault((form, results.tobytes()), alone)
 
     def _enter(self, results: Matrix, plan: Callable[[], Plan | None]) -> int:
-        """Enter what a plan gives of the first elements; where these are all, what it gives of the others. How many of
-        the first it gives of one result at most."""
+        """Enter what a plan gives of the first elements and, if it gives all of these, of the others. Returns how many
+        of the first elements of one result it gives at most."""
         agree = [self._same(results, sample) for sample in self._samples]
         for side, count in enumerate(agree):
             near, whole = self._near[side], count == self._samples[side].d.size

@@ -75,7 +75,7 @@ def _parameter(operand: str, fmt: Format, count: int) -> str:
 
 
 def _reads(operand: str, fmt: Format, count: int, used: set[str]) -> list[str]:
-    """The elements of an operand that are used, as variables; of one that is not, that this is known."""
+    """The elements of an operand that are used, as variables; a line for an unused element says that this is known."""
     cut = "" if fmt.width in (8, 16, 32, 64) else f" & {hex((1 << fmt.width) - 1)}"
     places = [operand] if NAMED[operand].per == "sum" else [f"{operand}[{k}]" for k in range(count)]
     named = [(f"{operand}{k}", place) for k, place in enumerate(places) if f"{operand}{k}" in used]

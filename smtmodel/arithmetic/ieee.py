@@ -34,7 +34,7 @@ GUARD = 3
 
 
 def zero_sign(signs: Sequence[Bit], rounding: Mode) -> Bit:
-    """The sign of an exact zero sum: that of all terms if they agree, else + (but - when rounding down)."""
+    """The sign of an exact zero sum: the sign of the terms if all have the same one, else + (- when rounding down)."""
     negative = all_of(signs)
     return any_of(signs) if rounding == "down" else negative
 

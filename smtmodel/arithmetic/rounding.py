@@ -14,8 +14,18 @@ Mode = Rounding | Literal["to_odd"]
 Overflow = Literal["infinity", "saturate", "ieee"]
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)  # of IEEE 754
 MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
+#: what processors, papers and libraries call them
+SHORT: dict[str, Mode] = {
+    "rne": "nearest_even", "rn": "nearest_even", "rna": "nearest_away", "rmm": "nearest_away", "rtz": "toward_zero",
+    "rz": "toward_zero", "rup": "up", "ru": "up", "rdn": "down", "rd": "down", "rto": "to_odd", "odd": "to_odd",
+}  # fmt: skip
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
 NEAREST: frozenset[Mode] = frozenset(("nearest_even", "nearest_away"))
+
+
+def mode_named(text: str) -> str:
+    """The mode that a short name means, in upper or lower case; any other text as it is."""
+    return SHORT.get(text.lower(), text)
 
 
 def increments(mode: Mode, sign: Bit, lowest: Bit, half: Bit, sticky: Bit) -> Bit:

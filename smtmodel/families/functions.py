@@ -102,8 +102,8 @@ def gtr_fdpa(
         halves = [alignment.sum(sketch.terms(replace(step, places=step.places[side::2]))) for side in (0, 1)]
         for half, name in zip(halves, ("even", "odd"), strict=True):
             sketch.named(half, f"{step.prefix}{name}", name)
-        found = FusedSum(tuple(halves), bits, late.late_rounding, zeros=alignment.zeros, least=alignment.least)
-        return sketch.named(found, f"{step.prefix}join", "products")
+        whole = FusedSum(tuple(halves), bits, late.late_rounding, zeros=alignment.zeros, least=alignment.least)
+        return sketch.named(whole, f"{step.prefix}join", "products")
 
     return sketch.expression(sketch.chained(sketch.c, _late_step(sketch, total, alignment, late, result.rounding)))
 
@@ -208,8 +208,8 @@ def _late_step(
     sketch.scales.check(sketch.steps, alignment)
 
     def step(at: StepProducts, start: Node) -> Node:
-        found = sketch.named(late.sum(total(at), start, alignment), f"{at.prefix}late")
-        return Round(late.cut(found, rounding.format), rounding)
+        total_term = sketch.named(late.sum(total(at), start, alignment), f"{at.prefix}late")
+        return Round(late.cut(total_term, rounding.format), rounding)
 
     return step
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named, is_spelling
-from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS, mode_named
 from mmaprobe.smtmodel.base.digits import is_digits, is_whole
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
 
@@ -159,10 +159,12 @@ def parse_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARA
         return tuple(tuple(part) for part in parts)
     if not isinstance(value, str) or value in row.names:
         return value
+    if (mode := mode_named(value)) in row.names:
+        return mode
     if row.none and value == "none":
         return None
-    if (found := _of_format(name, value, row)) is not None:
-        return found
+    if (default := _of_format(name, value, row)) is not None:
+        return default
     if row.boolean and value in ("true", "false"):
         return value == "true"
     if row.pattern and re.fullmatch(r"(0x)?[0-9a-fA-F]+", value):

@@ -89,8 +89,8 @@ def _addend_with_products(result: Node) -> Iterator[tuple[Variant, Node]]:
 
 
 def _with_operand(inner: FusedSum, outer: FusedSum, position: int) -> FusedSum:
-    """`inner` with the operand at a position of `outer`, which keeps the parameters that it has there; an F that one
-    sum has for all its operands is written for each."""
+    """The sum `inner` with one more operand, the one at a position of `outer`, which keeps its own parameters; where a
+    sum has one F for all operands, it is written for each of them."""
     every = {"fraction_bits": inner.fraction_bits, "floors": inner.floors, "reach": inner.reach}
     changed: dict[str, object] = {"items": (*inner.items, outer.items[position])}
     for name, given in every.items():

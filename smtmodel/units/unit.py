@@ -121,7 +121,7 @@ class Unit:
     @cached_property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
         """The places of the products that each step takes, in order: of each round of a repetition, and of the products
-        outside repetitions; all of them in one block where there is no repetition."""
+        outside repetitions; one block of all products where nothing is repeated."""
         if self.unrolled is not None:
             return self.unrolled
         loops = [node for node in walk(self.result) if isinstance(node, Repeat) and not node.free]

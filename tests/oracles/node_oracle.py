@@ -20,8 +20,10 @@ from mmaprobe.smtmodel.nodes import (
     GridSum,
     Literal,
     Product,
+    Recombined,
     Relu,
     Repeat,
+    Residue,
     Round,
     Running,
     Scale,
@@ -251,6 +253,25 @@ def shared(values: Sequence[Value], node: Shared | SharedOf) -> Value:
     return Value("finite", power(place), place)
 
 
+def nearest(value: int, modulus: int) -> Value:
+    """The residue of an integer that is nearest to zero."""
+    found = (value + modulus // 2) % modulus - modulus // 2
+    return Value("finite", mpq(found), 0, not found, frozenset({found < 0}))
+
+
+def recombined(values: Sequence[Value], moduli: Sequence[int]) -> Value:
+    """The integer with the residues of others: found from one modulus to the next."""
+    if any(value.kind != "finite" for value in values):
+        return NAN
+    total, whole = 0, 1
+    for value, modulus in zip(values, moduli, strict=True):
+        while (total - int(value.exact)) % modulus:
+            total += whole
+        whole *= modulus
+    found = total - whole if 2 * total > whole else total
+    return Value("finite", mpq(found), 0, not found, frozenset({found < 0}))
+
+
 def zero(value: Value, how: Rounding) -> int:
     negative = zero_is_negative(value, how.zero, how.mode)
     return encode(how.format.name, negative, mpq(0), how.mode)
@@ -323,6 +344,11 @@ class Evaluation:
             return rectified(self.value(node.term, loops), node)
         if isinstance(node, Shared):
             return shared([self.value(item, loops) for item in node.items], node)
+        if isinstance(node, Residue):
+            given = self.value(node.term, loops)
+            return nearest(int(given.exact), node.modulus) if given.kind == "finite" else NAN
+        if isinstance(node, Recombined):
+            return recombined([self.value(item, loops) for item in node.items], node.moduli)
         if isinstance(node, Scale):
             return times([self.value(x, loops) for x in (node.term, node.left, node.right)])
         if isinstance(node, ExactSum):
