@@ -364,26 +364,14 @@ def scaled_sum(scope: Scope, node: Node) -> Replacement | None:
 
 
 def _with_scaled_terms(scope: Scope, item: Node) -> Node:
-    """A term, or each of some, that is a scaled exact sum: the exact sum of scaled terms. Any other one as it is."""
+    """A term, or each of some, with a scaled exact sum replaced by that of scaled terms."""
     if isinstance(item, Each):
         return replace(item, body=_with_scaled_terms(scope, item.body))
-    if not isinstance(item, Scale) or not isinstance(item.term, ExactSum):
+    if not isinstance(item, Scale):
         return item
-    for factor in (item.left, item.right):
-        formats = scope.known(factor).formats
-        if not formats or any(fmt.signed or fmt.has_infinity for fmt in formats):
-            return item
-    terms = [_each_scaled(item, term) for term in item.term.items]
-    return item if None in terms else ExactSum(tuple(term for term in terms if term is not None))
-
-
-def _each_scaled(node: Scale, term: Node) -> Node | None:
-    """A term scaled as a node scales its own; None for terms over a range of which a factor depends on the place."""
-    if not isinstance(term, Each):
-        return replace(node, term=term)
-    if term.level in node.left.free | node.right.free or (body := _each_scaled(node, term.body)) is None:
-        return None
-    return replace(term, body=body)
+    held = [scope.known(factor).formats for factor in (item.left, item.right)]
+    positive = all(own and not any(fmt.signed or fmt.has_infinity for fmt in own) for own in held)
+    return item.spread if positive else item
 
 
 @rewrite("zero added")
