@@ -10,7 +10,19 @@ from mmaprobe.queries.kernel import enclosures, parts, sums
 from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
+from mmaprobe.queries.kernel.steps import (
+    Added,
+    Begin,
+    Compensated,
+    Halved,
+    Loop,
+    PlanAt,
+    SoFar,
+    Step,
+    Tile,
+    Zero,
+    recorded,
+)
 from mmaprobe.queries.kernel.sums import START, Summed
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.windows import Windowed
@@ -126,6 +138,10 @@ class _Composer:
             case Added():
                 goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
                 return sums.added(step, [self._step(value, formats) for value in step.values], self._lemmas(goal))
+            case Compensated():
+                goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
+                own, parts = self._step(step.start, formats), [self._step(part, formats) for part in step.parts]
+                return sums.compensated(step, own, parts, self._lemmas(goal))
             case Halved():
                 goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
                 return sums.halved(step, [self._step(leaf, formats) for leaf in step.leaves], self._lemmas(goal))
@@ -177,7 +193,7 @@ def _results(step: Step) -> frozenset[Format]:
     match step:
         case Tile():
             return frozenset({step.model.d})
-        case Added() | Halved():
+        case Added() | Compensated() | Halved():
             return frozenset({step.rounding.format})
         case Loop():
             return _results(step.start) | _results(step.body)
