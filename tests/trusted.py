@@ -142,6 +142,13 @@ SHOWN = (
     "mmaprobe.smtmodel.base.progress",
     "mmaprobe.smtmodel.nodes.trace",
     "mmaprobe.smtmodel.base.wording",
+    "mmaprobe.smtmodel.base.htmltext",
+    "mmaprobe.smtmodel.base.escapes",
+    "mmaprobe.smtmodel.base.files",
+    "mmaprobe.smtmodel.base.yamlfile",
+    "mmaprobe.smtmodel.units.unitfile",  # by which a model shows its steps
+    "mmaprobe.smtmodel.units.unitkeys",
+    "mmaprobe.smtmodel.units.written",
 )
 
 

@@ -27,8 +27,7 @@ from mmaprobe.queries.certificates.names import (
     WITNESS,
 )
 from mmaprobe.queries.certificates.plan_files import read_plan
-from mmaprobe.queries.kernel.enclosures import premises_of, premises_of_plan
-from mmaprobe.queries.kernel.wording import raised, raised_in
+from mmaprobe.queries.kernel.wording import premises_of, premises_of_plan, raised, raised_in
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.base.jsontext import parse_json
 from mmaprobe.smtmodel.base.wording import counted

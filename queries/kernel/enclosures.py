@@ -63,7 +63,6 @@ from mmaprobe.smtmodel.nodes.fused import aligned_head
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known
 from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.units.unit import Unit
 
 Places = tuple[tuple[int, int], ...]  # (level, place) of the loop variables that have a value, in order
@@ -204,23 +203,6 @@ class Enclosed:
         found += [f"with {counted(kept, 'rounding')} in x too"] if kept else []
         found += ["if nothing overflows"] if self.provided else []
         return "".join(f", {one}" for one in found)
-
-
-def premises_of(result: Node) -> list[str]:
-    """Of which inputs a bound of the error of this result speaks, and what its exact value is, in words."""
-    nodes = list(walk(result))
-    said = ["inputs are finite", "no rounding overflows"]
-    limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})
-    said += [f"no product reaches 2^{limit}" for limit in limits]
-    flushes = any(isinstance(node, Element) and node.subnormals != "keep" for node in nodes)
-    read = ["subnormals as zero"] if flushes else []
-    read += ["segments of significands alone"] if any(isinstance(node, Segment) for node in nodes) else []
-    return [*said, *([f"exact is the sum of the inputs as read, {' and '.join(read)}"] if read else [])]
-
-
-def premises_of_plan(plan: Plan) -> list[str]:
-    """The inputs for which a bound of a plan's error holds: the premises of each of its units, in words."""
-    return sorted({text for model in plan.models for text in premises_of(model.unit.result)})
 
 
 def bound_places(node: Node, places: Mapping[int, int]) -> Places:

@@ -13,16 +13,7 @@ from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select, truth
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.nodes import (
-    Each,
-    Element,
-    ExactSum,
-    Gate,
-    Node,
-    Product,
-    Round,
-    Scale,
-)
+from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Gate, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.units.unit import Unit

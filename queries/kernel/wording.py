@@ -9,7 +9,8 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from mmaprobe.queries.kernel.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial, power
-from mmaprobe.smtmodel.nodes.node import structure
+from mmaprobe.smtmodel.nodes import Element, Node, Product, Segment
+from mmaprobe.smtmodel.nodes.node import structure, walk
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -190,3 +191,20 @@ def raised_in(plan: Plan) -> str:
         if plan.least_normal(name) > getattr(plan, name).emin:
             fewer.append(f"for {name} that of {max(formats, key=lambda fmt: fmt.emin).name}")
     return raised(fewer)
+
+
+def premises_of(result: Node) -> list[str]:
+    """Of which inputs a bound of the error of this result speaks, and what its exact value is, in words."""
+    nodes = list(walk(result))
+    said = ["inputs are finite", "no rounding overflows"]
+    limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})
+    said += [f"no product reaches 2^{limit}" for limit in limits]
+    flushes = any(isinstance(node, Element) and node.subnormals != "keep" for node in nodes)
+    read = ["subnormals as zero"] if flushes else []
+    read += ["segments of significands alone"] if any(isinstance(node, Segment) for node in nodes) else []
+    return [*said, *([f"exact is the sum of the inputs as read, {' and '.join(read)}"] if read else [])]
+
+
+def premises_of_plan(plan: Plan) -> list[str]:
+    """The inputs for which a bound of a plan's error holds: the premises of each of its units, in words."""
+    return sorted({text for model in plan.models for text in premises_of(model.unit.result)})

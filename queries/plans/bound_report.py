@@ -20,13 +20,13 @@ from mmaprobe.documents.prove import (
     PlanErrorBound,
     PlanFormula,
 )
-from mmaprobe.queries.kernel.enclosures import Enclosed, premises_of_plan, weakened
+from mmaprobe.queries.kernel.enclosures import Enclosed, weakened
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.wording import raised_in, sum_text, up_float, up_text
+from mmaprobe.queries.kernel.wording import premises_of_plan, raised_in, sum_text, up_float, up_text
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, nearest_to
 from mmaprobe.queries.properties.bound import Settle, error_of

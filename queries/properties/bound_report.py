@@ -13,12 +13,12 @@ from typing import Literal
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.documents.prove import Chain, ErrorBound, ErrorTerm, LemmaOfBound, Nearest, NumericBound
-from mmaprobe.queries.kernel.enclosures import premises_of, weakened
+from mmaprobe.queries.kernel.enclosures import weakened
 from mmaprobe.queries.kernel.forms import Form
 from mmaprobe.queries.kernel.induction import MOST_CARRIED, Chained, Closed, carried, closed, step_text
 from mmaprobe.queries.kernel.rounding_losses import LEMMAS
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.wording import form_text, raised, up_float
+from mmaprobe.queries.kernel.wording import form_text, premises_of, raised, up_float
 from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of
 from mmaprobe.queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
 from mmaprobe.queries.properties.wraps import wrapped_input
