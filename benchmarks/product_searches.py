@@ -5,7 +5,8 @@ function. None of these plans was looked at while the search was written.
 
 Appends a row of JSON for each plan and entry point. `found`: one of the plans named gives the true one's bits on new
 inputs; `wrong`: there are some, and none does; `units`: how many arithmetics they have. A function is asked up to the K
-of its row, with M and N up to 16; what its rules say is compared with it at new shapes.
+of its row, with M and N up to 16; what its rules say is compared with it at new shapes. `asked`: until its plan is
+found.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.queries.plans.library import Mapper
 from mmaprobe.queries.plans.recorded import Recorded
 from mmaprobe.queries.plans.results import Given, plans_of_results
 from mmaprobe.runner.device_plans import mapper_of
-from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Round
@@ -70,7 +71,7 @@ class Row:
         text = (
             f"plan: {self.name}\nformats: {{a: {a}, b: {b}, c: {c}, d: {d}}}\nunits: {{u: {self.unit}}}\n{converted}"
             f"roundings:\n  r: round(f32, nearest_even)\n  h: round(f16, nearest_even)\n"
-            f"  s: round(bf16, nearest_even)\n{t}steps:\n  d: {self.result}\n"
+            f"  s: round(bf16, nearest_even)\n  w: round(f64, nearest_even)\n{t}steps:\n  d: {self.result}\n"
         )
         return parse_plan(text, self.name, parse_reference)
 
@@ -139,6 +140,73 @@ HELD = (
 )  # fmt: skip
 
 
+CDNA2, TURING, BLACKWELL = "cdna2/mfma/f32_32x32x8f16", "turing/mma/m16n8k8", "blackwell/mma/m16n8k16"
+#: plans as of kernels in use, written by one who had not read the search, none of which was looked at before it was run
+UNSEEN = (
+    Row("unseen-f16-split-5", "f16,f16,f16,f16", 2560, f"{AMPERE}.{F16}", "h(sum(split(5, u, r, grain=32), +0))"),
+    Row("unseen-bf16-stream-k", "bf16,bf16,bf16,bf16", 1536, f"{HOPPER}.{B16}", "s(sum(split([448], u, r), +0))"),
+    Row("unseen-bf16-stream-k-2", "bf16,bf16,f32,f32", 2048, f"{HOPPER}.{B16}",
+        "sum(split([320, 1344], u, r, order=backwards), +0)"),
+    Row("unseen-wgmma-e5m2", "e5m2,e4m3,f32,f32", 896, "hopper/wgmma/m64n8k32.f32.e5m2.e4m3",
+        "sum(promote(128, u, r), +0)"),
+    Row("unseen-fp8-split", "e4m3,e4m3,bf16,bf16", 2048, WGMMA,
+        "s(sum(split(2, promote(128, u, r), r, grain=128), +0))"),
+    Row("unseen-fp8-scaled-bias", "e4m3,e4m3,f32,f16", 768, WGMMA,
+        f"h(r(exact(r(product({number(0.0078125)}, sum(promote(128, u, r), +0))), c)))", bias="row"),
+    Row("unseen-fp8-tenth", "e4m3,e5m2,bf16,bf16", 512, "ada-lovelace/mma/m16n8k32.f32.e4m3.e5m2.f32",
+        f"s(r(product({number(0.1)}, sum(promote(64, u, r), +0))))"),
+    Row("unseen-fp8-f16", "e4m3,e4m3,f16,f16", 640, "hopper/wgmma/m64n8k32.f16.e4m3.e4m3", "sum(u, +0)"),
+    Row("unseen-fp8-mma", "e4m3,e4m3,f32,f32", 1024, "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32",
+        "sum(split(4, u, r), +0)"),
+    Row("unseen-f64-gpu", "f64,f64,f64,f64", 256, "ampere/mma/m8n8k4.f64.f64.f64.f64", "sum(u, +0)"),
+    Row("unseen-f64-split", "f64,f64,f64,f64", 768, "ieee/fma/f64", "sum(split(3, u, w, grain=16), +0)"),
+    Row("unseen-f64-lanes", "f64,f64,f64,f64", 200, "ieee/muladd/f64",
+        "sum(lanes(u, w, 4, fold(2, 2), fold(2, 1), tail=u), +0)"),
+    Row("unseen-f64-blocks-c", "f64,f64,f64,f64", 900, "ieee/fma/f64", "w(exact(sum(promote(256, u, w), +0), c))"),
+    Row("unseen-f64-alpha", "f64,f64,f64,f64", 384, "ieee/fma/f64",
+        "w(exact(w(product(c, number(0xbff0000000000000, f64))), "
+        "product(number(0x4008000000000000, f64), sum(u, +0))))"),
+    Row("unseen-f32-avx-lanes", "f32,f32,f32,f32", 768, FMA,
+        "sum(lanes(u, r, 16, fold(2, 8), fold(2, 4), fold(2, 2), fold(2, 1)), +0)"),
+    Row("unseen-f32-blocks", "f32,f32,f32,f32", 1152, FMA, "sum(promote(384, u, r), c)"),
+    Row("unseen-f32-splitk", "f32,f32,f32,f32", 4096, FMA, "sum(split(8, u, r, grain=8), +0)"),
+    Row("unseen-f32-simt-bias", "f32,f32,f32,f32", 784, FMA, "r(relu(exact(sum(u, +0), c)))", bias="row"),
+    Row("unseen-f32-in-f64", "f32,f32,f32,f32", 300, "ieee/fma/f64.f32.f32.f64", "r(sum(u, +0))"),
+    Row("unseen-f32-pairwise", "f32,f32,f32,f32", 512, MULADD, "sum(halve(16, u, r), +0)"),
+    Row("unseen-tf32-split", "f32,f32,f32,f32", 2048, "ampere/mma/m16n8k8.f32.tf32.tf32.f32",
+        "sum(split(4, u, r, grain=32), +0)", "tf32, nearest_even"),
+    Row("unseen-tf32-cut", "f32,f32,f32,f32", 1024, "hopper/mma/m16n8k8.f32.tf32.tf32.f32",
+        "r(exact(sum(u, +0), c))", "tf32, toward_zero"),
+    Row("unseen-bf16-cut", "f32,f32,f32,f32", 256, f"{AMPERE}.{B16}", "sum(u, c)", "bf16, toward_zero"),
+    Row("unseen-f32-as-f16", "f32,f32,f32,f32", 640, f"{HOPPER}.{F16}",
+        f"r(product({number(0.25)}, sum(split(2, u, r), +0)))", "f16, nearest_even"),
+    Row("unseen-bf16-f16-out", "f32,f32,f16,f16", 384, f"{BLACKWELL}.{B16}", "h(sum(u, +0))", "bf16, nearest_even"),
+    Row("unseen-attention", "bf16,bf16,bf16,bf16", 192, f"{HOPPER}.{B16}",
+        f"s(r(product({number(192 ** -0.5)}, sum(u, +0))))"),
+    Row("unseen-attention-f32", "f16,f16,f32,f32", 160, f"{AMPERE}.{F16}",
+        f"r(product({number(160 ** -0.5)}, sum(u, +0)))"),
+    Row("unseen-stored-scaled", "f16,f16,f16,f16", 512, f"{AMPERE}.{F16}",
+        f"h(product({number(0.3)}, h(sum(split(2, u, r, grain=64), +0))))"),
+    Row("unseen-linear", "bf16,bf16,bf16,bf16", 1024, f"{AMPERE}.{B16}", "s(r(exact(sum(u, +0), c)))", bias="row"),
+    Row("unseen-linear-split", "f16,f16,f16,f16", 3072, f"{HOPPER}.{F16}",
+        "h(r(exact(sum(split(4, u, r, grain=64), +0), c)))", bias="row"),
+    Row("unseen-linear-twice", "bf16,bf16,bf16,bf16", 768, f"{HOPPER}.{B16}",
+        "s(exact(s(sum(split(3, u, r, grain=64), +0)), c))", bias="row"),
+    Row("unseen-relu-first", "f16,f16,f16,f16", 320, f"{HOPPER}.{F16}", "h(relu(sum(u, +0)))"),
+    Row("unseen-half-residual", "f16,f16,f16,f16", 1024, f"{HOPPER}.{F16}",
+        f"h(r(exact(r(product({number(0.5)}, sum(u, +0))), c)))"),
+    Row("unseen-minus", "f16,f16,f32,f32", 896, f"{AMPERE}.{F16}", f"r(exact(c, product({number(-1)}, sum(u, +0))))"),
+    Row("unseen-turing", "f16,f16,f16,f16", 704, f"{TURING}.{F16}", "h(sum(split(2, u, r), +0))"),
+    Row("unseen-volta-f16", "f16,f16,f16,f16", 128, "volta/mma/m8n8k4.f16.f16.f16.f16", "sum(promote(32, u, h), +0)"),
+    Row("unseen-mi250", "f16,f16,f32,f32", 1280, CDNA2, "sum(split(2, u, r, grain=64), +0)"),
+    Row("unseen-mi300-c", "bf16,bf16,f32,f32", 2304, "cdna3/mfma/f32_32x32x8_bf16",
+        f"r(exact(product({number(0.7)}, sum(split(3, u, r, grain=64), +0)), r(product({number(0.3)}, c))))"),
+    Row("unseen-amx", "bf16,bf16,f32,f32", 352, "x86/amx/tdpbf16ps", "sum(turns(32, u), +0)"),
+    Row("unseen-bf16-workspace", "bf16,bf16,bf16,bf16", 4096, f"{HOPPER}.{B16}",
+        "s(sum(split(8, s(u), r, grain=64), +0))"),
+)  # fmt: skip
+
+
 class Product:
     """One row's product of random matrices."""
 
@@ -162,8 +230,14 @@ class Product:
         return found
 
     def of(self, sides: list[Matrix], plan: Plan | None = None) -> Matrix:
+        """The patterns that a plan gives, or the row's own: its chain, for a K that it does not take."""
         a, b, *c = sides
-        return simulate(a, b, c[0] if c else None, plan or self.plan, engine="compiled")
+        try:
+            return simulate(a, b, c[0] if c else None, plan or self.plan, engine="compiled")
+        except ParameterError:
+            if plan is not None:
+                raise
+            return self.of(sides, self.other())
 
     def right(self, plan: Plan) -> bool:
         """Whether a plan gives the true one's bits on new inputs."""
@@ -203,18 +277,40 @@ def compared(one: Product, seconds: float) -> dict[str, Any]:
     return recorded(one, seconds, beside=True)
 
 
-def function(one: Product, seconds: float) -> dict[str, Any]:
+class FoundError(IncompleteError):
+    """The plan of a function is known, before its rules are."""
+
+
+def asked(one: Product, seconds: float) -> dict[str, Any]:
+    return function(one, seconds, briefly=True)
+
+
+def function(one: Product, seconds: float, briefly: bool = False) -> dict[str, Any]:
+    """`briefly`: only until the plan is found; its rules are not held against new shapes then."""
+    mapper: Mapper
+    held = set[Plan]()
+
+    def look(_: str) -> None:
+        for plan in mapper.known if briefly else ():
+            if plan not in held and one.right(plan):
+                raise FoundError(plan.reference)
+            held.add(plan)
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "library.py")
         c = ", c" if one.plan.addend else ""
         file.write_text(
-            f"from benchmarks.product_searches import HELD, PLANS, Product\n"
-            f"ONE = next(Product(row) for row in (*PLANS, *HELD) if row.name == {one.row.name!r})\n"
+            f"from benchmarks.product_searches import HELD, PLANS, UNSEEN, Product\n"
+            f"ONE = next(Product(row) for row in (*PLANS, *HELD, *UNSEEN) if row.name == {one.row.name!r})\n"
             f"def multiply(a, b{c}):\n    return ONE.multiply(a, b{c})\n"
         )
-        mapper = mapper_of(f"python:{file}:multiply", one.asked, (16, 16), seconds)
-        with suppress(MmaprobeError):
+        mapper = mapper_of(f"python:{file}:multiply", one.asked, (16, 16), seconds, progress=look)
+        try:
             mapper.run()
+        except FoundError as found_first:
+            return {"found": True, "wrong": False, "plan": [str(found_first)]}
+        except MmaprobeError:
+            pass
         found, rules = mapper.found, mapper.rules
         names = [plan.reference for plan in found.plans]
         right = any(one.right(plan) for plan in found.plans)
@@ -230,8 +326,11 @@ def function(one: Product, seconds: float) -> dict[str, Any]:
 
 
 WAYS: dict[str, Callable[[Product, float], dict[str, Any]]] = {
-    "recorded": recorded, "compared": compared, "function": function,
+    "recorded": recorded, "compared": compared, "function": function, "asked": asked,
 }  # fmt: skip
+
+
+SETS = {"held": HELD, "unseen": UNSEEN}
 
 
 def say(text: str) -> None:
@@ -240,13 +339,16 @@ def say(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default=",".join(row.name for row in PLANS), help="or held: the plans written last")
-    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument(
+        "--only", default=",".join(row.name for row in PLANS), help="or held, unseen: those written last"
+    )
+    parser.add_argument("--ways", default="recorded,compared,function")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("-o", dest="out", type=Path)
     given = parser.parse_args()
+    every = (*PLANS, *HELD, *UNSEEN)
     for way in given.ways.split(","):
-        for row in HELD if given.only == "held" else [row for row in PLANS if row.name in given.only.split(",")]:
+        for row in SETS.get(given.only, [row for row in every if row.name in given.only.split(",")]):
             one, begun = Product(row), time.monotonic()
             told = WAYS[way](one, given.seconds)
             line = json.dumps({"plan": row.name, "way": way, "seconds": round(time.monotonic() - begun, 1)} | {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -22,6 +22,15 @@ class Choice(click.Choice[str]):
         except click.BadParameter as error:
             near = nearest(str(value), map(str, self.choices))
             self.fail(error.message + (f" Did you mean {near!r}?" if near else ""), param, ctx)
+
+
+class RoundingName(Choice):
+    """A rounding by its name, or by a short one (`rne`, `rtz`)."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from mmaprobe.smtmodel.arithmetic.rounding import mode_named
+
+        return super().convert(mode_named(str(value)), param, ctx)
 
 
 class _Whole:
@@ -43,16 +52,20 @@ class Length(_Whole, click.types.IntParamType):
 
 
 class Millimetres(click.FloatRange):
-    """A length of a drawing on paper."""
+    """A length of a drawing on paper: a number of millimetres, or one with a unit (8.5cm, 3.3in)."""
 
     LONGEST = 10_000.0
+    UNITS: ClassVar = {"mm": 1.0, "cm": 10.0, "in": 25.4}
 
     def __init__(self) -> None:
         super().__init__(min=0, min_open=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        unit = str(value)[-2:].lower()
+        if unit in self.UNITS and _is_number(number := str(value)[:-2]):
+            value = round(float(number) * self.UNITS[unit], 6)
         if not _is_number(value):
-            self.fail(f"{value!r} is not a number of millimetres.", param, ctx)
+            self.fail(f"{value!r} is not a number of millimetres, or one with mm, cm or in.", param, ctx)
         if (length := super().convert(value, param, ctx)) > self.LONGEST:
             self.fail(f"{value} mm is wider than any paper: up to {self.LONGEST:,.0f}.", param, ctx)
         return length

@@ -30,7 +30,7 @@ def end(text: str) -> NoReturn:
 
 
 def late_text() -> str:
-    """What is said of work that goes on after its time."""
+    """The message about work that goes on after its time."""
     from mmaprobe.cli.options import LINE
 
     doing = LINE.time_left.text()

@@ -146,7 +146,7 @@ class Group(click.Group):
 
 
 def _also(error: MmaprobeError) -> str:
-    """What else a name is that names no model: the algorithms are written alike."""
+    """Where a name is no model's, what else it may name: algorithms are written in the same way."""
     if not (isinstance(error, UnknownNameError) and error.kind == "model"):
         return ""
     from mmaprobe.smtmodel.algorithms import ALGORITHMS

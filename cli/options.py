@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from mmaprobe.cli.choice import Choice, FileName, Seconds, VectorsFile, WholeNumber
+from mmaprobe.cli.choice import Choice, FileName, RoundingName, Seconds, VectorsFile, WholeNumber
 from mmaprobe.cli.completion import file_names
 from mmaprobe.cli.line import Line
 from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
@@ -52,7 +52,7 @@ DEVICE_TIMEOUT = click.option(
 )  # fmt: skip
 CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",
-    type=Choice(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # a module that is loaded late has them
+    type=RoundingName(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # loaded late: what has them
 )  # fmt: skip
 CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler (docs/cluster.md).")
 
@@ -237,6 +237,6 @@ def write_vectors(
 
 
 def overall(codes: Sequence[int]) -> int:
-    """The exit code for several answers: a fault (4) if there is one, else unknown (3) if there is one, else 1 if one
-    is not as expected, else 0."""
+    """The exit code of a command with several answers: 4 if any of them is a fault, else 3 if any is unknown, else 1 if
+    any is not as expected, else 0."""
     return max(codes)

@@ -33,7 +33,7 @@ def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
 
 
 def _plain(stream: IO[str]) -> IO[str]:
-    """Standard input as text, also where it is compressed."""
+    """Standard input as text, decompressed where it is compressed."""
     from mmaprobe.smtmodel.inputs.vectors import GZIP
 
     buffer: Any = getattr(stream, "buffer", None)

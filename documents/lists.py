@@ -54,9 +54,28 @@ class ListedFamily(ListedThing):
     parameters: Mapping[str, Sequence[str]]  #: parameter: its values
 
 
-class ListedParameter(ListedThing):
-    """A parameter of models (`list parameters`)."""
+class ListedOption(Part):
+    """What a node takes."""
 
+    name: str  #: in capitals where it is given by its place
+    meaning: str  #: in words
+    values: str  #: in words
+    default: str  #: the value if it is not given, or needed
+
+
+class ListedNode(ListedThing):
+    """A node of unit files (`list nodes`)."""
+
+    written: str  #: how it is written
+    meaning: str  #: in words
+    options: Sequence[ListedOption]  #: what it takes
+    example: str  #: a unit file with it
+
+
+class ListedParameter(ListedThing):
+    """A parameter of models, or of algorithms (`list parameters`)."""
+
+    of: Literal["models", "algorithms"]  #: what has it
     meaning: str  #: in words
     values: str  #: in words
 
@@ -125,6 +144,6 @@ class ListedPlan(ListedThing):
 
 
 Listed = (
-    ListedModel | ListedHypothesis | ListedFamily | ListedParameter | ListedFormat | ListedSpelling | ListedAlgorithm
-    | ListedStudy | ListedClaim | ListedDevice | ListedPlan | ListedGpu
+    ListedModel | ListedHypothesis | ListedFamily | ListedParameter | ListedNode | ListedFormat | ListedSpelling
+    | ListedAlgorithm | ListedStudy | ListedClaim | ListedDevice | ListedPlan | ListedGpu
 )  # fmt: skip

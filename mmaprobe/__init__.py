@@ -3,9 +3,11 @@
     import mmaprobe
     d = mmaprobe.matmul(a, b, unit="hopper/mma/m16n8k16.f32.f16.f16.f32")
 
-`unit` and `plan` name what multiplies; `matmul` and `dot` compute with it, `explain` shows one evaluation bit by bit.
-`distinguish`, `prove`, `bound` and `verify` ask solvers about units, plans and claims. `order` and `identify` find out
-what a function that multiplies matrices computes. Bad input raises `MmaprobeError`, which says what is wanted.
+`units`, `plans`, `formats`, `claims` and `gpus` list what there is. `unit` and `plan` name what multiplies; `matmul`
+and `dot` compute with it, `explain` shows one evaluation bit by bit. `distinguish`, `prove`, `bound` and `verify` ask
+solvers about units, plans and claims. `order` and `identify` find out what a function that multiplies matrices
+computes, `invariant` whether its results depend on the shape; `study` measures errors against size. Bad input raises
+`MmaprobeError`, which says what is wanted.
 """
 
 from __future__ import annotations
@@ -16,11 +18,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mmaprobe.bounds import Bound, bound
     from mmaprobe.devices import Identified, Order, identify, order
+    from mmaprobe.invariance import Invariant, invariant
+    from mmaprobe.listed import Listed, claims, formats, gpus, plans, units
+    from mmaprobe.measured import Studied, study
+    from mmaprobe.named import Model, Plan, plan, unit
     from mmaprobe.pictures import Explained, explain
     from mmaprobe.products import dot, matmul
-    from mmaprobe.questions import Case, Claimed, Difference, Distinction, Proved, distinguish, prove, verify
+    from mmaprobe.questions import (
+        Case,
+        Claimed,
+        Counterexample,
+        Difference,
+        Distinction,
+        Proved,
+        distinguish,
+        prove,
+        verify,
+    )
     from mmaprobe.smtmodel.base.errors import MmaprobeError
-    from mmaprobe.units import Model, Plan, plan, unit
 
 __version__: str
 
@@ -28,36 +43,50 @@ __all__ = [
     "Bound",
     "Case",
     "Claimed",
+    "Counterexample",
     "Difference",
     "Distinction",
     "Explained",
     "Identified",
+    "Invariant",
+    "Listed",
     "MmaprobeError",
     "Model",
     "Order",
     "Plan",
     "Proved",
+    "Studied",
     "bound",
+    "claims",
     "distinguish",
     "dot",
     "explain",
+    "formats",
+    "gpus",
     "identify",
+    "invariant",
     "matmul",
     "order",
     "plan",
+    "plans",
     "prove",
+    "study",
     "unit",
+    "units",
     "verify",
 ]
 
 _MODULES = {
     "mmaprobe.bounds": ("Bound", "bound"),
     "mmaprobe.devices": ("Identified", "Order", "identify", "order"),
+    "mmaprobe.invariance": ("Invariant", "invariant"),
     "mmaprobe.pictures": ("Explained", "explain"),
     "mmaprobe.products": ("dot", "matmul"),
     "mmaprobe.questions": (
-        "Case", "Claimed", "Difference", "Distinction", "Proved", "distinguish", "prove", "verify"),
-    "mmaprobe.units": ("Model", "Plan", "plan", "unit"),
+        "Case", "Claimed", "Counterexample", "Difference", "Distinction", "Proved", "distinguish", "prove", "verify"),
+    "mmaprobe.listed": ("Listed", "claims", "formats", "gpus", "plans", "units"),
+    "mmaprobe.measured": ("Studied", "study"),
+    "mmaprobe.named": ("Model", "Plan", "plan", "unit"),
     "mmaprobe.smtmodel.base.errors": ("MmaprobeError",),
     "smtmodel": ("__version__",),
 }  # fmt: skip

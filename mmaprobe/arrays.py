@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.named import WantedError
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Rounding, mode_named
 from mmaprobe.smtmodel.base.errors import InexactError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.numbers import (
@@ -21,7 +22,6 @@ from mmaprobe.smtmodel.evaluate.numbers import (
     type_of,
     with_bf16,
 )
-from mmaprobe.units import WantedError
 
 WANTED = "an array of floating-point numbers (NumPy, ml_dtypes, or what has __array__ or DLPack)"
 _VIEWS = "; bit patterns become numbers by a view: x.view(numpy.float16), x.view(ml_dtypes.bfloat16)"
@@ -32,22 +32,31 @@ _BYTES = (
 _MAKE = "; numpy.array(x, numpy.float32) makes one"
 _CAST = "; x.astype(numpy.float32) makes one"
 _KINDS = {"u": _VIEWS, "i": _CAST, "b": _CAST, "f": _CAST}  # of a NumPy type: f is long double here
-_AXES = {(2, 1): "; mmaprobe.dot takes 1", (1, 2): "; mmaprobe.matmul takes 2", (2, 3): "; give one product at a time"}
-_BIAS = "; one row is x[None, :], one column x[:, None]"
+_AXES = {(2, 1): "; mmaprobe.dot takes 1", (1, 2): "; mmaprobe.matmul takes 2"}
 
 
-def patterns_of(name: str, given: object, fmt: Format, axes: int, convert: str | None) -> NDArray[Any]:
-    """The bit patterns of an argument in a format. Raises MmaprobeError unless it is an array of numbers with that many
-    axes, and for numbers that the format does not hold where no conversion is asked for."""
-    if convert is not None and convert not in ROUNDINGS:
+def rounding_of(convert: object) -> Rounding | None:
+    """The rounding that an argument names, by its name or a short one (`rne`, `rtz`). Raises MmaprobeError."""
+    found = mode_named(convert) if isinstance(convert, str) else convert
+    if found is not None and found not in ROUNDINGS:
         raise UnknownNameError("rounding", str(convert), ROUNDINGS)
+    return found
+
+
+def patterns_of(
+    name: str, given: object, fmt: Format, axes: int, convert: str | None, most: int | None = None
+) -> NDArray[Any]:
+    """The bit patterns of an argument in a format. Raises MmaprobeError unless it is an array of numbers with that many
+    axes (up to `most`, if that is given), and for numbers that the format does not hold where no conversion is asked
+    for."""
+    rounding = rounding_of(convert)
     array = array_of(name, given, type_of(fmt))
-    if array.ndim != axes:
+    if not axes <= array.ndim <= (axes if most is None else most):
         wanted = f"an array of {counted(axes, 'dimension')}" if axes else "one number"
-        hint = _BIAS if name == "c" and array.ndim == 1 else _AXES.get((axes, array.ndim), "")
+        hint = _AXES.get((axes, array.ndim), "")
         raise ParameterError(name, f"{wanted} is wanted, not an array of the shape {array.shape}{hint}")
     try:
-        return from_numbers(array, fmt, convert)
+        return from_numbers(array, fmt, rounding)
     except InexactError as error:
         raise ParameterError(name, error.asking("say how to round (convert='nearest_even', ...)")) from None
     except ParameterError as error:
@@ -61,8 +70,8 @@ def check_rounded(given: Sequence[Any], convert: str | None) -> None:
 
 
 def array_of(name: str, given: object, patterns: np.dtype[Any] | None = None) -> NDArray[Any]:
-    """The NumPy array of an argument: of numbers, or of the type `patterns`, which is that of bit patterns where a
-    format has none of numbers. Raises MmaprobeError."""
+    """The NumPy array of an argument: an array of numbers, or of the type `patterns`, the type of bit patterns in
+    formats for which NumPy has no numbers. Raises MmaprobeError."""
     if np.ma.is_masked(given):
         raise ParameterError(name, "some elements are masked, which no unit knows: say what they are, x.filled(0)")
     if not (hasattr(given, "__array__") or hasattr(given, "__dlpack__")):

@@ -35,7 +35,7 @@ class Magnitudes:
         return self.sizes[name, raised]
 
     def exact(self) -> Numbers:
-        """Of |C + A B|: what f64 has of it, and its largest error."""
+        """The magnitude |C + A B| as f64 computes it, and the largest error of that."""
         with np.errstate(all="ignore"):
             found = np.abs(self.given["a"] @ self.given["b"] + self.given["c"])
             every = self.sum(("a", False), ("b", False), np.arange(self.k)) + self.size("c", False)

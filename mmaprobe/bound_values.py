@@ -102,7 +102,8 @@ def _is_multiple(node: Node) -> bool:
 
 
 def _evaluated(found: BoundResult | PlanBound) -> tuple[int, Evaluated]:
-    """K, and the bound as a function. Raises ParameterError where there is none for one K."""
+    """K, and the bound at this K as a function of magnitudes. Raises ParameterError where no bound is known for one
+    K."""
     if isinstance(found, PlanBound):
         if not found.sizes:
             why = found.reason or "a bound for every K is not one number: give mmaprobe.bound a length"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mmaprobe.named import model_of, plan_of, restrictions_of, whole_of
 from mmaprobe.products import Plans, Units
 from mmaprobe.questions import Case, Verdicts, case_of, flag_of, is_plan, numbers_of, options_of
-from mmaprobe.units import model_of, plan_of, restrictions_of, whole_of
 
 if TYPE_CHECKING:
     from mmaprobe.documents.prove import ErrorBound, PlanErrorBound, PlanFormula
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.plans.plan import Plan
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bound(Verdicts):
     """A bound of |d - exact|, where `exact` is the same sum without rounding.
 
@@ -41,6 +41,15 @@ class Bound(Verdicts):
     largest: float | None
     nearest: Case | None
     proved: BoundResult | PlanBound = field(repr=False, compare=False)
+
+    def _lines(self) -> list[str]:
+        said = self.formula or self.every or str(getattr(self.document, "reason", "") or "")
+        largest = [] if self.largest is None else [f"at most {self.largest:.5g} where inputs are below {self._below}"]
+        return [f"{self.verdict}: {said}", "; ".join([*largest, f"where {self.where}"] if self.where else largest)]
+
+    @property
+    def _below(self) -> str:
+        return f"{2 ** (self.exponent + 1):g}" if -20 <= self.exponent < 20 else f"2^{self.exponent + 1}"
 
     def at(self, a: Any, b: Any, c: Any = None, *, convert: str | None = None) -> Any:
         """The bound as a number, for given inputs.

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mmaprobe.named import Model, WantedError, seconds_of, signature_of, text_of
 from mmaprobe.questions import Verdicts, options_of
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
-from mmaprobe.units import Model, WantedError, seconds_of, signature_of, text_of
 
 if TYPE_CHECKING:
     from mmaprobe.documents import identify as documents
@@ -29,7 +29,7 @@ def quietly(text: str) -> None:
 WANTED = "a function (a, b, c) or (a, b) that multiplies matrices, or the name of a device"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Order:
     """The summation tree of a device. `str()` shows it in few lines, a notebook shows `svg`. `document`: what `mmaprobe
     order --json` prints, as a value whose attributes are its keys, with every step; `title`: the formats and the length
@@ -55,11 +55,16 @@ class Order:
         notes, places = [] if self.tree.ends is None else self.tree.ends.lines(), self.document.device.get("places")
         return notes if places is None else [*notes, f"of the product's places: {places}"]
 
+    def __repr__(self) -> str:
+        """Two lines: what was asked, and the tree if it is one line."""
+        first, *more = str(self).splitlines()
+        return f"{self.title}\n  {first}{' ...: print() shows it' if more else ''}"
+
     def __str__(self) -> str:
         return "\n".join([*self.tree.outline().lines(), *self._notes])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Identified(Verdicts):
     """What was found of a device.
 
@@ -72,6 +77,10 @@ class Identified(Verdicts):
 
     document: documents.Build | documents.Identify = field(repr=False)
     unit: Model | None = field(repr=False)
+
+    @property
+    def _shown(self) -> tuple[Any, ...]:
+        return (self.unit,)
 
 
 def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0, device_timeout: float = 60.0) -> Order:

@@ -13,7 +13,7 @@ from mmaprobe.bounds import Bound, bound
 from mmaprobe.documents.emulate import Explained, Term
 from mmaprobe.machines import Patterns, Rule
 from mmaprobe.pictures import explain
-from mmaprobe.queries.plans.mapping import PlanMap
+from mmaprobe.queries.plans.planmap import PlanMap
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import MmaprobeError
@@ -26,8 +26,8 @@ SHOWN = 8  # terms of a vector that is evaluated bit by bit, at most
 
 
 def steps_between(x: Patterns, y: Patterns, fmt: Format) -> NDArray[np.float64]:
-    """How many units in the last place lie between numbers, as patterns of a format with a sign: numbers in between,
-    counted. Infinite where one of them is a NaN, zero where both are."""
+    """How many units in the last place lie between two arrays of numbers, given as patterns of a signed format: the
+    numbers of the format in between are counted. Infinite where one of the two is a NaN, zero where both are."""
     sign = np.int64(1) << np.int64(fmt.width - 1)
     one, other = ((bits & (sign - 1)) * np.where(bits & sign, -1, 1) for bits in
                   (side.astype(np.uint64).view(np.int64) for side in (x, y)))  # fmt: skip

@@ -166,7 +166,7 @@ class Emulation:
 
     @property
     def report(self) -> Emulated:
-        """Which plan stood for which product, and what ran as it is by choice."""
+        """Which plan computed each product, and which operations JAX computed by choice."""
         products = [
             EmulatedProduct(
                 operator=operator, backward=False, formats=formats, shape=shape, count=count, plans=plans, known=known,
@@ -270,7 +270,7 @@ def _primitives() -> dict[str, Any]:
 
 
 def _tables() -> list[Any]:
-    """JAX's tables of lowerings: that of all platforms, and that of processors."""
+    """JAX's tables of lowerings: the one for all platforms, and the one for processors."""
     from jax._src.interpreters import mlir
 
     return [mlir._lowerings, mlir._platform_specific_lowerings["cpu"]]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmaprobe.arrays import check_rounded, patterns_of
+from mmaprobe.named import model_of
 from mmaprobe.products import Units, number_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -16,7 +17,6 @@ from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.operand import FURTHER
-from mmaprobe.units import model_of
 
 if TYPE_CHECKING:
     from mmaprobe.documents.explain import Explain
@@ -44,7 +44,7 @@ class Explained:
 
     @property
     def difference(self) -> str | None:
-        """Where two units first diverge, in words; None where they agree, or where one was explained."""
+        """Where two units first diverge, in words; None where they agree, and for the explanation of a single unit."""
         from mmaprobe.reports.words import difference_text
 
         return None if self.divergence is None else difference_text(self.divergence)

@@ -5,30 +5,37 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.named import Model, Plan, WantedError, model_of, plan_of, restrictions_of, seconds_of, whole_of
 from mmaprobe.products import Plans, Units
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.htmltext import html_table
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.operand import NAMED
-from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of, restrictions_of, seconds_of, whole_of
 
 if TYPE_CHECKING:
     from mmaprobe.documents.distinguish import QuestionAnswered
     from mmaprobe.documents.prove import Prove, ProvePlans
     from mmaprobe.documents.verify import Claim
+    from mmaprobe.queries.claims.outcome import Outcome
     from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.queries.search.witness import Witness
 
 
-@dataclass(frozen=True)
+TERMS, SHOWN = 4, 20  # terms that a line shows, and a table
+
+
+@dataclass(frozen=True, repr=False)
 class Case:
     """One input of a unit, and the unit's result: arrays of numbers in the types of its formats.
 
@@ -43,8 +50,20 @@ class Case:
     d: Any
     more: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Two lines: the unit and its result, and the products that are not zero with c."""
+        return f"{self.unit} gives {self.d}\n  of {self.terms}"
 
-@dataclass(frozen=True)
+    def _repr_html_(self) -> str:
+        return case_table(f"{self.unit} gives {self.d}", self)
+
+    @property
+    def terms(self) -> str:
+        """The input as a sum: its products that are not zero, and c."""
+        return terms_text(self.a, self.b, self.c, self.more)
+
+
+@dataclass(frozen=True, repr=False)
 class Difference:
     """An input that decides, evaluated again. Two units differ on it: `left` and `right` are the input and the result
     of each. Where a property fails, `right` is what the property compares with: another order, other signs, one operand
@@ -53,11 +72,75 @@ class Difference:
     left: Case
     right: Case
 
+    def __repr__(self) -> str:
+        """Two lines: both results, and the input."""
+        return f"{self._head}\n  of {self.left.terms}{self._other}"
+
+    def _repr_html_(self) -> str:
+        return case_table(self._head, self.left) + (f"<div>{escape(self._other)}</div>" if self._other else "")
+
+    @property
+    def _head(self) -> str:
+        left, right = self.left, self.right
+        if left.unit == right.unit:
+            return f"{left.unit} gives {left.d} | {right.d}"
+        return f"{left.unit} gives {left.d} | {right.unit} gives {right.d}"
+
+    @property
+    def _other(self) -> str:
+        return "" if self.left.terms == self.right.terms else f" | {self.right.terms}"
+
+
+@dataclass(frozen=True, repr=False)
+class Counterexample:
+    """The input that decides a claim: arrays of numbers in the types of its formats.
+
+    `a`, `b`: one axis with the products' factors; `c`: one number; `results`: what each part of the claim gives, by
+    name; `exact`: c + sum of a[k] * b[k], as a fraction.
+    """
+
+    a: NDArray[Any]
+    b: NDArray[Any]
+    c: Any
+    results: Mapping[str, Any]
+    exact: Fraction
+
+    def __repr__(self) -> str:
+        """Two lines: what each part gives, and the input."""
+        return f"{self._head}\n  of {terms_text(self.a, self.b, self.c, {})}"
+
+    def _repr_html_(self) -> str:
+        return case_table(self._head, self)
+
+    @property
+    def _head(self) -> str:
+        return ", ".join(f"{name} gives {number}" for name, number in self.results.items())
+
 
 class Verdicts:
     """`bool()` of it is an error: a verdict has three values."""
 
     document: Any
+
+    def __repr__(self) -> str:
+        """Two lines: the verdict, and the input that decided or who answered."""
+        return "\n".join(f"{'  ' * (n > 0)}{line}" for n, line in enumerate(self._lines()))
+
+    def _repr_html_(self) -> str:
+        first, *rest = self._lines()
+        shown = next((one._repr_html_() for one in self._shown if one is not None), "")
+        if shown:
+            return f"<div><b>{escape(self.verdict)}</b></div>{shown}"
+        return f"<div><b>{escape(first)}</b></div>" + "".join(f"<div>{escape(line)}</div>" for line in rest)
+
+    @property
+    def _shown(self) -> tuple[Any, ...]:
+        """Inputs that decided, which notebooks show as a table."""
+        return ()
+
+    def _lines(self) -> list[str]:
+        found = next((repr(one).splitlines() for one in self._shown if one is not None), [])
+        return [": ".join([self.verdict, *found[:1]]), *(line.strip() for line in found[1:])]
 
     @property
     def verdict(self) -> str:
@@ -68,7 +151,7 @@ class Verdicts:
         raise TypeError(f"compare .verdict, which is {self.verdict!r}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Distinction(Verdicts):
     """Whether two units differ. `verdict`: different (with `differences`), equal (on every admitted input), or unknown
     (time ran out). `document`: what `mmaprobe distinguish --json` prints of them, as a value whose attributes are its
@@ -77,8 +160,12 @@ class Distinction(Verdicts):
     document: QuestionAnswered = field(repr=False)
     differences: tuple[Difference, ...]
 
+    @property
+    def _shown(self) -> tuple[Any, ...]:
+        return self.differences[:1]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Proved(Verdicts):
     """The outcome of a proof.
 
@@ -91,13 +178,32 @@ class Proved(Verdicts):
     document: Prove | ProvePlans = field(repr=False)
     difference: Difference | None
 
+    @property
+    def _shown(self) -> tuple[Any, ...]:
+        return (self.difference,)
 
-@dataclass(frozen=True)
+    def _lines(self) -> list[str]:
+        by = [f"by {', '.join(engines)}" for engines in [self.document.engines] if engines and self.difference is None]
+        return [*super()._lines(), *by]
+
+
+@dataclass(frozen=True, repr=False)
 class Claimed(Verdicts):
-    """The outcome of one case of a claim. `verdict`: holds, refuted or unknown. `document`: what `mmaprobe verify
-    --json` prints of it, as a value whose attributes are its keys, with the input that decided."""
+    """The outcome of one case of a claim. `verdict`: holds, refuted or unknown. `input`: the one that decided, of a
+    claim about algorithms, or None; `difference`: the same of a claim about units. `document`: what `mmaprobe verify
+    --json` prints of it, as a value whose attributes are its keys."""
 
     document: Claim = field(repr=False)
+    input: Counterexample | None = None
+    difference: Difference | None = None
+
+    @property
+    def _shown(self) -> tuple[Any, ...]:
+        return self.input, self.difference
+
+    def _lines(self) -> list[str]:
+        first, *rest = super()._lines()
+        return [f"{self.document.id}: {first}", *(rest or [self.document.claim])]
 
 
 def distinguish(
@@ -223,7 +329,45 @@ def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str
     if not isinstance(claim, (str, os.PathLike)):
         raise WantedError("claim", claim, "the id of a claim or the path of its file")
     options = options_of(solver, timeout)
-    return [Claimed(document_of(decide(one, options))) for one in claims_named(os.fspath(claim))]
+    outcomes = [decide(one, options) for one in claims_named(os.fspath(claim))]
+    return [Claimed(document_of(one), _input_of(one), _difference_of(one)) for one in outcomes]
+
+
+def _input_of(outcome: Outcome) -> Counterexample | None:
+    """The input that decided a claim about algorithms, as numbers."""
+    from mmaprobe.hypotheses.claim import Claim as OfAlgorithms
+    from mmaprobe.queries.claims.report import exact_sum_of, steps_of
+    from mmaprobe.smtmodel.plans.dot import RESULT
+
+    claim = outcome.claim
+    if outcome.row is None or not isinstance(claim, OfAlgorithms):
+        return None
+    operands, shape = claim.layout.split(outcome.row), claim.shape
+    patterns = {name: steps_of(claim, outcome.row, name)[RESULT][0] for name in shape.parts}
+    results = {name: numbers_of([pattern], shape.parts[name].result)[0] for name, pattern in patterns.items()}
+    a, b = numbers_of(operands.a, shape.factors), numbers_of(operands.b, shape.factors)
+    return Counterexample(a, b, numbers_of([operands.c], shape.addend)[0], results, exact_sum_of(claim, outcome.row))
+
+
+def _difference_of(outcome: Outcome) -> Difference | None:
+    """The input that refutes a claim about units."""
+    proof = outcome.refuting
+    return None if proof is None or proof.witness is None else _difference(proof.problem, proof.witness)
+
+
+def terms_text(a: NDArray[Any], b: NDArray[Any], c: Any, more: Mapping[str, Any]) -> str:
+    """An input as a sum: its products that are not zero, and c; of many the first ones."""
+    found = [f"{x} * {y}" for x, y in zip(a.tolist(), b.tolist(), strict=True) if x and y]
+    shown = found[:TERMS] + ([f"({len(found) - TERMS} more)"] if len(found) > TERMS else [])
+    rest = [f", {name} {np.asarray(side).tolist()}" for name, side in more.items()]
+    return " + ".join([*(shown or ["zero products"]), f"c = {c}"]) + "".join(rest)
+
+
+def case_table(head: str, case: Case | Counterexample) -> str:
+    """The products of an input that are not zero, and c, as a table of HTML."""
+    pairs = list(enumerate(zip(case.a.tolist(), case.b.tolist(), strict=True)))
+    rows = [(k, x, y) for k, (x, y) in pairs if x or y]
+    return html_table(head, [*rows[:SHOWN], ("c", case.c, "")], ("k", "a", "b"))
 
 
 def numbers_of(patterns: Sequence[int] | NDArray[Any], fmt: Format) -> NDArray[Any]:

@@ -63,7 +63,7 @@ class PropertyAnswers(Protocol):
     settle: Settled
 
     def __call__(self, wanted: str, model: Model) -> KnownProperty | None:
-        """What is known of a property, if anything is."""
+        """The known verdict about a property; None if there is none."""
 
 
 class Unasked:

@@ -55,8 +55,8 @@ def pages(pieces: Pieces) -> Mapping[str, str]:
 
 
 def _sheets(arch: str, pieces: Pieces) -> Sequence[Sheet]:
-    """Those of the table's instructions, where there are any: unit files beside them, those of integers, rest on their
-    own sources, which the page's columns do not tell."""
+    """The data sheets of an architecture: those of the table's instructions, if it has any. (Unit files beside these,
+    as of integers, rest on sources of their own, for which the page has no column.)"""
     found = sheets_of(arch, Unasked(), pieces)
     return [sheet for sheet in found if not _instructions(arch) or sheet.instructions[0] in INSTRUCTIONS]
 

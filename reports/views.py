@@ -24,7 +24,7 @@ MOST_VECTORS = 12  # of a section, with snippets
 
 @dataclass(frozen=True)
 class OperandView:
-    """One element of an operand. `row`: those of one product, or of one block, are in one row of a table."""
+    """One element of an operand. `row`: elements of one product, or of one block, stand in one row of a table."""
 
     name: str
     bits: str

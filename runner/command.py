@@ -110,7 +110,7 @@ class CommandDevice(Device):
             process.pump(min(left, POLL))
 
     def _result(self, line: bytes, question: Question) -> int | None:
-        """The result in a line; None if it is none, but describes the device."""
+        """The result in a line; None if the line holds no result, but describes the device."""
         document = self._parse(line, question)
         return None if self._is_header(document) else self._pattern(document, line, question)
 

@@ -102,7 +102,8 @@ class Session:
             self.tell(f"  {line}")
 
     def ask(self, vectors: Sequence[Vector], revealing: bool = False) -> list[int | None]:
-        """Answers in order, those of an earlier run reused; each is written before the next one is requested."""
+        """Answers in the order of the vectors; answers of an earlier run are reused. Each is written before the next
+        vector is asked."""
         known = [None if self.answers is None else self.answers.take(vector) for vector in vectors]
         missing = [vector for vector, d in zip(vectors, known, strict=True) if d is None]
         self.structure_questions += revealing * (len(vectors) - len(missing))

@@ -93,8 +93,8 @@ def revealed(
 
 
 def _summed(device: Device, asked: Signature, ask: Callable[[Sequence[Vector]], list[int]]) -> Summed:
-    """Which products are not in the sums as they should be, by results for random numbers: of one matrix product of a
-    function, of vectors of any other device; nothing where it does not answer them."""
+    """Which products are missing in the sums or doubled, by results for random numbers: of one matrix product, where
+    the device is a function; of vectors, where it is any other device. Empty where the device does not answer."""
     chance = np.random.default_rng(SEED)
     whole = isinstance(device, CallableDevice)
     count = 1 if whole else max(LEAST, min(2 * asked.length + LEAST, MOST))

@@ -143,7 +143,8 @@ class LineProcess:
         del self._errors[:-TAIL]
 
     def _exit(self) -> os.waitid_result | None:
-        """How the program ended; it is not reaped, so that its process group's number stays its own."""
+        """How the program ended. Its process is not reaped, so that the number of its process group is not given to
+        another one."""
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
 
     def wait(self, seconds: float) -> None:

@@ -37,7 +37,8 @@ def serve(device: BatchDevice, source: int = 0, sink: int = 1) -> None:
 
 
 def _waiting(source: int) -> Iterator[list[bytes]]:
-    """Lists of whole lines, all that are there as soon as there is one; the last line may lack its end."""
+    """Lists of whole lines: each list holds all lines that are there as soon as one is. The last line may lack its
+    end."""
     rest: list[bytes] = []
     while chunk := _read(source):
         first, *others = chunk.split(b"\n")

@@ -92,7 +92,7 @@ class Product:
         self.results: dict[str, Floats] = {}
 
     def result(self, text: str) -> Floats:
-        """What a plan computes. Inputs are rounded to nearest where it takes those of other formats."""
+        """The result of a plan. Inputs in formats other than the plan's are rounded to nearest."""
         if text not in self.results:
             plan = parse_plan_path(text)
             a, b = from_numbers(self.a, plan.a, "nearest_even"), from_numbers(self.b, plan.b, "nearest_even")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -30,6 +31,8 @@ _STORES = count()
 
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # while modules are loaded, all of which stay
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of what a script starts with &, and of all below it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @cache

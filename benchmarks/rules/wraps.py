@@ -19,13 +19,15 @@ from mmaprobe.queries.kernel.wraps import NeverWraps
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import MmaprobeError
-from mmaprobe.smtmodel.evaluate.batch import Patterns
+from mmaprobe.smtmodel.evaluate.batch import Patterns as Table
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
-from mmaprobe.smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Round
+from mmaprobe.smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Recombined, Residue, Round
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.matrices import Job, Patterns
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, Then
@@ -102,13 +104,49 @@ def tiny(rng: random.Random) -> Plan:
     return parse_plan(text, "tiny.yaml", lambda name: unit)
 
 
+RESIDUES = """plan: tiny
+formats: {{a: {a}, b: {b}, c: f32, d: f32}}
+units: {{mma: mma.yaml}}
+roundings:
+  w: round({w}, {mode})
+  q: round({q}, nearest_even)
+  s: round(f32, nearest_even)
+words:
+{words}
+steps:
+  total: recombined({sums}, moduli=[{moduli}])
+  d: s(exact(s(total), c))
+"""
+
+
+def recombining(rng: random.Random) -> Plan:
+    """A plan of residues of small integers, sometimes of different ones or by other moduli. Raises MmaprobeError for
+    one that cannot be."""
+    moduli = rng.choice(((3, 5), (7, 9), (2, 3, 5), (5, 7), (8, 7), (9, 8), (15, 14, 13), (7,)))
+    q, w = rng.choice(("int4", "int4", "int3")), rng.choice(("int3", "int3", "int4", "f16"))
+    element = rng.choice(("int3", "e2m1", "e2m1"))
+    own = rng.choice(("{0}", "{0}", "product({0}, 1 / shared({0}))", "product(2**1, s(product({0}, 1 / shared({0}))))"))
+    names, words = ("a", "b"), []
+    for side in names:
+        words += [f"  {side}_whole: w({own.format(side)})", f"  {side}_other: w(product(2**1, {side}))"]
+        for number, modulus in enumerate(moduli):
+            whole = "other" if rng.random() < 0.04 else "whole"
+            modulus = modulus if rng.random() < 0.96 else modulus + 1
+            words.append(f"  {side}{number}: q(residue({side}_{whole}, {modulus}))")
+    unit = _unit(rng, rng.randint(7, 9), q, q, SUMS[0])
+    sums = ", ".join(f"sum(mma(a{number}, b{number}))" for number in range(len(moduli)))
+    text = RESIDUES.format(a=element, b=element, q=q, w=w, mode=rng.choice(("toward_zero", "nearest_even")),
+                           words="\n".join(words), sums=sums, moduli=", ".join(map(str, moduli)))  # fmt: skip
+    return parse_plan(text, "tiny.yaml", lambda name: unit)
+
+
 def _elements(fmt: Format, most: int | None) -> list[int]:
     values = {x: exact_value(x, fmt) for x in range(1 << fmt.width)}
     values = {x: 0 if value == "-0" else value for x, value in values.items()}
     return [x for x, value in values.items() if not isinstance(value, str) and (most is None or abs(value) <= most)]
 
 
-def _rows(fmt: Format, most: int | None, length: int, rng: random.Random) -> Patterns:
+def _rows(fmt: Format, most: int | None, length: int, rng: random.Random) -> Table:
     """All rows of so many elements; if there are too many, some, of which many have the extreme elements."""
     every = _elements(fmt, most)
     if len(every) ** length <= MOST // 8:
@@ -153,14 +191,40 @@ def never_wraps(goal: NeverWraps, rng: random.Random) -> Iterator[str]:
             row, column = differ[0]
             yield f"{rows[row]} times {columns[:, column]}: a sum wraps"
             return
+        for node in (node for node in walk(plan.result) if isinstance(node, Recombined)):
+            if differ := _not_recombined(plan, node, rows, columns):
+                yield differ
+                return
     if goal.length > LONGEST:
         raise Unchecked
+
+
+def _not_recombined(plan: Plan, node: Recombined, rows: Table, columns: Table) -> str:
+    """Elements whose integers have another sum of products than is recombined, in words; of the first sum's residues,
+    those of other sums have to be of the same."""
+    whole = replace(plan, result=Round(node, Rounding(WIDE)), names={})
+    d = simulate(rows, np.ascontiguousarray(columns), None, whole).astype(np.int64)
+    (first, *_) = whole.sums
+    sides = []
+    for word, side, fmt in zip(first.stage.chains[0].words, (rows, columns), (plan.a, plan.b), strict=True):
+        assert word is not None
+        assert isinstance(word.term, Residue)
+        assert isinstance(word.term.term, Round)
+        own = word.term.term
+        found = Job(whole, rows, columns).word(own, Patterns(side, fmt)).astype(np.int64)
+        width = own.rounding.format.width
+        sides.append(np.where(found >> width - 1, found - (1 << width), found))
+    differ = np.argwhere(sides[0] @ sides[1] != np.where(d >> WIDE.width - 1, d - (1 << WIDE.width), d))
+    if not len(differ):
+        return ""
+    row, column = differ[0]
+    return f"{rows[row]} times {columns[:, column]}: another number is recombined"
 
 
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """A tiny plan at a few K, with elements of any magnitude and of small ones."""
     try:
-        plan = tiny(rng)
+        plan = tiny(rng) if rng.random() < 0.7 else recombining(rng)
     except MmaprobeError:
         return
     for length in (rng.randint(0, 2), rng.randint(1, LONGEST), rng.randint(1, LONGEST)):

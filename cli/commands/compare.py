@@ -302,8 +302,8 @@ class _Run:
 
 
 def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
-    """The instruction of a recording to be compared: that of `lead` if it is recorded, else the only one with its
-    formats. Raises InputError."""
+    """The instruction of a recording that is compared: the one of `lead`, if the recording has answers of it; else the
+    only recorded one with the formats of the recording. Raises InputError."""
     from mmaprobe.queries.compare.asked_rows import takes_the_same
 
     models: dict[str, Model] = {}

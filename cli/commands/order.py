@@ -108,8 +108,8 @@ def order(
 
 
 def asked_of(device: str, formats: str | None, length: int | None, scale: str | None = None) -> Signature:
-    """The signature given by formats, length and scale factors; if none is given, that of the device's instruction.
-    Raises click.UsageError, and what parse_signature and open_device raise."""
+    """The signature given by formats, length and scale factors; the signature of the device's instruction if none of
+    these is given. Raises click.UsageError, and what parse_signature and open_device raise."""
     from mmaprobe.runner.batches import BatchDevice
     from mmaprobe.runner.devices import open_device
     from mmaprobe.smtmodel.inputs.signature import parse_signature, signature_of

@@ -105,7 +105,7 @@ def show_lemmas(proofs: Iterable[PairProof]) -> None:
 
 
 def merged(answers: Iterable[str]) -> str:
-    """Inconclusive answers of solvers; those of one solver with one reason are merged."""
+    """The inconclusive answers of solvers in one line; answers of one solver with one reason are merged."""
     counts = Counter(re.sub(r" in [\d.]+ s", "", answer) for answer in answers)
     return "; ".join(f"{answer}{f', {count} times' if count > 1 else ''}" for answer, count in counts.items())
 

@@ -15,12 +15,12 @@ import torch
 from mmaprobe.differences import bound_of, explained, steps_between
 from mmaprobe.documents.emulate import Diverged, Divergence, Explained
 from mmaprobe.machines import Machine, UnsupportedProductError, machine_of, product_of
+from mmaprobe.named import WantedError
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.torch.emulation import Emulation, Seen, Unknown
 from mmaprobe.torch.tensors import FORMAT_OF, numbers, patterns
-from mmaprobe.units import WantedError
 
 ROWS = 256  # rows and columns of a product of which the bound is evaluated, at most
 

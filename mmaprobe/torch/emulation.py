@@ -88,7 +88,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
 
     @property
     def report(self) -> Emulated:
-        """Which plan stood for which product, and what ran as it is."""
+        """Which plan computed each matrix product, and which operators PyTorch itself computed."""
         products = []
         for (operator, backward, formats, shape, plans, known, evidence, after), count in self._products.items():
             products.append(EmulatedProduct(
@@ -238,7 +238,7 @@ def _without_onednn() -> Iterator[None]:
 
 
 def _native(func: Any, args: Any, kwargs: Any) -> Any:
-    """An operator as it is outside of all contexts, by oneDNN where that is its kernel."""
+    """The result of an operator as PyTorch computes it outside of all contexts; oneDNN computes it where it would."""
     torch._C._set_mkldnn_enabled(_OUTSIDE[0])
     try:
         return func(*args, **kwargs)

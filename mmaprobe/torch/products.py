@@ -12,11 +12,11 @@ import torch
 
 from mmaprobe.arrays import patterns_of
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
+from mmaprobe.named import WantedError, model_of
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, format_of, numbers, patterns, tensor_of
-from mmaprobe.units import WantedError, model_of
 
 Backward = Literal["emulated", "native"]
 

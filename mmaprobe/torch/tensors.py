@@ -40,7 +40,7 @@ def format_of(name: str, tensor: Any) -> str:
 
 
 def patterns(tensor: Any) -> NDArray[Any]:
-    """The bits of a tensor: its own memory, with its strides, where that is the processor's."""
+    """The bits of a tensor. A tensor in the processor's memory shares that memory, with its strides."""
     plain = tensor.detach().resolve_neg().cpu()
     bits = plain.view(_BITS[plain.element_size()]).numpy()
     found: NDArray[Any] = bits.view(np.dtype(f"u{bits.itemsize}"))

@@ -404,7 +404,7 @@ def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
         yield from (with_limit(draft, limit) for limit in (asked.d.emax + 1, asked.d.emax + 2))
 
     def rests(draft: Draft) -> Iterator[Draft]:
-        """What is left of infinities and NaNs when a part of them is subtracted."""
+        """The remainders of infinities and NaNs from which a part is subtracted."""
         for rest in RESTS if len(draft.parts.pairs) > 1 else ():
             yield replace(draft, parts=replace(draft.parts, rest=rest))
 

@@ -21,8 +21,8 @@ class Clock:
         self.left: list[str] = []
 
     def within(self, share: float, what: str, look: Callable[[], list[T]]) -> list[T]:
-        """The candidates that `look` finds in a share of the remaining time; none if that is too short (`what` is
-        noted)."""
+        """The candidates that `look` finds in a share of the remaining time; no candidate if that share is too short,
+        and `what` is noted as not tried."""
         whole, now = self.limit, time.monotonic()
         self.limit = None if whole is None else now + share * (whole - now)
         try:

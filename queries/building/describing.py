@@ -294,8 +294,8 @@ class Condition:
 
 
 def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: bool = False) -> Condition:
-    """The cheapest facts that hold where `differs`, and together on as few of `other` as possible. `quick`: each is
-    chosen by what it adds to those before."""
+    """The cheapest facts that hold on every vector in `differs` and, together, on as few vectors in `other` as
+    possible. `quick`: facts are chosen one after another, each by how many vectors of `other` it excludes besides."""
     facts, costs, excluded = list[Fact](), list[float](), list[Flags]()
     for name, feature in features.items():
         inside, outside = feature.values[differs], feature.values[other]
@@ -347,7 +347,8 @@ def _fewer(found: Condition, facts: list[Fact], table: Flags, prices: NDArray[np
 
 
 def conditions(features: dict[str, Feature], differs: Flags, other: Flags, parts: int = 3) -> list[Condition]:
-    """One condition, or several for parts of the vectors that differ, where that is right about more of them."""
+    """One condition for all vectors that differ; or several for parts of them, where these are right about more
+    vectors."""
     whole = smallest(features, differs, other)
     if not whole.wrong or parts < 2:
         return [whole]
@@ -569,7 +570,7 @@ class _Learnt:
 
     @property
     def order(self) -> tuple[bool, float, float]:
-        """Its place among what is learnt of several units."""
+        """Its rank among what is learnt of several units."""
         return self.one_sided, *self.rank
 
     @property

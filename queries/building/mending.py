@@ -87,8 +87,7 @@ def _rounded_twice(root: Node) -> Iterator[Node]:
 
 
 def _apart(item: Node) -> Iterator[tuple[list[Node], int]]:
-    """For each term of an operand: the operand split so that this term is a part of its own, and the index of that
-    part."""
+    """For each term of an operand: the operand split so that this term stands alone, and the position of the term."""
     if not isinstance(item, Each):
         yield [item], 0
         return

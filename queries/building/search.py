@@ -300,7 +300,7 @@ class TierSearch:
         return np.where(negative_zero, np.uint64(0), same)
 
     def note(self, candidate: Candidate) -> None:
-        """Keep a candidate that came near; the nearest of the last ones is named where none is found."""
+        """Keep a candidate that comes near; if no candidate is right, the nearest of those kept is named."""
         try:
             unit = self.unit(candidate, None)
         except ParameterError:  # only its restriction to few leaves is possible

@@ -104,8 +104,8 @@ class Shapes:
         return self.random.permutation(np.concatenate(parts))
 
     def sums(self, count: int, leaves: frozenset[Leaf], bits: int) -> Table:
-        """Sums of some leaves. One factor has so few bits that no product is rounded, the other one is a power of two,
-        so that products are normalised; c has twice as many bits. All other leaves are zero."""
+        """Sums of some leaves, all others being zero. One factor of each product has so few bits that no product is
+        rounded, and the other is a power of two, so that products are normalised; c has twice as many bits."""
         places = np.array(sorted(leaf for leaf in leaves if leaf != "c"), dtype=np.int64)
         chosen = np.zeros(2 * self.asked.length + 1, dtype=np.bool_)
         chosen[places], chosen[self.asked.length + places], chosen[-1] = True, True, "c" in leaves

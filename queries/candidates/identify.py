@@ -229,20 +229,20 @@ class Identifier:
 
     def _ruled_out(self, before: Sequence[int], after: Sequence[int]) -> dict[str, list[Any]]:
         """The parameter values that survivors had before an answer, and that none has after it."""
-        found: dict[str, list[Any]] = {}
+        excluded: dict[str, list[Any]] = {}
         had, has = (self._values(group) for group in (before, after))
         for name, values in had.items():
             if has.get(name) and values - has[name]:
-                found[name] = sorted(values - has[name], key=str)
-        return found
+                excluded[name] = sorted(values - has[name], key=str)
+        return excluded
 
     def _values(self, candidates: Sequence[int]) -> dict[str, set[Any]]:
         """The values of each parameter among some candidates."""
-        found: dict[str, set[Any]] = {}
+        by_parameter: dict[str, set[Any]] = {}
         for index in candidates:
             for name, value in parameters_of(self.models[index]).items():
-                found.setdefault(name, set()).add(value)
-        return found
+                by_parameter.setdefault(name, set()).add(value)
+        return by_parameter
 
     def _no_candidate(self, killer: AskedVector) -> None:
         """Record an answer that no candidate explains, unless the device does not repeat its answers."""
@@ -271,8 +271,8 @@ class Identifier:
         self.result.validated = sum(answer is not None for answer in answers)
         known = [i for i, answer in enumerate(answers) if answer is not None]
         self.checked = [(vectors[i], answers[i] or 0) for i in known]
-        found = without_payload(np.array([answers[i] for i in known], dtype=np.uint64), self.models[0].d)
-        wrong = [i for i, answer in zip(known, found, strict=True) if answer != expected[i]]
+        given = without_payload(np.array([answers[i] for i in known], dtype=np.uint64), self.models[0].d)
+        wrong = [i for i, answer in zip(known, given, strict=True) if answer != expected[i]]
         if not wrong:
             return True
         doubted = {vectors[i].id: i for i in wrong[:AGAIN]}
@@ -290,9 +290,9 @@ class Identifier:
     def _agree(self) -> bool:
         """Check survivors that agree on all recorded inputs against the recorded results; False if one differs."""
         expected = self.outcomes.results[self.alive[0]]
-        found = without_payload(np.array(list(self.known.values()), dtype=np.uint64), self.models[0].d)
-        self.result.validated = len(found)
-        wrong = np.flatnonzero(found != expected)
+        given = without_payload(np.array(list(self.known.values()), dtype=np.uint64), self.models[0].d)
+        self.result.validated = len(given)
+        wrong = np.flatnonzero(given != expected)
         return not len(wrong) or self._take(int(wrong[0]))
 
     def _decide(self) -> bool:

@@ -204,10 +204,10 @@ class Outcomes:
 
     def classes(self, members: Sequence[int]) -> list[list[int]]:
         """The members grouped by their results on the whole pool, in the order of their first members."""
-        found: dict[bytes, list[int]] = {}
+        by_results: dict[bytes, list[int]] = {}
         for index in members:
-            found.setdefault(self.results[index].tobytes(), []).append(index)
-        return list(found.values())
+            by_results.setdefault(self.results[index].tobytes(), []).append(index)
+        return list(by_results.values())
 
     def best_question(self, representatives: Sequence[int], allowed: NDArray[np.bool_] | None = None) -> int | None:
         """The vector after whose answer the fewest classes are left on average; None if none distinguishes two.

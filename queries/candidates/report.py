@@ -18,18 +18,18 @@ from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
 
 def identified(
-    family: Family, found: Identification, device: Mapping[str, Any], order: documents.Outline, units: Sequence[str],
+    family: Family, result: Identification, device: Mapping[str, Any], order: documents.Outline, units: Sequence[str],
     consistent: Sequence[str], error: object = None,
 ) -> documents.Identify:  # fmt: skip
     """The document that `identify FAMILY` prints. `device`: its name, and what it says of itself; `units`,
     `consistent`: as the keys say; `error`: what ended it early."""
-    decided, undecided = found.values()
+    decided, undecided = result.values()
     return documents.Identify(
         family=family.id,
         device=device,
-        verdict=found.verdict,
+        verdict=result.verdict,
         error=str(error) if error else None,
-        candidates=found.candidates,
+        candidates=result.candidates,
         impossible=_impossible(family),
         units=units,
         consistent=consistent,
@@ -40,12 +40,12 @@ def identified(
             if name not in family.varied and (name != "scale_block" or decided.get("scale_format"))
         },
         undecided={name: list(map(_plain, values)) for name, values in undecided.items()},
-        why_undecided=sorted({member.why for members in found.classes for member in members if member.why}),
-        classes=list(map(_members, found.classes)),
-        open=[[left.reference, right.reference] for left, right in found.unknown],
-        questions=len(found.questions),
+        why_undecided=sorted({member.why for members in result.classes for member in members if member.why}),
+        classes=list(map(_members, result.classes)),
+        open=[[left.reference, right.reference] for left, right in result.unknown],
+        questions=len(result.questions),
         summation_order=order,
-        validated=found.validated,
+        validated=result.validated,
         asked=[
             documents.QuestionAsked.of(
                 question.vector.to_json(),
@@ -53,27 +53,27 @@ def identified(
                 left=question.left,
                 ruled_out={name: list(map(_plain, values)) for name, values in question.ruled_out.items()},
             )
-            for question in found.questions
+            for question in result.questions
         ],
-        nearest=[documents.Explains(model=model.reference, explains=agreed) for model, agreed in found.nearest],
+        nearest=[documents.Explains(model=model.reference, explains=agreed) for model, agreed in result.nearest],
         contradictions=[
             documents.Contradiction(
                 vector=Row.of(vector.to_json()), answers=[to_hex(d, vector.model.d) for d in (first, second)]
             )
-            for vector, first, second in found.contradictions
+            for vector, first, second in result.contradictions
         ],
-        would_decide=[Row.of(vector.to_json()) for vector in found.would_decide],
-        seconds=round(found.seconds, 3),
+        would_decide=[Row.of(vector.to_json()) for vector in result.would_decide],
+        seconds=round(result.seconds, 3),
     )
 
 
-def separating(family: Family, found: Separation, candidate: Model, name: str) -> list[Vector]:
+def separating(family: Family, separation: Separation, candidate: Model, name: str) -> list[Vector]:
     """The vectors that distinguish the candidates of a family, each with how many classes give each result. `name`:
     that of the family as it was given; `candidate`: one of them."""
     layout, rows = layout_of(candidate), []
-    for number, row in enumerate(found.rows):
+    for number, row in enumerate(separation.rows):
         outcomes: dict[str, int] = {}
-        for results in found.predictions:
+        for results in separation.predictions:
             text = to_hex(results[number], family.base.d)
             outcomes[text] = outcomes.get(text, 0) + 1
         extra = {"family": name, "outcomes": outcomes}
@@ -81,19 +81,19 @@ def separating(family: Family, found: Separation, candidate: Model, name: str) -
     return rows
 
 
-def separated(family: Family, found: Separation, vectors: Sequence[Vector]) -> documents.Separate:
+def separated(family: Family, separation: Separation, vectors: Sequence[Vector]) -> documents.Separate:
     """The document that `separate` prints."""
     return documents.Separate(
         family=family.id,
-        candidates=found.candidates,
+        candidates=separation.candidates,
         impossible=_impossible(family),
         classes=[
             documents.Class(members=_members(members), results=[to_hex(d, family.base.d) for d in results])
-            for members, results in zip(found.classes, found.predictions, strict=True)
+            for members, results in zip(separation.classes, separation.predictions, strict=True)
         ],
         vectors=[Row.of(vector.to_json()) for vector in vectors],
-        unknown=[[left.reference, right.reference] for left, right in found.unknown],
-        seconds=round(found.seconds, 3),
+        unknown=[[left.reference, right.reference] for left, right in separation.unknown],
+        seconds=round(separation.seconds, 3),
     )
 
 

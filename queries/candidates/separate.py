@@ -121,8 +121,8 @@ def single(candidates: Sequence[Model], options: Options) -> Separation:
     column = int(best[np.argmin((table[best] != 0).sum(axis=1))])
     groups: dict[int, list[Equality]] = {}
     for index, model in enumerate(models):
-        found = groups.setdefault(int(outcomes.results[index, column]), [])
-        found += [Equality(twin, "the same outcome") for twin in (model, *(twin.model for twin in kinds[model]))]
+        group = groups.setdefault(int(outcomes.results[index, column]), [])
+        group += [Equality(twin, "the same outcome") for twin in (model, *(twin.model for twin in kinds[model]))]
     row = tuple(map(int, table[column]))
     predictions = [[result] for result in groups]
     seconds = time.monotonic() - start

@@ -45,7 +45,8 @@ def bits_of(value: int, width: int) -> Literals:
 
 
 class Blaster:
-    """Terms of one environment as literals of one circuit; equal terms, and equal gates, are shared."""
+    """Translates terms of one environment into literals of one circuit; equal terms share their literals, equal gates
+    their outputs."""
 
     def __init__(self) -> None:
         self.gates = Gates()

@@ -62,9 +62,9 @@ class Check:
 
 def checker() -> Checker:
     """The checker of this machine. Raises NoCheckerError."""
-    found = shutil.which(DRAT_TRIM)
-    if found is not None and os.path.isabs(found):  # a relative path would be in the current folder
-        return Checker(DRAT_TRIM, Path(found))
+    program = shutil.which(DRAT_TRIM)
+    if program is not None and os.path.isabs(program):  # a relative path would be in the current folder
+        return Checker(DRAT_TRIM, Path(program))
     path, why = _own()
     if path is None:
         raise NoCheckerError(f"no checker of proofs: install drat-trim or a C compiler ({why})")

@@ -65,10 +65,10 @@ class Gates:
 
     def clauses(self) -> list[Clause]:
         """The clauses of every gate, in the order of their variables."""
-        found: list[Clause] = [(TRUE,)]
+        every: list[Clause] = [(TRUE,)]
         for variable, definition in self.definitions.items():
-            found += defining_clauses(variable, *definition)
-        return found
+            every += defining_clauses(variable, *definition)
+        return every
 
 
 def normal(kind: Kind, inputs: Iterable[int]) -> int | tuple[int, Definition]:
@@ -101,8 +101,8 @@ def _normal_xor(left: int, right: int) -> int | tuple[int, Definition]:
     return sign, ("xor", (low, high))
 
 
-def _negated(found: int | tuple[int, Definition]) -> int | tuple[int, Definition]:
-    return -found if isinstance(found, int) else (-found[0], found[1])
+def _negated(gate: int | tuple[int, Definition]) -> int | tuple[int, Definition]:
+    return -gate if isinstance(gate, int) else (-gate[0], gate[1])
 
 
 def _normal_mux(selector: int, then: int, otherwise: int) -> int | tuple[int, Definition]:

@@ -47,8 +47,8 @@ class Manifest(Strict):
     @property
     def files(self) -> set[str]:
         """The names of all files that the folder holds."""
-        found = {name for piece in self.pieces for name in piece.sha256}
-        return found | self.sha256.keys() | {MANIFEST, README}
+        named = {name for piece in self.pieces for name in piece.sha256}
+        return named | self.sha256.keys() | {MANIFEST, README}
 
 
 class AnyManifest(Manifest):

@@ -22,7 +22,7 @@ def plan_texts(plans: Mapping[str, Plan], units: dict[str, str] | None = None) -
     of unit files by the text of the unit, to which those of the plans are added. Raises CertificateError if a plan
     cannot be written as a file."""
     units = {} if units is None else units
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, plan in plans.items():
         files = {model.reference: units.setdefault(unit_text(model.unit), f"unit-{len(units) + 1}.yaml")
                  for model in plan.models}  # fmt: skip
@@ -33,8 +33,8 @@ def plan_texts(plans: Mapping[str, Plan], units: dict[str, str] | None = None) -
         except ParameterError as error:
             raise CertificateError(f"{plan.reference} cannot be written as a file: {error}") from None
         data["units"] = {unit: files[reference] for unit, reference in data["units"].items()}
-        found[name] = yaml.safe_dump(data, sort_keys=False)
-    return found | {file: text for text, file in units.items()}
+        texts[name] = yaml.safe_dump(data, sort_keys=False)
+    return texts | {file: text for text, file in units.items()}
 
 
 def read_plan(texts: Mapping[str, str], name: str) -> Plan:

@@ -28,10 +28,10 @@ def open_regular(path: Path) -> BufferedReader:
     except OSError as error:
         what = "is a link: a file of the folder is needed" if error.errno == errno.ELOOP else error.strerror
         raise OSError(error.errno, what) from None
-    found = os.fstat(descriptor)
+    status = os.fstat(descriptor)
     most = MOST_PROOF if path.suffix in PROOFS else MOST
-    why = "" if found.st_size <= most else f"has more than {most >> 20} MiB"
-    if not stat.S_ISREG(found.st_mode):
+    why = "" if status.st_size <= most else f"has more than {most >> 20} MiB"
+    if not stat.S_ISREG(status.st_mode):
         why = "is not a regular file"
     if why:
         os.close(descriptor)

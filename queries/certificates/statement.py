@@ -67,10 +67,10 @@ def plain_line(text: str) -> str:
 
 
 def _document(texts: Mapping[str, str], name: str) -> dict[str, Any]:
-    found = parse_json(texts[name])
-    if not isinstance(found, dict):
+    document = parse_json(texts[name])
+    if not isinstance(document, dict):
         raise ValueError(f"{name} has no keys and values")
-    return found
+    return document
 
 
 # -- units, inputs, plans
@@ -259,12 +259,12 @@ def with_references(data: Mapping[str, Any], change: Callable[[str], str]) -> di
         head, at, tail = text.partition("@")
         if "/" in head or is_of_file(text.strip()):
             return change(text.strip())
-        return head + at + _OF_ALGORITHM.sub(lambda found: found[1] + change(found[2].strip()), tail)
+        return head + at + _OF_ALGORITHM.sub(lambda match: match[1] + change(match[2].strip()), tail)
 
-    found = dict(data) | {key: changed(data[key]) for key in REFERENCES if key in data}
+    replaced = dict(data) | {key: changed(data[key]) for key in REFERENCES if key in data}
     if isinstance(parts := data.get("parts"), dict):
-        found["parts"] = {name: changed(text) for name, text in parts.items()}
-    return found
+        replaced["parts"] = {name: changed(text) for name, text in parts.items()}
+    return replaced
 
 
 def is_of_file(reference: str) -> bool:
@@ -274,14 +274,14 @@ def is_of_file(reference: str) -> bool:
 
 def _references(data: Mapping[str, Any]) -> list[str]:
     """The units that a claim names, by their references."""
-    found: list[str] = []
+    references: list[str] = []
 
     def note(reference: str) -> str:
-        found.append(reference)
+        references.append(reference)
         return reference
 
     with_references(data, note)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(references))
 
 
 @cache

@@ -29,9 +29,9 @@ def overflow(texts: Texts, contents: Contents) -> Iterator[Finding]:
         says = f"{claim.numbers} times the largest number below 1 {'overflow' if last == 'inf' else 'do not overflow'}"
         yield Finding(CLAIM, says, "fine" if last == "inf" else "fault")
     if isinstance(claim, WrapClaim) and claim.wraps == "smallest":
-        found = wrapping(claim, claim.products)
-        says = f"no sum of {claim.products} products that was tried wraps" if found is None else str(found)
-        yield Finding(CLAIM, says, "fault" if found is None else "fine")
+        wrap = wrapping(claim, claim.products)
+        says = f"no sum of {claim.products} products that was tried wraps" if wrap is None else str(wrap)
+        yield Finding(CLAIM, says, "fault" if wrap is None else "fine")
 
 
 #: the check of each file that says what was proved

@@ -59,9 +59,9 @@ def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | No
         yield from _piece(folder, piece, ask, timeout)
     contents = Contents(names)
     texts = FolderTexts(folder, {*manifest.sha256, *(f"{name}.smt2" for name in names)})
-    found = [one for name, answer in ANSWERS.items() if name in manifest.sha256 for one in answer(texts, contents)]
-    yield from found
-    if all(one.kind == "fine" for one in found):
+    findings = [one for name, answer in ANSWERS.items() if name in manifest.sha256 for one in answer(texts, contents)]
+    yield from findings
+    if all(one.kind == "fine" for one in findings):
         unread = sorted(manifest.sha256.keys() - texts.read)
         yield from (Finding(name, "says nothing of what is stated: nothing reads it", "fault") for name in unread)
     if manifest.sha256.keys().isdisjoint(ANSWERS):
@@ -116,8 +116,8 @@ def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
 def _at_place(name: str, findings: Iterator[Finding]) -> Iterator[Finding]:
     """The findings about a certificate, at its place in the folder; a missing certificate is a finding, too."""
     try:
-        for found in findings:
-            yield replace(found, place=f"{name}/{found.place}")
+        for finding in findings:
+            yield replace(finding, place=f"{name}/{finding.place}")
     except InputError as error:
         yield Finding(name, str(error), "fault")
 
@@ -157,8 +157,8 @@ def _fault(folder: Path, name: str, suffix: str, timeout: float | None) -> tuple
             return formula_fault(folder, name), True
         except Exception as error:  # pysmt's parser raises many kinds of errors
             return f"cannot be read beside {name}.smt2: {reason(error)}", True
-    found = check_piece(folder, name, timeout)
-    return found.fault, found.complete
+    outcome = check_piece(folder, name, timeout)
+    return outcome.fault, outcome.complete
 
 
 def _words(folder: Path, query: str, words: Sequence[str], ask: AskSolver | None) -> Finding:

@@ -11,10 +11,10 @@ from mmaprobe.queries.checking.finding import Finding
 
 def document_of(folder: object, findings: Sequence[Finding]) -> CheckFolder:
     """The document that `check` prints."""
-    kinds = {found.kind for found in findings}
+    kinds = {finding.kind for finding in findings}
     return CheckFolder(
         folder=str(folder),
         verdict="fault" if "fault" in kinds else "incomplete" if "open" in kinds else "checked",
-        checker=checker_named() if any(found.place.endswith(".drat") for found in findings) else None,
-        findings=[CheckFinding(place=found.place, says=found.says, kind=found.kind) for found in findings],
+        checker=checker_named() if any(finding.place.endswith(".drat") for finding in findings) else None,
+        findings=[CheckFinding(place=finding.place, says=finding.says, kind=finding.kind) for finding in findings],
     )

@@ -29,7 +29,7 @@ from mmaprobe.queries.checking.finding import Contents, Finding, Texts, of_file
 from mmaprobe.queries.kernel.designs import Designed
 from mmaprobe.queries.kernel.problem import Placed, Problem, is_beyond
 from mmaprobe.queries.kernel.same import Compared
-from mmaprobe.queries.kernel.statements import PROPERTIES, Reordered, problems_of, reordered_groups
+from mmaprobe.queries.kernel.statements import PROPERTIES, Reordered, problems_of, reordered_groups, subject_of
 from mmaprobe.queries.kernel.together import ORDER
 from mmaprobe.queries.kernel.undecided import Question
 from mmaprobe.queries.properties.bound_samples import chained_inputs, value_of
@@ -56,8 +56,8 @@ class _Evaluated:
         return all(self.blaster.truth(term) == TRUE for term in terms)
 
     def pattern(self, bits: Bits) -> str:
-        found = self.blaster.bits(bits.node)
-        return f"0x{sum((bit == TRUE) << place for place, bit in enumerate(found)):0{(len(found) + 3) // 4}x}"
+        signals = self.blaster.bits(bits.node)
+        return f"0x{sum((bit == TRUE) << place for place, bit in enumerate(signals)):0{(len(signals) + 3) // 4}x}"
 
 
 @of_file(WITNESS)
@@ -68,7 +68,12 @@ def witness(texts: Texts, contents: Contents) -> Iterator[Finding]:
         claim = read_claim(texts)
         need(isinstance(claim, Claim), "an input decides claims about algorithms alone")
         assert isinstance(claim, Claim)
-        asked = Question(claim.assertion)
+        about = claim.assertion
+        if about.most is not None:
+            count = sum(name.startswith("a") for name in stated["values"])
+            need(count > 0 and count % about.terms == 0 and count <= about.most, "it is of no such number of products")
+            about = about.at(count)
+        asked = Question(about)
         decides = _Evaluated(asked.symbols, stated["values"]).holds(asked.assumed, asked.goal.node)
         says = {"all": "refutes", "exists": "shows"}[claim.quantifier]
         yield Finding(WITNESS, f"an admitted input that {says}: {claim.text}" if decides else
@@ -101,7 +106,7 @@ def _refutes(problem: Problem, stated: Mapping[str, Any]) -> bool:
         groups, order = reordered_groups(left), getattr(problem, "order", ())
         moved = sorted(order) == list(range(left.length)) and all({order[k] for k in one} == set(one) for one in groups)
         return type(problem) is Reordered and same_unit(left.unit, right.unit) and moved
-    model = left
+    model = subject_of(wanted, problem)
     if wanted == PADDING:
         model = model_of_table(stated["model"], right.unit)
         need(stated["lengths"] == [left.length], "the shorter unit is of another length")
@@ -121,10 +126,10 @@ def _same_question(problem: Problem, other: Problem) -> bool:
 def _differ(problem: Problem, stated: Mapping[str, Any], says: str) -> Finding:
     """Whether an input is admitted, and the sides of a problem differ on it."""
     compared = Compared(problem, "select")
-    found = _Evaluated(compared.symbols, stated["values"])
-    if not found.holds(*compared.assertions, compared.differ.node):
+    evaluated = _Evaluated(compared.symbols, stated["values"])
+    if not evaluated.holds(*compared.assertions, compared.differ.node):
         return Finding(WITNESS, "it is not admitted, or the two sides do not differ on it", "fault")
-    results = (f"{side} gives {found.pattern(one.d)}"
+    results = (f"{side} gives {evaluated.pattern(one.d)}"
                for side, one in zip(problem.sides, (compared.left, compared.right), strict=True))  # fmt: skip
     return Finding(WITNESS, f"{says}: on this input {', '.join(results)}")
 
@@ -148,10 +153,10 @@ def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
     compared = Compared(Problem(model, model), "select")
     fine = [(~is_beyond(visit)).node for visit in compared.left.trace.visits]
     for row in rows:
-        found = _Evaluated(compared.symbols, row)
-        need(found.holds(*compared.assertions, *fine), "a value is too large for its format")
+        evaluated = _Evaluated(compared.symbols, row)
+        need(evaluated.holds(*compared.assertions, *fine), "a value is too large for its format")
         need(not results or int(row["c"], 16) == int(results[-1], 16), "an addend is not the result before it")
-        results.append(found.pattern(compared.left.d))
+        results.append(evaluated.pattern(compared.left.d))
     layout = layout_of(model)
     steps = np.array([[int(row.get(name, "0"), 16) for name in layout.names] for row in rows], dtype=np.uint64)
     exact = [_exact(model, layout, steps[: at + 1]) for at in range(len(steps))]

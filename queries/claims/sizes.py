@@ -46,9 +46,9 @@ class Sizes:
         return self.prove("every value is a number", facts, self.question.fits, cuts, BOUND_SHARE)
 
     def _bounds(self, sizes: Sequence[Fixed]) -> tuple[list[Theorem], list[Bits]]:
-        """What is known of inputs and sums, and these. Raises UnprovedError.
+        """The facts about inputs and sums, and the sums. Raises UnprovedError.
 
-        `sizes`: of the products, and of c; a product is below four times its size, and c below twice.
+        `sizes`: of the products, and of c; a product is below four times its size, and c below twice its size.
         """
         facts, found = [self.admitted], dict[object, Bits]()
         for part in (*self.scene.fits, *(name for name in self.question.reads if name not in self.scene.fits)):

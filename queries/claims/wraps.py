@@ -5,31 +5,37 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
+from math import prod
 
 import numpy as np
 
 from mmaprobe.hypotheses.unit_claims import WrapClaim
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wraps import never_wraps
+from mmaprobe.queries.kernel.wraps import never_wraps, residues_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.vectors import to_hex
-from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.nodes import Constant, Recombined, Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.gemm import simulate
-from mmaprobe.smtmodel.plans.matrices import Job
+from mmaprobe.smtmodel.plans.matrices import Job, Patterns
 from mmaprobe.smtmodel.plans.plan import Products
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, Then
+
+F64 = FORMATS["f64"]
 
 
 @dataclass(frozen=True)
 class Wrapped:
-    """A sum of K copies of one element of A times one of B, which is not what the plan computes."""
+    """A sum of K copies of one product, an element of A times an element of B, which differs from what the plan
+    computes."""
 
     count: int
     a: str
@@ -74,6 +80,33 @@ def wrapping(claim: WrapClaim, count: int) -> Wrapped | None:
             if not _holds(plan.d, exact) and (result := _of_copies(plan, *pair, count)) != exact:
                 left, right = (to_hex(x, fmt) for x, fmt in zip(pair, (plan.a, plan.b), strict=True))
                 return Wrapped(count, left, right, exact, result)
+    return next(filter(None, (_recombined(claim, node, count) for node in _all_recombined(claim.plan))), None)
+
+
+def _all_recombined(plan: Plan) -> Iterator[Recombined]:
+    return (node for node in walk(plan.result) if isinstance(node, Recombined))
+
+
+def _recombined(claim: WrapClaim, node: Recombined, count: int) -> Wrapped | None:
+    """Copies of two elements whose sum is beyond the moduli from which it is recombined: another number in f64 than the
+    sum of the products of the integers of which units read the residues."""
+    plan = replace(claim.plan, result=Round(node, Rounding(F64)), names={})
+    try:
+        words = residues_of(plan, node)
+    except RuleError:
+        return None
+    ones = {}
+    for pair in product(_elements(plan.a, claim.most_a), _elements(plan.b, claim.most_b)):
+        given = [_copies(fmt, pattern, 1) for fmt, pattern in zip((plan.a, plan.b), pair, strict=True)]
+        job = Job(plan, given[0], given[1])
+        numbers = [exact_value(int(job.word(word, Patterns(own, fmt))[0, 0]), word.rounding.format)
+                   for word, own, fmt in zip(words, given, (plan.a, plan.b), strict=True)]  # fmt: skip
+        ones[pair] = int(prod(x for x in numbers if isinstance(x, Fraction)))
+    for pair in sorted(ones, key=lambda pair: -abs(ones[pair])):
+        exact = count * ones[pair]
+        if 2 * abs(exact) >= node.whole and (result := _of_copies(plan, *pair, count)) != int(float(exact)):
+            left, right = (to_hex(x, fmt) for x, fmt in zip(pair, (plan.a, plan.b), strict=True))
+            return Wrapped(count, left, right, exact, result)
     return None
 
 
@@ -85,7 +118,7 @@ def _chains(stage: Stage) -> list[Chain]:
 
 
 def _alone(plan: Plan, products: Products) -> Plan:
-    """The plan that gives one sum of another one as it is, from +0."""
+    """The plan whose result is one of the sums of another plan, begun at +0 and not changed further."""
     result = Products(products.stage, Constant())
     return Plan(plan.a, plan.b, products.stage.accumulator, result, plan.convert_a, plan.convert_b)
 

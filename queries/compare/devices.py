@@ -194,7 +194,8 @@ class Difference:
 
     @property
     def instruction(self) -> Vector | None:
-        """The input as a vector of the first device's instruction; None where it takes a chain of them."""
+        """The input as a vector of the first device's instruction; None where the first device is a chain of
+        instructions."""
         parts, length = self.operands, self.pair.problem.length
         if any(parts.a[length:]) or any(parts.b[length:]):
             return None

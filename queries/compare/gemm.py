@@ -255,7 +255,8 @@ class Reproduced:
 def reproduced(
     model: Model, matrices: Matrices, elements: Sequence[Element], problem: Problem, report: Callable[[str], None]
 ) -> Reproduced:
-    """The elements of either result that a model gives; if it does not give all, those of its neighbours."""
+    """The elements of either result that a model reproduces; if it does not reproduce all of them, also those that its
+    neighbours do."""
     inputs = [matrices.dot(element, model) for element in elements]
     given = [[element.d[side] for element in elements] for side in (0, 1)]
     running = spans_of(compared_model(model), inputs, model.length)

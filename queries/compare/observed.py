@@ -111,7 +111,7 @@ class Report:
     rows: list[ObservedVector] = field(default_factory=list)
 
     def take(self, rows: Iterable[ObservedVector]) -> None:
-        """Add rows one by one, so that an error of the source loses none before it."""
+        """Add rows one by one, so that no earlier row is lost when the source fails."""
         for row in rows:
             counts = self.counts.setdefault(row.model.reference, [0, 0, 0])
             counts[0] += 1

@@ -127,7 +127,7 @@ class Refutation:
 
 @dataclass
 class Record:
-    """How a hypothesis fared: the number of its predictions, and of those that were right."""
+    """The record of a hypothesis: how many predictions it made, and how many of them were right."""
 
     right: int = 0
     asked: int = 0

@@ -52,7 +52,7 @@ def contradictions(ask: AskDevice, answered: Sequence[Answered]) -> list[tuple[V
 
 
 def stand_by(ask: AskDevice, answered: Sequence[Answered], most: int = AGAIN) -> None:
-    """Ask some of the questions again, spread over all of them. Raises ContradictionError."""
+    """Ask some of the questions a second time, spread over all of them. Raises ContradictionError."""
     for contradiction in contradictions(ask, [answered[place] for place in spread(len(answered), most)]):
         raise ContradictionError(*contradiction)
 

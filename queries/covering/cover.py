@@ -413,7 +413,7 @@ class Covering:
                 self.found.same[change] = Proof(problem, why=str(answer), theorem=theorem)
 
     def _difference(self, changes: Sequence[Change], free: tuple[int, ...]) -> Query:
-        """Is there an input that shows one of the changes, with all products but the `free` ones zero?"""
+        """The query for an input that shows one of the changes, where all products but the `free` ones are zero."""
         carrier = TermCarrier(maximum="relational")
         operands = symbolic_operands(Problem(self.model, self.model), carrier, free)
         own = evaluate_on(self.model, operands).d

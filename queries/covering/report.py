@@ -35,7 +35,7 @@ def _kind(wanted: Wanted) -> str:
 
 
 def _conditions(found: Cover, kind: str) -> Conditions:
-    """The conditions of one kind by what became of them."""
+    """The conditions of one kind, by whether each is met, out of reach or open."""
     every = [wanted for wanted in found.counts if _kind(wanted) == kind]
     still = set(found.open)
     return Conditions(

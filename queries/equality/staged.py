@@ -99,8 +99,9 @@ class _Prover(Attempt[Problem]):
         return bool(outcome.witnesses)
 
     def _lemmas(self) -> None:
-        """Prove right signals equal to left ones with the same simulated values, in the order of the stages; each
-        proved one is replaced by its twin, so that constructions on both become one term."""
+        """Prove signals of the right model equal to signals of the left one with the same simulated values, in the
+        order of the stages. A signal that is proved equal is replaced by its twin, so that what both models make of it
+        becomes one term."""
         left, right = (evaluation.trace for evaluation in self.samples.evaluations)
         matcher = Matcher(((signal, left[signal.name]) for signal in self.left.trace), self.counting)
         manager = self.carrier.manager

@@ -382,7 +382,7 @@ def _is_shifted(term: FNode) -> bool:
 
 
 def _random(random: np.random.Generator, term: FNode) -> Value:
-    """A word of random values, some of them small."""
+    """A word of random values, some of which are small."""
     truth = term.get_type().is_bool_type()
     width, parts = 1 if truth else term.bv_width(), list[Bits]()
     for low in range(0, width, LIMB):

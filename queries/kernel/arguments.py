@@ -171,8 +171,8 @@ def forget() -> None:
 
 
 def remembered(size: int | None = None) -> Callable[[Callable[Params, Result]], Callable[Params, Result]]:
-    """A function that keeps its results (the last `size` of them), for arguments that are whole. Another object, which
-    merely says that it equals one of them, could put its own result in its place."""
+    """A decorator that keeps the last `size` results of a function, for arguments whose parts are all known classes.
+    (An object of an unknown class that says it equals an argument could put its own result in that one's place.)"""
 
     def keeping(function: Callable[Params, Result]) -> Callable[Params, Result]:
         keeper = functools.lru_cache(size, typed=True)(function)

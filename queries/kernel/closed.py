@@ -1,6 +1,6 @@
 """The closed lists of the kernel: which functions are rules, which of them rewrite, and which classes are lemmas.
 
-What stands in no list is none, whatever it is marked as.
+A function or class that stands in none of these lists is no rule and no lemma, whatever it is marked as.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ RULES = _by_name({
     "undecided": "by_first_words undecided",
     "enclosures": "element segment constant literal assumed product unchanged scale exact fused grid cut "
                   "rounded whole weakened",
-    "parts": "part rejoined",
+    "draws": "drawn", "parts": "part rejoined",
     "induction": "repeated chained closed carried",
     "table9": "summed truncated loosened",
-    "sums": "from_zero begun held nothing tile added iterated halved of_all_products",
+    "sums": "from_zero begun held nothing tile added iterated compensated halved of_all_products",
     "shares": "begins from_here after_instruction after_addition near_each_other",
-    "unit_shares": "of_unit compares",
+    "unit_shares": "of_unit of_plan compares for_every_length",
     "rows": "below_one parted joined converted column_sums trees in_sequence never_overflows",
     "rewriting": "rewritten followed congruent looped results_alike",
     "opposite": "turned",
@@ -42,7 +42,7 @@ RULES = _by_name({
     "stages": "same_parts same_bodies same_steps",
     "plans": "same_sums same_units same_tails",
     "together": "every_order each_part raised_elsewhere negates does_not_fall",
-    "unreachable": "refuted implied", "wraps": "never_wraps",
+    "unreachable": "refuted implied", "wraps": "never_wraps", "slices": "loses_of_largest within_classical",
 })  # fmt: skip
 
 #: rules of rewriting, which `rewritten` applies: name -> module
@@ -56,7 +56,7 @@ REWRITES = _by_name({
 #: statements about all values of some bits, which engines or evaluation settle: name -> module
 LEMMAS = _by_name({
     "lemmas": "AlignmentLoses",
-    "rounding_losses": "RoundingLoses TruncationKeeps",
+    "rounding_losses": "RoundingLoses TruncationKeeps", "draws": "DrawIsNextTo",
     "effects": "BoundKeeps NeverReaches Normalises FormatHolds RoundsAlike RoundsTwice",
     "opposite": "RoundsOpposite",
     "rounding_rises": "RoundingRises RoundingScales",

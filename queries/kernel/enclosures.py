@@ -138,13 +138,15 @@ class NoOverflow:
 
     A number whose magnitude is less than 2^below does not overflow. Where nothing before it overflows, the magnitude
     is at most `most`, in which `where` tells the error and the size of the results so far of loops (None: not known).
-    So nothing at all overflows on an input for which the bounds of all hypotheses of a theorem are small enough."""
+    So nothing at all overflows on an input for which the bounds of all hypotheses of a theorem are small enough.
+    `each`: within a sum of a plan, where magnitudes are those of any single element, and no sums over all products."""
 
     node: Node
     places: Places
     below: int = 0
     most: Form | None = field(default=None, hash=False)
     where: tuple[tuple[Factor, Form], ...] = field(default=(), hash=False)
+    each: bool = False
 
     def is_met(self, values: Values) -> bool:
         """Whether nothing overflows here, for these magnitudes of inputs."""
@@ -171,7 +173,8 @@ CHAIN = -1
 @dataclass(frozen=True)
 class Enclosed:
     """The facts about a node of a unit (or of a plan, outside of its sums), for these values of loop variables and any
-    values of the others, under the hypotheses `assuming`, on all finite inputs of which those `provided` are true."""
+    values of the others, under the hypotheses `assuming`, on all finite inputs of which those `provided` are true.
+    Raises RuleError for two assumptions about one loop: E and A would be two numbers each."""
 
     unit: Unit | PlanAt | Windowed
     node: Node
@@ -179,6 +182,11 @@ class Enclosed:
     facts: Facts
     assuming: frozenset[Hypothesis] = frozenset()
     provided: frozenset[NoOverflow] = frozenset()
+
+    def __post_init__(self) -> None:
+        levels = [one.level for one in self.assuming if isinstance(one, Assumption)]
+        if len(set(levels)) < len(levels):
+            raise RuleError("a result so far is assumed to be zero or of some formats in one premise, not in another")
 
     def statement(self) -> str:
         at = "".join(f"[{place}]" for _, place in self.places)
@@ -211,7 +219,7 @@ def premises_of(result: Node) -> list[str]:
 
 
 def premises_of_plan(plan: Plan) -> list[str]:
-    """Of which inputs a bound of the error of a plan speaks: what is said of each of its units."""
+    """The inputs for which a bound of a plan's error holds: the premises of each of its units, in words."""
     return sorted({text for model in plan.models for text in premises_of(model.unit.result)})
 
 
@@ -243,8 +251,8 @@ def _joined(name: str, node: Node, places: Places, wanted: Iterable[tuple[Node, 
 
 
 def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothesis]:
-    """What the premises of a rule assume, all together. What one of them assumes of a rounding or of the addend, none
-    of the others may take otherwise: x would be another one in each. Raises RuleError."""
+    """What the premises of a rule assume, all together. No premise may assume otherwise than another of a rounding or
+    of the addend: x would be another number in each. Raises RuleError."""
     found = frozenset[Hypothesis]().union(*(goal.assuming for goal in goals))
     for goal in goals:
         others = found - goal.assuming
@@ -361,7 +369,7 @@ def _multiplied(facts: Sequence[Facts]) -> Facts:
 
 
 def _known(node: Node, goals: Sequence[Enclosed]) -> Known:
-    """What is known of a node where nothing overflows, from what is known of its operands or terms."""
+    """The facts of a node where nothing overflows, derived from the facts of its operands or terms."""
     return node.known(Knowledge({}, fits=True), [goal.facts.known for goal in goals])
 
 
@@ -614,7 +622,7 @@ def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Se
     nothing; where subnormal results are flushed, all of y is lost."""
     (goal,) = goals = _joined("rounded", node, places, _operands(node, places), premises)
     facts = after_rounding(goal.facts, node.rounding)
-    lemma = RoundingLoses(node.rounding.format, node.rounding.mode)
+    lemma = RoundingLoses(node.rounding.format, node.rounding.fixed)
     bound = NoOverflow(node, places, node.rounding.format.emax, goal.facts.value)
     return with_lemmas(_made(node, places, facts, goals, premises, bound), lemmas, [lemma])
 
@@ -634,7 +642,7 @@ def after_rounding(y: Facts, how: Rounding) -> Facts:
     flush = flush and not normal
     fixed = Fraction(0) if fine else power(fmt.emin - fmt.fraction)
     sides = []
-    for loss in LOSSES[how.mode]:
+    for loss in LOSSES[how.fixed]:
         tiny = power(fmt.emin) if flush else fixed * loss
         sides.append(y.value * (relative * loss) + number(tiny))
     return numbers(how.known(known, True), y.low + sides[0], y.high + sides[1], y.size)

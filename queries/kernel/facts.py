@@ -71,8 +71,8 @@ def defined(basis: Basis, symbol: FNode, terms: Sequence[FNode], alike: Theorem 
 
 
 def _terms_of(basis: Basis, symbol: FNode, name: str) -> frozenset[FNode]:
-    """The terms of which a symbol is the maximum. They are older than the symbol, so that none of them contains it, nor
-    a maximum that is defined by it. Raises RuleError."""
+    """The terms of which a symbol is the maximum. They are older than the symbol, so that no term contains the symbol,
+    nor a maximum defined by it. Raises RuleError."""
     known = basis.carrier.maxima.get(symbol)
     if known is None:
         raise RuleError(f"{name}: a term is not a maximum")
@@ -204,7 +204,7 @@ def one_maximum(basis: Basis, first: FNode, second: FNode, alike: Theorem) -> Ma
 
 @rule
 def never(basis: Basis, term: FNode, alike: Theorem, fact: Theorem | None = None) -> Made:
-    """A term is false if one that equals it is: the constant false, or a term whose negation is a fact."""
+    """A term is false if an equal term is false: if that one is the constant false, or its negation is a fact."""
     other = _others(basis, alike, "never")(term)
     premises = (alike,) if fact is None else (alike, fact)
     if fact is None and not other.is_false():

@@ -58,8 +58,8 @@ def numbers_of(fmt: Format, subnormals: bool) -> tuple[Values, ...]:
 
 @dataclass(frozen=True)
 class Factor:
-    """How a factor is read: as numbers of a format, or `converted` to another one that holds it, in which each is
-    normal."""
+    """How a factor is read: as a number of its format, or `converted` to a format that has all of these as normal
+    numbers."""
 
     format: Format
     converted: bool = False
@@ -75,7 +75,7 @@ class Factor:
         return self.format.emin - self.format.fraction
 
     def numbers(self, subnormals: bool) -> tuple[Values, ...]:
-        """As `numbers_of`, with the exponents that they have where they are multiplied."""
+        """The numbers of the format, as `numbers_of` gives them, with the exponents with which they are multiplied."""
         one = 1 << self.format.fraction
         if not self.converted:
             return numbers_of(self.format, subnormals)

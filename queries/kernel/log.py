@@ -93,7 +93,7 @@ class Subject:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages of all plans, those that a stage is made of after it."""
+        """The stages of all plans; after each stage come the stages that it is made of."""
         found, waiting = dict[Stage, None](), [product.stage for plan in self.plans for product in plan.sums]
         while waiting:
             stage = waiting.pop()
@@ -111,7 +111,7 @@ class Subject:
 
 
 def steps_below(step: Step) -> Iterator[Step]:
-    """Every step that a step is made of, each once, before it; and the step."""
+    """The step and every step that it is made of, each once; a step comes after those that it is made of."""
     seen: dict[Step, None] = {}
     waiting = [(step, iter(_made_of(step)))]
     while waiting:
@@ -174,8 +174,8 @@ class Writer(_Tables):
         self.records: list[dict[str, Any]] = []
 
     def stating(self, roots: Sequence[Theorem]) -> dict[str, Any]:
-        """The log of these theorems and of all that they rest on. Raises RuleError for an argument that no table
-        has."""
+        """The log of these theorems and of all theorems that they rest on. Raises RuleError for an argument that is in
+        no table."""
         for root in roots:
             for theorem in root.walk(self.wholes):
                 if theorem not in self.places:
@@ -406,12 +406,12 @@ class _Unhashed:
 
 
 def _asks(value: object) -> bool:
-    """Whether an argument is engines, which a replay has of its own."""
+    """Whether an argument is engines: a replay uses its own."""
     return isinstance(value, Engines) or (isinstance(value, tuple) and any(isinstance(one, Engines) for one in value))
 
 
 def _place(value: object, among: Sequence[object]) -> int:
-    """The number of a value among several. Raises RuleError where it is none of them."""
+    """The number of a value in a list. Raises RuleError where the list does not have it."""
     for number, one in enumerate(among):
         if one is value or one == value:
             return number

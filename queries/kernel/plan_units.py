@@ -20,6 +20,7 @@ from mmaprobe.queries.kernel.rewriting import form_of
 from mmaprobe.queries.kernel.same import SidesAgree
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.identity import identity_text
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Each, Element, FusedSum, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import structure
@@ -77,7 +78,7 @@ class Steps:
     other: Stage
 
     def __str__(self) -> str:
-        return f"in steps of stage {digest(repr(self.one))} and stage {digest(repr(self.other))}"
+        return f"in steps of stage {digest(identity_text(self.one))} and stage {digest(identity_text(self.other))}"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class PlansAgree:
     length: int = 0
 
     def covers(self, length: int | None) -> bool:
-        """Whether this K is one of them; without one, whether every multiple of some number is."""
+        """Whether a K is among the lengths; where no length is named, whether every multiple of some number is."""
         if length is None:
             return not self.length
         return length == self.length if self.length else length % self.multiples == 0

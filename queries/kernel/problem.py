@@ -202,7 +202,8 @@ def _differ_in_value(left: Bits, left_format: Format, right: Bits, right_format:
 
 
 def _holding(one: Format, other: Format) -> Format:
-    """A format of all numbers, infinities and NaNs of two: one of them, where it is IEEE's and has them."""
+    """A format that has all numbers, infinities and NaNs of two formats: one of the two, where it is an IEEE format and
+    has those of the other."""
     if one == other:
         return one
     for own, rest in ((one, other), (other, one)):

@@ -35,7 +35,7 @@ from mmaprobe.queries.kernel.rounding_rises import RoundingScales
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import unit_digest
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode, Overflow, Target
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode, Overflow, ResultMode, Target
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import (
     Constant,
@@ -106,7 +106,7 @@ def rewrite(name: str) -> Callable[[Rewrite], Rewrite]:
 
 
 #: what IEEE 754 does beyond the largest number, where that does not depend on the sign
-AS_IEEE: dict[Mode, Overflow] = {
+AS_IEEE: dict[ResultMode, Overflow] = {
     "nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate", "to_odd": "saturate",
 }  # fmt: skip
 
@@ -237,9 +237,11 @@ def lossless_sum(scope: Scope, node: Node) -> Replacement | None:
 def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
     """IEEE 754-2019, 7.4: beyond the largest number, to nearest gives infinity, and toward zero the largest number. The
     rule for overflow changes nothing else in a rounding."""
-    if not isinstance(node, Round) or node.rounding.overflow != "ieee" or node.rounding.mode not in AS_IEEE:
+    if not isinstance(node, Round) or node.rounding.overflow != "ieee":
         return None
-    how = replace(node.rounding, overflow=AS_IEEE[node.rounding.mode])
+    if (plain := AS_IEEE.get(node.rounding.mode)) is None:
+        return None
+    how = replace(node.rounding, overflow=plain)
     return Replacement(replace(node, rounding=how), (RoundsAlike(target_of(node.rounding), target_of(how)),))
 
 
@@ -250,7 +252,7 @@ def unreached_overflow(scope: Scope, node: Node) -> Replacement | None:
     if not isinstance(node, Round):
         return None
     how, top = node.rounding, scope.known(node.term).top
-    plain = AS_IEEE.get(how.mode, "ieee")
+    plain: Overflow = AS_IEEE.get(how.mode, "ieee")
     if how.overflow in ("ieee", plain) or top is None or top > how.format.emax:
         return None
     return Replacement(replace(node, rounding=replace(how, overflow=plain)))
@@ -366,7 +368,7 @@ def zero_added(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("sum of one term")
 def single_term(scope: Scope, node: Node) -> Replacement | None:
-    """An exact sum of one term is that term, where it is rounded."""
+    """An exact sum of one term is rounded as the term itself is."""
     if not isinstance(node, Round) or not isinstance(node.term, ExactSum) or len(node.term.items) > 1:
         return None
     (item,) = node.term.items
@@ -470,9 +472,9 @@ def product_of_zeros(_: Scope, node: Node) -> Replacement | None:
 
 @rewrite("neutral zero added")
 def neutral_zero_added(_: Scope, node: Node) -> Replacement | None:
-    """-0 among the terms of an exact sum changes nothing, not even the sign of a zero sum, which is -0 if all terms
-    are; where rounding is down, +0 does, as there it is +0 if all terms are. A sum of one term is that term, also where
-    exact zero sums are +0."""
+    """A term -0 of an exact sum changes nothing, not even the sign of a zero sum, which is -0 only if all terms are -0.
+    Where rounding is down, the neutral zero is +0, since there a zero sum is +0 only if all terms are +0. A sum of one
+    term is that term, also where exact zero sums are +0."""
     if not isinstance(node, Round) or not isinstance(node.term, ExactSum):
         return None
     neutral = Constant(negative=node.rounding.mode != "down")
@@ -564,8 +566,11 @@ def is_blind(node: Node) -> bool:
 
 
 def target_of(how: Rounding) -> Target:
-    """The target by which a rounding rounds a finite magnitude, except tiny ones that it flushes before."""
-    return Target(how.format, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
+    """The target by which a rounding rounds a finite magnitude, except tiny ones that it flushes before. Raises
+    RuleError for a rounding by random bits: it is no function of the magnitude."""
+    if how.stochastic:
+        raise RuleError(f"nothing is known of {how.mode}")
+    return Target(how.format, how.mode, how.beyond, how.subnormals == "flush_after", how.zero == "positive")
 
 
 def _sorted(ranges: frozenset[Range]) -> list[Range]:
@@ -628,7 +633,7 @@ class _Forms:
         self.found: dict[tuple[Node, bool], Node] = {}
 
     def of(self, node: Node) -> Node:
-        """The form of a node; that of what is below it first, as hundreds of steps may be within one another."""
+        """The form of a node. Forms of the nodes below it are made first, since steps may be nested hundreds deep."""
         waiting = [(node, False)]
         while waiting:
             part, below = waiting.pop()

@@ -22,6 +22,7 @@ from mmaprobe.queries.kernel.plan_units import (
     units_of,
 )
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.evaluate.identity import identity_text
 from mmaprobe.smtmodel.plans.joins import Add
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.stages import Join, Parted, Stage, Then
@@ -45,7 +46,7 @@ class StagesAgree:
 
     def statement(self) -> str:
         start = "+0" if self.zero else "any sum so far"
-        sides = [f"stage {digest(repr(stage))} of {plan_key(plan)}"
+        sides = [f"stage {digest(identity_text(stage))} of {plan_key(plan)}"
                  for stage, plan in ((self.one, self.left), (self.other, self.right))]  # fmt: skip
         return f"{sides[0]} = {sides[1]} from {start} for {multiples_text(self.multiples)}"
 
@@ -119,8 +120,9 @@ def _in_order(stage: Parted) -> Join:
 
 
 def partition(one: Parted, other: Parted, number: int) -> int:
-    """Products of which any multiple is divided alike by two stages that do the same around their bodies, and gives
-    each body a multiple of `number`. Raises RuleError where there is none, or nothing is told of it."""
+    """A number of products, every multiple of which two stages with the same steps around their bodies divide alike, so
+    that each body gets a multiple of `number`. Raises RuleError where there is no such number, or a partition tells
+    none."""
     multiples = one.partition.multiple(number, (one, other))
     if not multiples:
         raise RuleError(f"same_parts: nothing is told of when {type(one.partition).__name__} divides alike")

@@ -26,7 +26,8 @@ Symbol = Callable[[str, int], Bits]
 
 
 def check_windows(fmt: Format, *windows: tuple[int, int]) -> None:
-    """Raises RuleError for exponents that a format has not: of these, what is admitted is not told (`admitted`)."""
+    """Raises RuleError for a window of exponents that a format does not have: `admitted` says nothing of inputs
+    there."""
     if any(not fmt.emin <= low <= high <= fmt.emax for low, high in windows):
         raise RuleError(f"a window of exponents beyond those of {fmt.name}")
 
@@ -165,6 +166,21 @@ class Question(Basis):
 class NoInputDecides:
     """Every value that the conditions of a claim read is a number on all inputs in the windows; on every admitted input
     the values of the claim are numbers, and the input does not decide the claim."""
+
+    assertion: Assertion
+
+    def __post_init__(self) -> None:
+        if self.assertion.most is not None:
+            raise RuleError("NoInputDecides: a claim about one number of products is needed")
+
+    def statement(self) -> str:
+        return f"no input decides: {self.assertion}"
+
+
+@dataclass(frozen=True)
+class NoLengthDecides:
+    """The same of a claim about several numbers of products, for each of them; its values are those numbers that they
+    are without limit of width."""
 
     assertion: Assertion
 

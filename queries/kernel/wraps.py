@@ -1,4 +1,5 @@
-"""No sum of integers leaves the range of its accumulator: intervals of what units read, and of their sums.
+"""No sum of integers leaves the range of its accumulator, or of the moduli from which it is recombined: intervals of
+what units read, and of their sums.
 
 Every interval has 0 in it. So a bound for K products is one for fewer, and for any that are added up on the way.
 """
@@ -15,12 +16,24 @@ from mmaprobe.queries.kernel.theorem import Made, RuleError, rule
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, FusedSum, Literal, Node, Product, Round
+from mmaprobe.smtmodel.nodes import (
+    Constant,
+    Element,
+    ExactSum,
+    FusedSum,
+    Literal,
+    Node,
+    Product,
+    Recombined,
+    Residue,
+    Round,
+)
 from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.repeat import Each
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, Then
 from mmaprobe.smtmodel.plans.words import SharedOf
 
@@ -31,7 +44,8 @@ NOTHING: Interval = (Fraction(0), Fraction(0))
 
 @dataclass(frozen=True)
 class NeverWraps:
-    """No sum of up to `length` products of a plan's units wraps or saturates, whatever the elements of A and B, if
+    """No sum of up to `length` products of a plan's units wraps or saturates, and each number recombined from sums of
+    residues is the sum of the products of the integers that these are residues of, whatever the elements of A and B, if
     these are finite, and of a magnitude of at most `most_a` and `most_b` (None: of any)."""
 
     plan: Plan
@@ -49,7 +63,8 @@ class NeverWraps:
 def never_wraps(plan: Plan, length: int, most_a: int | None, most_b: int | None) -> Made:
     """Units that add products of integers exactly, each once, give sums between those of the least and of the largest
     products, if these are in the range of the accumulator: by induction on the instructions, of which the last one has
-    the widest interval. Sums start from +0."""
+    the widest interval. Sums start from +0. A sum of products of residues is that of the products of the integers
+    modulo each number; so what is recombined is their sum, if that is less than half of the product of the moduli."""
     if any(number is not None and number < 0 for number in (length, most_a, most_b)):
         raise RuleError("never_wraps: K and magnitudes are from 0 on")
     if plan.scale is not None:
@@ -58,6 +73,13 @@ def never_wraps(plan: Plan, length: int, most_a: int | None, most_b: int | None)
         if products.start != Constant():
             raise RuleError("never_wraps: a sum starts from another number than +0")
         _stage(plan, products.stage, length, NOTHING, {"a": most_a, "b": most_b})
+    for node in walk(plan.result):
+        if isinstance(node, Recombined):
+            integers = (
+                interval_of(word, most) for word, most in zip(residues_of(plan, node), (most_a, most_b), strict=True)
+            )
+            half = Fraction(node.whole - 1, 2)
+            _check(_times(_product(*integers), length), (-half, half))
     return Made(NeverWraps(plan, length, most_a, most_b))
 
 
@@ -86,6 +108,33 @@ def _stage(plan: Plan, stage: Stage, count: int, start: Interval, most: Mapping[
             raise RuleError("never_wraps: an instruction adds more than its products to c")
         start = end
     return added(unit, sides, start, rest)[1] if rest else start
+
+
+def residues_of(plan: Plan, node: Recombined) -> tuple[Round, Round]:
+    """The words of a and of b that are integers, of whose residues a plan's units add products for each modulus. Raises
+    RuleError for what is recombined of other sums."""
+    found = dict.fromkeys(_residues(plan, item, modulus) for item, modulus in zip(node.items, node.moduli, strict=True))
+    if len(found) > 1:
+        raise RuleError("never_wraps: the sums are of residues of different integers")
+    (sides,) = found
+    return sides
+
+
+def _residues(plan: Plan, item: Node, modulus: int) -> tuple[Round, Round]:
+    """Those of one modulus."""
+    if not isinstance(item, Products) or not isinstance(item.stage, Chain):
+        raise RuleError("never_wraps: what is recombined is no sum of products by one unit")
+    sides = []
+    for word in plan.read(item.stage.words):
+        match word:
+            case Round(term=Residue(term=Round() as whole, modulus=own)) if own == modulus:
+                _check(_of_residues(modulus), _within(word.rounding.format, None))
+                if not (word.rounding.format.is_integer and whole.rounding.format.is_integer):
+                    raise RuleError("never_wraps: a residue is of a number, or becomes one, that is no integer")
+                sides.append(whole)
+            case _:
+                raise RuleError(f"never_wraps: a word of a recombined sum is no residue modulo {modulus}")
+    return sides[0], sides[1]
 
 
 # -- an instruction
@@ -171,9 +220,13 @@ def interval_of(word: Node, most: int | None) -> Interval:
             if not isinstance(value, Fraction):
                 raise RuleError("never_wraps: a word has a factor that is not a number")
             return min(value, Fraction(0)), max(value, Fraction(0))
-        case Product(left=Given(), right=SharedOf(inverse=True, up=up), limit=None):
-            top = Fraction(1 if up else 2)  # the power is the largest one up to the magnitudes, or the next
+        case Product(left=Given(format=fmt), right=SharedOf(inverse=True, up=up), limit=None):
+            # the power is the largest one up to the magnitudes, which have so many bits, or the next
+            bits = fmt.width if fmt.is_integer else fmt.precision
+            top = 2 - Fraction(2) ** (1 - bits) if not up else Fraction(1)
             return -top, top
+        case Residue():
+            return _of_residues(word.modulus)
         case Product(limit=None):
             return _product(interval_of(word.left, most), interval_of(word.right, most))
         case ExactSum():
@@ -182,6 +235,10 @@ def interval_of(word: Node, most: int | None) -> Interval:
         case Round():
             return _rounded(word, most)
     raise RuleError(f"never_wraps: nothing is told of words with a {word.kind}")
+
+
+def _of_residues(modulus: int) -> Interval:
+    return Fraction(-(modulus // 2)), Fraction((modulus - 1) // 2)
 
 
 def _rounded(word: Round, most: int | None) -> Interval:

@@ -207,9 +207,9 @@ class Builder:
             self._expect(one, other, int(table[place[one], place[other]]))
 
     def _expect(self, one: Leaf, other: Leaf, hidden: int) -> None:
-        found = self.probe.lost(one, other)
-        if found != hidden:
-            raise MisfitError(f"a mask at {one} and {other} hides {found}, not {hidden}")
+        seen = self.probe.lost(one, other)
+        if seen != hidden:
+            raise MisfitError(f"a mask at {one} and {other} hides {seen}, not {hidden}")
 
     def _split(self, group: list[Leaf], same: Callable[[int], bool]) -> list[list[Leaf]]:
         """The branches of a group. `same`: whether a mask that hides this many has both leaves in one branch."""
@@ -226,9 +226,9 @@ class Builder:
             joined.take(pair for pair in pairs if same(self.probe.lost(*pair)))
         joined.take((one, other) for one in rest for other in self.probe.met(one)
                     if other in joined.part and same(self.probe.lost(one, other)))  # fmt: skip
-        found = [part for part in joined.parts() if len(part) > 1]
+        several = [part for part in joined.parts() if len(part) > 1]
         single = [leaf for leaf in rest if len(joined.part[leaf]) == 1]
-        seeds = [part[0] for part in found]
+        seeds = [part[0] for part in several]
         asked = [(seed, leaf) for seed in seeds for leaf in single]
         asked += combinations(seeds, 2) if len(seeds) <= SEEDS else []
         self.probe.ask_pairs(asked)
@@ -357,14 +357,14 @@ class Inside:
                 return
 
     def _groups(self, pair: tuple[int, int], others: list[int], unit: int) -> tuple[tuple[int, ...], ...]:
-        found: list[list[int]] = []
+        groups: list[list[int]] = []
         rest = list(others)
         while rest:
             seed, *rest = rest
             group = [seed, *(k for k in rest if self._survive(pair, [seed, k], unit))]
             rest = [k for k in rest if k not in group]
-            found.append(group)
-        large = [group for group in found if len(group) > 1]
+            groups.append(group)
+        large = [group for group in groups if len(group) > 1]
         left = sorted(k for k in (*pair, *others) if not any(k in group for group in large))
         mask = (large[0][0], large[0][1])
         group = [left[0], *(k for k in left[1:] if self._survive(mask, [left[0], k], unit))]

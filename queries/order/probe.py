@@ -94,24 +94,24 @@ def power_pattern(fmt: Format, sign: int, exponent: int) -> int:
 
 def idle(model: Model) -> dict[str, list[int]]:
     """By name what a model takes beside a, b and c, where it changes nothing: scale factors 1, zeros else."""
-    found = {}
+    neutral = {}
     for row, count in zip(FURTHER, model.counts[-len(FURTHER) :], strict=True):
         one = power_pattern(model.formats[row.name], 1, 0) if count and row.is_factor else 0
-        found[row.name] = [one] * count
-    return found
+        neutral[row.name] = [one] * count
+    return neutral
 
 
 def shares(total: int, ranges: list[tuple[int, int]]) -> list[int]:
     """Exponents of factors, as equal as their ranges allow, with a given total."""
-    found = []
+    exponents = []
     for position, (low, high) in enumerate(ranges):
         rest = ranges[position + 1 :]
         least = max(low, total - sum(top for _, top in rest))
         most = min(high, total - sum(bottom for bottom, _ in rest))
         share = min(max(total // (len(rest) + 1), least), most)
-        found.append(share)
+        exponents.append(share)
         total -= share
-    return found
+    return exponents
 
 
 def weights_of(alone: Mapping[Leaf, Fraction | None]) -> dict[Leaf, Power]:
@@ -228,7 +228,7 @@ class Probe:
 
     def patterns(self, asked: Sequence[tuple[Callable[[str, int], Vector], str]]) -> list[int]:
         """The device's results for vectors, which are formed as they are asked."""
-        found: list[int] = []
+        results: list[int] = []
         part = max(1, ELEMENTS // self.model.length)
         for start in range(0, len(asked), part):
             some = asked[start : start + part]
@@ -236,8 +236,8 @@ class Probe:
             answers = self.ask([form(text, number) for number, (form, text) in enumerate(some, first)])
             for number, ((form, text), d) in enumerate(zip(some, answers, strict=True), first):
                 self.questions.append(Question(text, d, number, form))
-            found += answers
-        return found
+            results += answers
+        return results
 
     def _value(self, d: int) -> Fraction | None:
         value = exact_value(d, self.model.d)

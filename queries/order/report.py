@@ -17,7 +17,7 @@ def document_of(
     """The document that `order` prints. `tree`: None where it was not revealed, for the reason `error`; `device`: its
     name, and what it says of itself."""
     formats = {"a": asked.a.name, "b": asked.b.name, "d": asked.d.name}
-    found = Order(
+    document = Order(
         device=device,
         formats=formats | ({"c": asked.c.name} if asked.addend else {}),
         length=asked.length,
@@ -29,4 +29,4 @@ def document_of(
         outline=ABSENT if tree is None else tree.outline().lines(),
         places=ABSENT if tree is None else tree.places,
     )
-    return found if tree is None or tree.ends is None else tree.ends.add_to(found)
+    return document if tree is None or tree.ends is None else tree.ends.add_to(document)

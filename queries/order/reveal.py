@@ -116,11 +116,11 @@ class Tree:
 
     def blocks(self) -> tuple[Products, ...]:
         """The products of each step of the chain, in order; their order within a step is not revealed."""
-        found = []
+        runs = []
         for step in self._steps:
             leaves = sorted(leaf_order(leaf) for child in step for leaf in leaves_of(child))
-            found.append(tuple(k for first in leaves for k in range(first, first + self.width)))
-        return tuple(found)
+            runs.append(tuple(k for first in leaves for k in range(first, first + self.width)))
+        return tuple(runs)
 
     @property
     def _sums(self) -> list[Node | Leaf]:

@@ -42,8 +42,8 @@ def structure_of(unit: Unit, bits: int, leaves: int) -> object:
     """A key of the properties on which the trees of a unit depend."""
     every = list(walk(unit.result))
     numbers = {node: number for number, node in enumerate(every)}
-    found = [(node.kind, _node_key(node), *[numbers[operand] for operand in node.operands]) for node in every]
-    return tuple(found), *(frozenset(numbers[node] for node in sums) for sums in _hiding_sums(every, bits, leaves))
+    steps = [(node.kind, _node_key(node), *[numbers[operand] for operand in node.operands]) for node in every]
+    return tuple(steps), *(frozenset(numbers[node] for node in sums) for sums in _hiding_sums(every, bits, leaves))
 
 
 def _node_key(node: nodes.Node) -> object:

@@ -46,15 +46,15 @@ def pair_of(one: Leaf, other: Leaf) -> Pair:
 
 def leaves_of(branch: Node | Leaf) -> tuple[Leaf, ...]:
     """The leaves under a branch, from left to right."""
-    found: list[Leaf] = []
+    leaves: list[Leaf] = []
     waiting = [branch]
     while waiting:
         current = waiting.pop()
         if isinstance(current, Node):
             waiting.extend(reversed(current.children))
         else:
-            found.append(current)
-    return tuple(found)
+            leaves.append(current)
+    return tuple(leaves)
 
 
 def joined_branch(kind: Kind, children: Iterable[Node | Leaf]) -> Node | Leaf:
@@ -159,10 +159,10 @@ def one_after_another(root: Node | Leaf) -> list[Node | Leaf]:
     """Trees with chains in place of the exact steps, or of the last exact step alone: the terms in their present order,
     with c before or after them. The bits that a chain loses may lie below all that the formats show."""
     steps = [node for node in nodes_of(root) if node.kind == "exact" and len(node.children) > 2]
-    found: dict[Node | Leaf, None] = {}
+    trees: dict[Node | Leaf, None] = {}
     for chosen, late in itertools.product((steps[-1:], steps), (False, True)):
-        found[_chained(root, {id(node) for node in chosen}, late)] = None
-    return [tree for tree in found if tree != root]
+        trees[_chained(root, {id(node) for node in chosen}, late)] = None
+    return [tree for tree in trees if tree != root]
 
 
 def _chained(root: Node | Leaf, chosen: set[int], late: bool) -> Node | Leaf:
@@ -181,10 +181,10 @@ def with_products(root: Node | Leaf, width: int) -> list[Node | Leaf]:
     """The trees of products for a tree whose leaves are blocks of `width` products, named by their first: every block
     is an exact sum; or, where a step aligns blocks, their products are terms of that step."""
     apart = {leaf: joined_branch("exact", range(leaf, leaf + width)) for leaf in leaves_of(root) if leaf != "c"}
-    found = [_of_blocks(root, {leaf: [block] for leaf, block in apart.items()})]
+    trees = [_of_blocks(root, {leaf: [block] for leaf, block in apart.items()})]
     if any(node.kind == "fused" and {*node.children} & {*apart} for node in nodes_of(root)):
-        found.append(_of_blocks(root, {leaf: range(leaf, leaf + width) for leaf in apart}))
-    return found
+        trees.append(_of_blocks(root, {leaf: range(leaf, leaf + width) for leaf in apart}))
+    return trees
 
 
 def _of_blocks(root: Node | Leaf, blocks: Mapping[Leaf, Sequence[Node | Leaf]]) -> Node | Leaf:
@@ -212,14 +212,14 @@ def in_order(branch: Node | Leaf) -> Node | Leaf:
 
 def nodes_of(branch: Node | Leaf) -> list[Node]:
     """Every step, after the steps below it."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     waiting = [branch]
     while waiting:
         current = waiting.pop()
         if isinstance(current, Node):
-            found.append(current)
+            nodes.append(current)
             waiting.extend(current.children)
-    return found[::-1]
+    return nodes[::-1]
 
 
 def binary_trees(leaves: Sequence[Leaf]) -> Iterator[Node | Leaf]:

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cache
-from itertools import chain, combinations
-from math import comb
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +36,6 @@ from mmaprobe.smtmodel.plans.named import (
     in_halves,
     in_multiples,
     in_runs,
-    in_runs_at,
     in_vectors,
     in_windows,
     interleaved,
@@ -60,7 +58,6 @@ WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 LIKELY = ("ieee", "hopper", "ampere", "turing", "blackwell", "ada-lovelace", "volta", "cdna3", "cdna2", "cdna1")
 FEW = 3  # of these sizes, the likeliest
 SPLITS = (2, 3, 4, 5, 6, 8, 16)  # numbers of parts of a kernel that splits K
-MOST_CUTS = 128  # ways of cutting K at multiples of one number that are tried
 GRAINS = (1, 2, 4, 8)  # uses of an instruction that one accumulator takes in turn
 THREADS = (32, 64, 128, 256)  # numbers of lanes of kernels of vectors on GPUs, besides WAYS
 TAKEN = (1, 2, 4, 8, 16, 32, 64)  # products that one of these lanes takes in a turn
@@ -164,19 +161,6 @@ class Candidates:
             in_halves(most, chain, how, grain) for most in (8, 16, 32, 64, 128) if most < length for grain in (1, 8)
         )
         yield from vectors(chain, how, length)
-
-    def uneven(self, model: Model, length: int) -> Iterator[Stage]:
-        """Stages in which K = `length` is cut at one or two places, as stream-K does, added from the first run or from
-        the last one."""
-        cuts: list[tuple[int, ...]] = []
-        for tile in (128, 64, 32, 16):
-            places = range(tile, length, tile) if tile % model.length == 0 else ()
-            for count in (1, 2):
-                cuts += combinations(places, count) if comb(len(places), count) <= MOST_CUTS else []
-        for at in dict.fromkeys(cuts):
-            for order in ORDERS if len(at) > 1 else ORDERS[:1]:
-                if order != "pairwise":  # of three sums as in order
-                    yield in_runs_at(at, Chain(model), Rounding(model.c), order)
 
     def guesses(
         self, tree: Node | Leaf, taken: tuple[Format, Format], known: Sequence[Plan] = (), *, wider: bool = False

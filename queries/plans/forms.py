@@ -208,7 +208,7 @@ def _times(scalar: float, node: Node, how: Rounding) -> list[Node]:
 
 @dataclass(frozen=True)
 class _Seen:
-    """The numbers of a sample: those of its inputs and its results, and where these are finite."""
+    """The numbers of a sample: of its inputs and of its results, and which of the results are finite."""
 
     asked: Signature
     sample: Sample

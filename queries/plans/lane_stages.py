@@ -236,8 +236,8 @@ def _first_products(head: Node) -> list[int]:
 
 
 def _key(node: Node | Leaf, lane_of: Callable[[int], int], alone: int = -1) -> Key:
-    """The tree over lanes: each chain is replaced by the number of its lane, which `lane_of` tells of a product.
-    `alone`: a product that is a lane of its own, -1 for none."""
+    """The tree over lanes, in which the chain of each lane is replaced by the number of the lane; `lane_of` gives the
+    lane of a product. `alone`: a product that is a lane by itself; -1: none is."""
     while isinstance(node, Node):
         sums = [child for child in node.children if isinstance(child, Node)]
         if len(sums) != 1 or alone in node.children:
@@ -278,7 +278,7 @@ def _folds(key: Key, lanes: int, present: int | None = None) -> list[Fold] | Non
 
 
 def _joined_by(fold: Fold, lanes: Sequence[Key | None], sums: set[Key]) -> list[Key | None] | None:
-    """The lanes after a fold; None if one is no sum of the tree."""
+    """The lanes after a fold; None if one of the sums that it makes is not in the tree."""
     found: list[Key | None] = []
     for group in fold.groups(len(lanes)):
         one = _added([lanes[lane] for lane in group])

@@ -65,7 +65,7 @@ class Recorded:
         return replace(self, a=a, b=b)
 
     def elements(self, rows: Sequence[int], columns: Sequence[int]) -> list[Sample]:
-        """The elements at some places, each a product of its own; a sample for each result."""
+        """The elements at some places, each as a product of its own: one sample for each result."""
         a, b = self.a[rows][:, None], self.b[:, columns].T[:, :, None]
         c = self._addends()[rows, columns][:, None, None]
         return [Sample(a, b, c, d[rows, columns][:, None, None]) for d in self.d]

@@ -1,7 +1,7 @@
 """Which plans give the recorded results of one matrix product: one search for one result, or for two that differ.
 
-A plan is tried on a few elements first; one that gives these is held against thousands. None is named that one of them
-refutes.
+A plan is tried on a few elements first; a plan that gives these is compared with thousands. No plan is named that any
+element refutes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from itertools import chain, islice, zip_longest
 import numpy as np
 
 from mmaprobe.queries.plans.candidates import Candidates, likelihood, with_unit
+from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.forms import forms_of, named
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
@@ -40,7 +41,7 @@ Report = Callable[[str], None]
 #: what is tried, in words
 TABLE = "shipped plans, and units that take K in tiles"
 CUTS = "K cut in usual ways around each unit"
-UNEVEN = "K cut at one or two places"
+UNEVEN = "K cut at one to three places"
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,10 @@ class Fit:
 
 @dataclass(frozen=True)
 class Given:
-    """What was found of one result. `plans`: those that give every element looked at, `looked` of them; `best`: if
-    there are none, one that gives the most. `tried`: how many plans were; `untried`: what was not for lack of time, or
-    not wholly, in words. `products`: those that are not in the sum, or twice; the plans are of what is in it."""
+    """The plans of one result. `plans`: plans that give every element looked at, of which there are `looked`; `best`:
+    where no plan does, one that gives the most elements. `tried`: how many plans were tried; `untried`: in words, which
+    ones were not tried, or not wholly, for lack of time. `products`: the products that are not in the sum, or twice;
+    plans are then about the products that are in it."""
 
     plans: tuple[Plan, ...]
     looked: int
@@ -101,7 +103,7 @@ def plans_of_results(
 def _given(
     recorded: Recorded, products: Summed, first: Sequence[tuple[int, int]], report: Report, until: float
 ) -> list[Given]:
-    """What is found of results that are sums of the same products."""
+    """The plans of results that are sums of the same products."""
     ways, found = list(products.of(recorded)), list[Given]()
     for number, others in enumerate(ways):
         end = time.monotonic() + (until - time.monotonic()) / (len(ways) - number)
@@ -145,15 +147,16 @@ class _Trial:
         self.look(TABLE, self.table())
         if not self.wanting and self.ambiguous:
             self.look(CUTS, self.usual())
-        for what, stages in ((CUTS, self.candidates.stages), (UNEVEN, self.candidates.uneven)):
-            if self.wanting:
-                self.look(what, self.around(stages))
+        if self.wanting:
+            self.uneven()
+        if self.wanting:
+            self.look(CUTS, self.around(self.candidates.stages))
         return [self.given(side) for side in self.sides]
 
     @property
     def ambiguous(self) -> bool:
-        """Whether chains of units with several arithmetics give a result, as one in a narrow format does not show the
-        order of its sum: what else gives it is then of interest as well."""
+        """Whether chains of units with different arithmetics give a result, as when a narrow format hides the order of
+        its sum: other plans that give the result are then of interest as well."""
         units = ({model.unit.result for plan in found for model in plan.models} for found in self.found)
         return self.asked.d.width <= NARROW and any(len(some) > 1 for some in units)
 
@@ -162,6 +165,27 @@ class _Trial:
         self.candidates.compiled.update(self._units)
         for model in sorted(self._units, key=lambda model: -self._gives.get(model, 0)):
             yield from islice(self.candidates.stages(model, self.asked.length), CHUNK)
+
+    def uneven(self) -> None:
+        """Hold all ways of cutting K at few places against the results, for each unit; the usual ones of a unit before
+        them, which may cut this K so."""
+        for model in (None, *self.ranked()):
+            if time.monotonic() > self._until:
+                self._untried.append(UNEVEN)
+                break
+            if model is None or not self.wanting:  # the time is looked at before the first
+                continue
+            self._report(f"trying {model.reference}")
+            cuts = cuts_of(model, self.forms, self._samples, self.candidates.results)
+            for number, (form, stage, results) in enumerate(cuts):
+                self.look(CUTS, self.candidates.stages(model, self.asked.length) if number == 0 else ())
+                known = sum(map(len, self.found))
+                if not self.wanting:
+                    break
+                self._number += 1
+                self._enter(results, partial(form.plan, stage))
+                if sum(map(len, self.found)) > known:
+                    self.look(CUTS, self.beside(model, stage))
 
     @property
     def wanting(self) -> bool:
@@ -215,8 +239,8 @@ class _Trial:
                 self._first.setdefault((form, results.tobytes()), alone)
 
     def _enter(self, results: Matrix, plan: Callable[[], Plan | None]) -> int:
-        """Enter what a plan gives of the first elements; where these are all, what it gives of the others. How many of
-        the first it gives of one result at most."""
+        """Enter what a plan gives of the first elements and, if it gives all of these, of the others. Returns how many
+        of the first elements of one result it gives at most."""
         agree = [self._same(results, sample) for sample in self._samples]
         for side, count in enumerate(agree):
             near, whole = self._near[side], count == self._samples[side].d.size
@@ -267,13 +291,21 @@ class _Trial:
                 self._units.append(model)
                 yield Chain(model)
 
-    def around(self, stages: Callable[[Model, int], Iterator[Stage]]) -> Iterator[Stage]:
-        """K cut in usual ways around the units in turn, while a result has no plan: around that of a result that is
-        known first, since the other is likely of the same."""
-        known = [model for side in self.found for plan in [*side][:1] for model in plan.models[:1]]
+    def known(self) -> list[Model]:
+        """The units of the results that have a plan: the others are likely of the same."""
+        return [model for side in self.found for plan in [*side][:1] for model in plan.models[:1]]
+
+    def ranked(self) -> list[Model]:
+        """The units: those that are known first, then of those with the same sums the first one, by how many elements
+        each gives."""
         firsts = {*self._first.values()}
         others = sorted(self._units, key=lambda model: (model not in firsts, -self._gives.get(model, 0)))
-        waiting = {model: stages(model, self.asked.length) for model in dict.fromkeys((*known, *others))}
+        return list(dict.fromkeys((*self.known(), *others)))
+
+    def around(self, stages: Callable[[Model, int], Iterator[Stage]]) -> Iterator[Stage]:
+        """K cut in usual ways around the units in turn, while a result has no plan."""
+        known = self.known()
+        waiting = {model: stages(model, self.asked.length) for model in self.ranked()}
         self.candidates.compiled.update(waiting)
         while waiting and self.wanting:
             ranked = sorted(waiting, key=lambda model: (model not in known, -self._gives.get(model, 0)))

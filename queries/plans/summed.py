@@ -53,7 +53,7 @@ class Summed:
         return bool(self.left_out or self.twice)
 
     def sentences(self) -> list[str]:
-        """What is not as it should be, in words."""
+        """In words, which products are not in the sums as they should be."""
         return not_added_once(self.left_out, self.twice, self.instead)
 
     def of(self, recorded: Recorded) -> Iterator[Recorded]:
@@ -130,7 +130,8 @@ class _Sums:
         return None
 
     def _with_others(self, gone: Summed, factors: Factors, inner: NDArray[np.bool_]) -> tuple[int, ...]:
-        """The products that have other factors, as what is left then shows: those found, and others like them."""
+        """The products that have other factors, as the remaining part of the sums shows: those given, and others like
+        them."""
         first, second = factors(self.a, self.b, np.arange(self.a.shape[2]))
         own = np.isin(np.arange(self.a.shape[2]), gone.left_out)
         left = self.d - self.c - self._of(gone) - first[:, :, own] @ second[:, own]

@@ -1,4 +1,4 @@
-"""Certificates of bounds of a unit, and of inputs that show that there is none."""
+"""Certificates of bounds of a unit, and of inputs that show that a unit has no bound."""
 
 from __future__ import annotations
 

@@ -219,8 +219,9 @@ def nearest(model: Model, error: Form) -> Search:
 
 
 def nearest_of_chain(model: Model, error: Form, count: int, of_one: Form) -> Search:
-    """Search chains of `count` instructions on samples and on constructed inputs, each result being the next one's
-    addend; `of_one` is the bound of one instruction. Raises FaultError if an error exceeds its bound."""
+    """Search chains of `count` instructions on samples and on constructed inputs; the result of each instruction is the
+    addend of the next. `of_one` is the bound of a single instruction. Raises FaultError if an error exceeds its
+    bound."""
     layout, rng, k = layout_of(model), np.random.default_rng(SEED), model.length
     chains = max(2, min(CHAINS, WORK // (count * k)))
     single = measured(model, of_one, dominated(layout, [(k,)]))

@@ -13,6 +13,7 @@ from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Witness, moved_input
 from mmaprobe.queries.solvers.store import result_key
 from mmaprobe.queries.tactics.records import Proof, Verdict, confirmations_of
+from mmaprobe.smtmodel.evaluate.identity import identity_text
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
 
@@ -26,7 +27,7 @@ def said(wanted: str, verdict: Verdict) -> Verdict | Literal["holds", "refuted"]
 
 def open_key(problems: Sequence[Problem], wanted: str) -> str:
     """The key under which the store says that a property was left open, and after how many seconds."""
-    return result_key("open", property=wanted, problems=[repr(problem) for problem in problems])
+    return result_key("open", property=wanted, problems=[identity_text(problem) for problem in problems])
 
 
 def proof_document(wanted: str, proofs: list[Proof], zeros: Collection[str] = ()) -> Prove:

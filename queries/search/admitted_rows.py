@@ -73,7 +73,8 @@ def _operand_patterns(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.G
 
 
 def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.random.Generator) -> None:
-    """In some rows one term is large, and all others, of full fractions and one sign, one distance below."""
+    """Change some rows: one term is large, and all other terms have one sign, set fraction bits and one distance below
+    it."""
     products, count = layout.length, len(columns[0])
     a, b, c = (layout.formats[k] for k in (0, products, 2 * products))
     chosen, large = rng.random(count) < 0.2, rng.integers(0, products + 1, count)

@@ -49,8 +49,8 @@ def row_text(layout: Layout, row: Sequence[int]) -> str:
     return " ".join(f"{name}={to_hex(pattern, fmt)}" for name, pattern, fmt in columns if pattern) or "zeros alone"
 
 
-def raise_contradiction(claimed: str, given: str, found: str) -> NoReturn:
-    raise FaultError(f"{claimed!r} was proved, but an evaluation contradicts it: {given} gives {found}")
+def raise_contradiction(claimed: str, given: str, result: str) -> NoReturn:
+    raise FaultError(f"{claimed!r} was proved, but an evaluation contradicts it: {given} gives {result}")
 
 
 def _rows(problem: Problem, count: int) -> list[Row]:

@@ -273,7 +273,7 @@ class _Shaped:
         return np.where(signs < 2, signs, self.rng.integers(0, 2, self.count))
 
     def _fraction(self, fmt: Format) -> Table:
-        """Significands of one bit, of two, of all ones, or random."""
+        """Significands with one bit set, with two bits set, with all bits set, or random."""
         if not fmt.fraction:
             return np.zeros(self.count, dtype=np.uint64)
         ones = np.uint64((1 << fmt.fraction) - 1)

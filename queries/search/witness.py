@@ -79,18 +79,18 @@ def confirmed_witness(problem: Problem, row: Row) -> Witness | None:
     result = replay(problem, [row], traced=True)
     if not result.differs[0]:
         return None
-    (found,) = exercised_features(problem, result)
-    return Witness(problem.layout.split(row), int(result.left[0]), int(result.right[0]), found)
+    (features,) = exercised_features(problem, result)
+    return Witness(problem.layout.split(row), int(result.left[0]), int(result.right[0]), features)
 
 
 def exercised_features(problem: Problem, result: ReplayedRows) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """For each input of a replay with signals, the features that it exercises in either model."""
-    count, found = len(result.left), list[list[tuple[str, ...]]]()
+    count, features = len(result.left), list[list[tuple[str, ...]]]()
     with np.errstate(over="ignore"):
         for model, evaluation in zip((problem.left, problem.right), result.evaluations, strict=True):
             flags = {name: to_integers(flag, count) for name, flag in exercises(model, evaluation).items()}
-            found.append([tuple(name for name, on in flags.items() if on[i]) for i in range(count)])
-    return list(zip(*found, strict=True))
+            features.append([tuple(name for name, on in flags.items() if on[i]) for i in range(count)])
+    return list(zip(*features, strict=True))
 
 
 def moved_input(problem: Problem, operands: Operands[int]) -> Operands[int]:
@@ -121,8 +121,8 @@ def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns],
     seen = {row}
     while end is None or time.monotonic() < end:
         others = [other for other in dict.fromkeys(_smaller(row, layout)) if other not in seen]
-        most, *found = costs_of([row, *others], layout)
-        costs = {other: cost for other, cost in zip(others, found, strict=True) if cost < most}
+        most, *smaller = costs_of([row, *others], layout)
+        costs = {other: cost for other, cost in zip(others, smaller, strict=True) if cost < most}
         tried = list(costs)
         if not tried:
             return row

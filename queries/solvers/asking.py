@@ -37,7 +37,7 @@ class Heard:
         self._answers: dict[str, dict[str, Answer]] = {}
 
     def find(self, text: str, solver: str) -> Answer | None:
-        """The answer of an engine, or of any of them where `solver` is AUTO."""
+        """The answer of an engine; of any engine where `solver` is AUTO."""
         known = self._answers.get(text, {})
         return next(iter(known.values()), None) if solver == AUTO else known.get(solver)
 
@@ -112,10 +112,10 @@ class Engines:
 
     def _ask(self, query: Query) -> list[Answer]:
         if self.stored:
-            found = (
+            answers = (
                 [] if self.store is None else stored_answers(query, self.solver, self.seconds, self.memory, self.store)
             )
-            return found or [Answer("unknown", "nobody", "", 0.0)]
+            return answers or [Answer("unknown", "nobody", "", 0.0)]
         seconds = self.seconds
         if self.until is not None:
             left = self.until - time.monotonic()

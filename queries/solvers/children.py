@@ -28,9 +28,9 @@ def python_command(program: Path, *arguments: str) -> list[str]:
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment (by default made from this process's) for such a child and its own children, without relative
     entries of PYTHONPATH, among them empty ones, which would stand for the current folder."""
-    found = dict(os.environ if given is None else given)
-    entries = [entry for entry in found.pop("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
-    return found | {"PYTHONSAFEPATH": "1"} | ({"PYTHONPATH": os.pathsep.join(entries)} if entries else {})
+    variables = dict(os.environ if given is None else given)
+    entries = [entry for entry in variables.pop("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
+    return variables | {"PYTHONSAFEPATH": "1"} | ({"PYTHONPATH": os.pathsep.join(entries)} if entries else {})
 
 
 @contextmanager

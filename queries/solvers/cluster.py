@@ -170,8 +170,8 @@ class Cluster(Pool):
         count: Counter[str] = Counter()
         for address, own in threads.items():
             count[get_address_host(address)] += own
-        found = self._client.run(os.cpu_count, on_error="ignore")
-        cores = {get_address_host(address): number for address, number in found.items() if number}
+        counts = self._client.run(os.cpu_count, on_error="ignore")
+        cores = {get_address_host(address): number for address, number in counts.items() if number}
         return sum(min(own, cores.get(host, own)) for host, own in count.items())
 
     def _watch(self) -> None:
@@ -216,8 +216,8 @@ class _Task:
             if self.future.status == "error":
                 raise _project_error(self.future.exception())
             try:
-                found: tuple[float, Any] = self.future.result(timeout=WATCH)
-                return found
+                outcome: tuple[float, Any] = self.future.result(timeout=WATCH)
+                return outcome
             except TimeoutError:  # the worker that held the result died; the work is done again
                 continue
             except (CancelledError, OSError):  # OSError: the cluster was lost while the result was handed on
@@ -305,7 +305,7 @@ def _call_within(seconds: float, call: Callable[[], Result]) -> Result:
 
 
 def _project_error(error: BaseException | None) -> BaseException:
-    """The error of a task; where the cluster is at fault, as one of this project's."""
+    """The error of a task; an error of the cluster itself as one of this project's errors."""
     from distributed import KilledWorker
 
     if isinstance(error, KilledWorker):
@@ -326,8 +326,8 @@ def _program() -> Any:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call that is unpickled as its result (`perform`). So a worker without mmaprobe, or with another version, fails
-    in the task, and not while dask reads it, which would end the worker."""
+    """A call that is unpickled as its own result (`perform`). On a worker without mmaprobe, or with another version of
+    it, the task then fails; dask would otherwise fail to read the task, which ends the worker."""
 
     arguments: tuple[Any, ...]
 

@@ -95,8 +95,8 @@ def _tell(text: str, answer: Answer) -> Answer:
 
 def is_told(answer: Answer, text: str) -> bool:
     """Whether an engine gave this answer to a query's text."""
-    found, digest = _told.get(id(answer), (None, ""))
-    return found is not None and found() is answer and digest == _digest(text)
+    known, digest = _told.get(id(answer), (None, ""))
+    return known is not None and known() is answer and digest == _digest(text)
 
 
 def _digest(text: str) -> str:

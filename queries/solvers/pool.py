@@ -103,8 +103,8 @@ class Pool:
         return time.monotonic() - self._building.waited
 
     def sharing(self, solver: str) -> int:
-        """The factor by which a question may take longer when others are asked at the same time: the number of its
-        engines, which share one core."""
+        """The factor by which a question may take longer while others are asked: the number of its engines, which share
+        one core."""
         return min(len(racing.engines_of(solver)), self.width)
 
     @contextmanager

@@ -44,7 +44,8 @@ def solve(
 
 
 def stored_answers(query: Query, solver: str, timeout: float | None, memory: int, store: Store) -> list[Answer]:
-    """The stored answers: "sat" if there is one, as it is replayed while "unsat" is believed; else "unsat"."""
-    found = [store.find(query.text, engine, timeout, memory) for engine in engines_of(solver)]
+    """The stored answers to a query. A "sat" is preferred to an "unsat", since the input of a "sat" is evaluated again
+    while an "unsat" is believed."""
+    stored = [store.find(query.text, engine, timeout, memory) for engine in engines_of(solver)]
     order = ("sat", "unsat", "unknown")
-    return sorted((answer for answer in found if answer is not None), key=lambda answer: order.index(answer.status))
+    return sorted((answer for answer in stored if answer is not None), key=lambda answer: order.index(answer.status))

@@ -63,7 +63,7 @@ class StoreError(MmaprobeError):
 
 
 def default_path() -> Path:
-    """The path of the store where none is named. Raises StoreError."""
+    """The path of the store that is used where no other is named. Raises StoreError."""
     try:
         return cache_folder() / "store.sqlite"
     except FileNotFoundError as error:

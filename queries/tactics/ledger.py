@@ -47,11 +47,11 @@ class Ledger:
 
     def lemmas(self, *theorems: Theorem) -> list[Lemma]:
         """The lemmas that theorems rest on, each once."""
-        found: dict[str, Lemma] = {}
+        by_text: dict[str, Lemma] = {}
         for theorem, note in self._noted(theorems).items():
             used = dict.fromkeys(self._notes[one].name for one in theorem.premises if one in self._notes)
-            found.setdefault(note.query.text, replace(note, using=", ".join(used)))
-        return list(found.values())
+            by_text.setdefault(note.query.text, replace(note, using=", ".join(used)))
+        return list(by_text.values())
 
     def lemma_of(self, theorem: Theorem) -> Lemma:
         """The lemma by which a fact was proved."""

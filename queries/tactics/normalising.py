@@ -44,8 +44,8 @@ class Wanted:
     counting: bool
     signs: bool
 
-    def allows(self, found: Alike | Replacement) -> bool:
-        return (found.counting or not self.counting) and (found.signs or not self.signs)
+    def allows(self, theorem: Alike | Replacement) -> bool:
+        return (theorem.counting or not self.counting) and (theorem.signs or not self.signs)
 
 
 class Normaliser:
@@ -59,10 +59,10 @@ class Normaliser:
 
     def proof(self, unit: Unit) -> Theorem | None:
         """The theorem that the unit computes the same with its normal form; None if its expression is the normal form,
-        or if `results_alike` does not apply, as where the form names another pattern for NaN."""
-        found = self._alike(Scope.of(unit), unit.result, Wanted(True, True))
+        or if the rules do not apply: where the form names another pattern for NaN, or random bits are taken."""
         with suppress(RuleError):
-            return None if found is None else results_alike(unit, found)
+            alike = self._alike(Scope.of(unit), unit.result, Wanted(True, True))
+            return None if alike is None else results_alike(unit, alike)
         return None
 
     def lemmas(self, proofs: Sequence[Theorem]) -> list[Lemma]:
@@ -88,11 +88,11 @@ class Normaliser:
         fused = isinstance(node, FusedSum)
         counting = wanted.counting if isinstance(node, (Product, Scale, Each)) else fused
         below = Wanted(counting, wanted.signs and not plus_for_zeros(node))
-        found = [self._alike(scope, operand, below) for operand in node.operands]
-        if all(one is None for one in found):
+        rewritten = [self._alike(scope, operand, below) for operand in node.operands]
+        if all(one is None for one in rewritten):
             return None
         with suppress(RuleError):
-            return _if(congruent(scope, node, found), wanted)
+            return _if(congruent(scope, node, rewritten), wanted)
         return None
 
     def _loop(self, scope: Scope, node: Repeat, signs: bool) -> Theorem | None:

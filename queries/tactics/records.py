@@ -74,5 +74,5 @@ class Proof:
 
 def confirmations_of(proofs: Sequence[Proof]) -> list[str]:
     """The engines that confirmed every lemma of some proofs; empty if one lemma was not confirmed."""
-    found = [lemma.confirmed for proof in proofs for lemma in proof.lemmas]
-    return sorted({f"{one.engine} {one.version}" for one in found if one is not None}) if None not in found else []
+    votes = [lemma.confirmed for proof in proofs for lemma in proof.lemmas]
+    return sorted({f"{one.engine} {one.version}" for one in votes if one is not None}) if None not in votes else []

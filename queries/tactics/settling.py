@@ -50,13 +50,13 @@ class Settled:
         return self.known[goal]
 
     def all_of(self, goals: Sequence[Lemma]) -> list[Theorem] | None:
-        """The theorems of several lemmas; None if one of them is not proved."""
-        found = []
+        """The theorems of several lemmas; None if one of the lemmas is not proved."""
+        proved = []
         for goal in goals:
             if (theorem := self(goal)) is None:
                 return None
-            found.append(theorem)
-        return found
+            proved.append(theorem)
+        return proved
 
     def _settled(self, goal: Lemma) -> Theorem | None:
         with suppress(RuleError):

@@ -50,10 +50,11 @@ def header(model: Model) -> str:
     and a number after those of the words of a wider one."""
     carrier, name = CodeCarrier(), identifier(model.reference)  # with a trace, floating point is left unused
     ports = ports_of(model)
-    sides = [[carrier.input(f"{operand}{k}", fmt.width, INNER) for k in range(count)] for operand, fmt, count in ports]
-    a, b, (c,), *rest = sides
+    given = {operand: [carrier.input(f"{operand}{k}", fmt.width, INNER) for k in range(count)]
+             for operand, fmt, count in ports}  # fmt: skip
+    a, b, (c,), *rest = (given.get(operand, []) for operand in NAMED)
     result = evaluate(model, a, b, c, *rest)
-    names = _names(result.trace, {*model.formats, *(element.node.text for side in sides for element in side)})
+    names = _names(result.trace, {*model.formats, *(element.node.text for side in given.values() for element in side)})
     statements = needed_statements(carrier, [result.d.node])
     lines = [f"const {value.kind} {value.text} = {text};" for value, text in statements]
     lines.append(f"return ({word_of(model.d)}){result.d.node.text};")
@@ -75,7 +76,7 @@ def _parameter(operand: str, fmt: Format, count: int) -> str:
 
 
 def _reads(operand: str, fmt: Format, count: int, used: set[str]) -> list[str]:
-    """The elements of an operand that are used, as variables; of one that is not, that this is known."""
+    """The elements of an operand that are used, as variables; a line for an unused element says that this is known."""
     cut = "" if fmt.width in (8, 16, 32, 64) else f" & {hex((1 << fmt.width) - 1)}"
     places = [operand] if NAMED[operand].per == "sum" else [f"{operand}[{k}]" for k in range(count)]
     named = [(f"{operand}{k}", place) for k, place in enumerate(places) if f"{operand}{k}" in used]

@@ -1,4 +1,4 @@
-"""The operations that a CUDA device needs of a GPU: a narrow layer, so that all above it is tested without one."""
+"""What a CUDA device needs a GPU for: a narrow layer, so that everything above it is tested without a GPU."""
 
 from __future__ import annotations
 

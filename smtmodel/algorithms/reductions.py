@@ -176,7 +176,8 @@ def _converter(source: Format, fmt: Format) -> Callable[..., Bits]:
 
 @cache
 def _single(operation: Callable[..., Bits]) -> Callable[..., tuple[Bits]]:
-    """An operation as a function with one result; the same one each time, so that it is compiled once."""
+    """An operation as a function with one result; always the same function for an operation, so that it is compiled
+    once."""
     return lambda *lanes: (operation(*lanes),)
 
 

@@ -45,8 +45,8 @@ class Error:
 
 @dataclass(frozen=True)
 class Truth:
-    """Whether a predicate holds, `yes` or `no`: neither where a part whose value it reads gives no number. `reads`: for
-    each of these parts, whether it gives one."""
+    """Whether a predicate holds (`yes`) or not (`no`); neither, where a part whose value the predicate reads gives no
+    number. `reads`: for each part that is read, whether it gives a number."""
 
     yes: Bit
     no: Bit
@@ -112,7 +112,7 @@ class Scene:
     """The quantities on one input. Parts are evaluated once, and only those that are asked for.
 
     `fits`: for every part whose value was asked for so far, whether its result is a number, finite and in the width and
-    unit of the exact sum. Where it is not, what is computed from it is of no account (`Truth`).
+    unit of the exact sum. Where a part does not fit, values computed from it mean nothing (`Truth`).
     """
 
     def __init__(self, shape: Shape, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> None:
@@ -303,6 +303,9 @@ class _Evaluation:
 
     def _magnitude_sum(self, node: ast.expr) -> Fixed:
         return self.scene.exact(magnitudes=True)
+
+    def _terms(self, node: ast.expr) -> Fraction:
+        return Fraction(len(self.scene.a))
 
     def _top(self, node: ast.expr) -> Fixed:
         """The largest of the terms' tops."""

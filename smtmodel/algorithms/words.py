@@ -12,8 +12,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bits
 
 
 def converted(pattern: Bits, source: Format, fmt: Format, rounding: Rounding = "nearest_even") -> Bits:
-    """A number of one format in another; in its own it stays the pattern that it is. Beyond the range IEEE 754
-    decides: infinity when rounding to nearest, the largest finite number toward zero."""
+    """A number of one format in another format; in the same format its pattern does not change. Beyond the range IEEE
+    754 decides: infinity when rounding to nearest, the largest finite number toward zero."""
     return pattern if source.name == fmt.name else ieee.convert(pattern, source, Target(fmt, rounding))
 
 

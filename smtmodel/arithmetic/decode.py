@@ -45,7 +45,7 @@ class Exponent:
 
 
 def _unless_below_all(exponent: Exponent, bits: Bits) -> Bits:
-    """A vector, or 0 where an exponent is the one below all others."""
+    """A vector; 0 where an exponent is the one below all others."""
     return select(exponent.bits.any(), bits, constant(bits.carrier, 0, bits.width)) if exponent.floats else bits
 
 
@@ -142,7 +142,7 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool 
 
 
 def _unpack_complement(pattern: Bits, fmt: Format) -> Unpacked:
-    """An integer of `fmt.width` bits: its magnitude with the one exponent that all of them have."""
+    """An integer of `fmt.width` bits as a magnitude; all integers of a format have the same exponent."""
     sign, no = pattern.msb(), truth(pattern.carrier, False)
     magnitude = select(sign, -pattern, pattern)  # that of the least number needs all bits
     exponent = Exponent(constant(pattern.carrier, 1, 1), -fmt.bias, fmt.emin, spare=1)

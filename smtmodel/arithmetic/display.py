@@ -59,7 +59,7 @@ def powers(value: Fraction) -> str:
 
 
 def _signed_digits(number: int) -> list[tuple[int, int]]:
-    """The non-adjacent form, highest place first: as few powers of two as there can be."""
+    """The non-adjacent form, highest place first: the sum of the smallest possible number of signed powers of two."""
     digits, place = [], 0
     while number:
         if number & 1:

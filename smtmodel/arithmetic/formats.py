@@ -153,7 +153,8 @@ class Format:
 
     @cached_property
     def infinity_field(self) -> int:
-        """The fields of infinity; in a format without one, those that replace it: NaN, or the largest number."""
+        """The fields of infinity; in a format without infinity the fields of what replaces it: NaN, or the largest
+        number."""
         return self.largest_field + (self.has_infinity or self.specials == "all_ones")
 
     @cached_property
@@ -168,7 +169,7 @@ class Format:
 
     @cached_property
     def is_integer(self) -> bool:
-        """Whether its numbers are all the integers of some number of bits."""
+        """Whether the numbers of the format are the integers of some width."""
         return self == integer(self.name, self.width, self.signed)
 
     @cached_property

@@ -1,4 +1,6 @@
-"""The errors that a user can cause. Each says what is wrong and, where there is one, the nearest right name."""
+"""The errors that a user can cause. Each message says what is wrong and, where a name is wrong, the nearest right
+one.
+"""
 
 from __future__ import annotations
 

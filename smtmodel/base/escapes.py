@@ -11,8 +11,8 @@ _ANY = re.compile(f"[{_UNSEEN}]")
 _BUT_LAYOUT = re.compile(rf"(?![\n\t])[{_UNSEEN}]")
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode() if found[0] != "\x7f" else r"\x7f"
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode() if match[0] != "\x7f" else r"\x7f"
 
 
 def one_line(text: str) -> str:

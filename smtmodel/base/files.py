@@ -92,8 +92,8 @@ def can_be_named(name: Path | str) -> bool:
 def check_utf8(text: str, name: str, line: int = 1) -> str:
     """The same text, which was read as UTF-8 with NOT_UTF8 from line `line` of a file. Raises InputError, with the line
     at fault, where the file has other bytes."""
-    if not text.isascii() and (found := _BYTE.search(text)):
-        line += text.count("\n", 0, found.start())
+    if not text.isascii() and (wrong := _BYTE.search(text)):
+        line += text.count("\n", 0, wrong.start())
         raise InputError("cannot be read: not text in UTF-8", name, line)
     return text
 
@@ -110,7 +110,7 @@ def check_folder(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, with those that it is in, unless it is there. Raises InputError."""
+    """Make a folder and its parents, unless they exist. Raises InputError."""
     check_folder(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -207,7 +207,7 @@ def open_claimed(path: Path) -> IO[bytes]:
 
 
 def is_at(stream: IO[bytes], path: Path) -> bool:
-    """Whether a file that is open is still the one of that name."""
+    """Whether a path still names the file that is open as a stream."""
     try:
         return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
     except FileNotFoundError:

@@ -10,13 +10,13 @@ from pathlib import Path
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def check_own(path: Path, found: os.stat_result | None = None) -> None:
+def check_own(path: Path, status: os.stat_result | None = None) -> None:
     """Raises PermissionError, which says what to do, for a file or folder that belongs to another user or that others
-    can write. `found`: its `os.stat_result`, where the caller has one of an open file."""
-    found = found or path.stat()
-    if found.st_uid != os.geteuid():
+    can write. `status`: its `os.stat_result`, where the caller has one of an open file."""
+    status = status or path.stat()
+    if status.st_uid != os.geteuid():
         raise PermissionError(f"{path} belongs to another user")
-    if found.st_mode & OTHERS_WRITE:
+    if status.st_mode & OTHERS_WRITE:
         raise PermissionError(f"other users can write {path} (`chmod go-w` closes it)")
 
 

@@ -22,10 +22,10 @@ def parse_json(text: str | bytes) -> Any:
     """
     try:
         text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        found = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
         if _HALF.search(text):
-            _check_text(found, "")
-        return found
+            _check_text(value, "")
+        return value
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
         raise BrokenJsonError(f"not JSON: {error.msg.removesuffix(' at')} at {line}column {error.colno}") from None
@@ -44,9 +44,9 @@ def quoted_value(value: Any) -> str:
 
 
 def _number(text: str) -> float:
-    if math.isinf(found := float(text)):
+    if math.isinf(value := float(text)):
         raise ValueError(f"{text} is larger than any number that programs read")
-    return found
+    return value
 
 
 def _constant(name: str) -> NoReturn:
@@ -67,11 +67,11 @@ def _check_text(value: Any, key: str) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"{next(name for name in names if names.count(name) > 1)}: this key is given twice")
-    return found
+    return members
 
 
 def plain_reason(error: Exception) -> str:

@@ -61,8 +61,8 @@ def command_of(text: str) -> tuple[str, ...] | None:
         name, *options = shlex.split(text)
     except ValueError:  # no word, or a quotation mark that is not closed
         return None
-    found = shutil.which(name)
-    return None if found is None else (found, *options)
+    program = shutil.which(name)
+    return None if program is None else (program, *options)
 
 
 _failures: list[str] = []
@@ -110,9 +110,9 @@ def briefly_built() -> Iterator[None]:
 
 def address_of(function: Any) -> int:
     """The address of a loaded function."""
-    found = ctypes.cast(function, ctypes.c_void_p).value
-    assert found is not None
-    return found
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    return address
 
 
 def kept_build(
@@ -187,10 +187,10 @@ def _read(path: Path, most: int = -1) -> bytes:
     """The content of a regular file that belongs to the user and that nobody else can write. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as stream:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise PermissionError(f"{path} is no regular file")
-        check_own(path, found)
+        check_own(path, status)
         return stream.read(most)
 
 
@@ -225,7 +225,7 @@ def _kept(
 
 
 def _on_disk(path: Path) -> None:
-    """Flush a file to its disk: after a power cut it has all of its content, or there is none of that name."""
+    """Flush a file to its disk: after a power cut the file has all of its content or does not exist."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -50,14 +50,15 @@ def as_words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, most: int = 80) -> str:
     """A text of a file on one line, for a message."""
     line = " ".join(text.split())
-    return line if len(line) <= 80 else f"{line[:77]}..."
+    return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 def abridged(message: str) -> str:
-    """A message with the middles of long words, such as names of files, cut out; so is its own if it is too long."""
+    """A message in which the middles of long words, such as names of files, are cut out; of a message that is still too
+    long, the middle is cut out as well."""
     message = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda found: _middle_cut(found[0], LONGEST_WORD), message)
     return message if len(message) <= LONGEST_TEXT else _middle_cut(message, LONGEST_TEXT)
 

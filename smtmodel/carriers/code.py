@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mmaprobe.smtmodel.base.libraries import IS_X86
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.carrier import Carrier
 from mmaprobe.smtmodel.carriers.limbs import LIMB, WideCarrier
 
@@ -178,9 +178,9 @@ class CodeWords(Carrier):
     def _widen(self, value: CodeValue, kind: str) -> CodeValue:
         if value.kind == kind:
             return value
-        found = self._emit(f"({kind}){value.text}", kind, value.most, value)
-        self.made[found.text] = ("widen", value, value)
-        return found
+        wide = self._emit(f"({kind}){value.text}", kind, value.most, value)
+        self.made[wide.text] = ("widen", value, value)
+        return wide
 
     def _wide_mask(self, condition: CodeValue, kind: str) -> CodeValue:
         """A truth as a mask of another type: sign-extended."""
@@ -210,17 +210,17 @@ class CodeWords(Carrier):
             return self._kept(operation, left, right, width)
         if left in self._operands("min", right) or right in self.largest.get(left.text, ()):
             return self._emit(text, word_type(width), left.most, left, right)  # never below zero
-        found = self._trim(text, width, most, left, right)
+        result = self._trim(text, width, most, left, right)
         if operation == "sub":
-            self.differences[found.text] = (left, right, width)
-        return found
+            self.differences[result.text] = (left, right, width)
+        return result
 
     def _kept(self, operation: str, left: CodeValue, right: CodeValue, width: int) -> CodeValue:
         """A sum or product that fits its width."""
         symbol, most = ("+", left.most + right.most) if operation == "add" else ("*", left.most * right.most)
-        found = self._trim(f"{left.text} {symbol} {right.text}", width, most, left, right)
-        self.made[found.text] = (operation, left, right)
-        return found
+        result = self._trim(f"{left.text} {symbol} {right.text}", width, most, left, right)
+        self.made[result.text] = (operation, left, right)
+        return result
 
     def _hoisted(self, operation: str, value: CodeValue) -> tuple[CodeValue, CodeValue] | None:
         """The row operand and the column operand of an operation that made a value of the inner loop: work on one of
@@ -236,10 +236,10 @@ class CodeWords(Carrier):
         )
 
     def negate(self, value: CodeValue, width: int) -> CodeValue:
-        found = self._trim(f"0 - {value.text}", width, UNKNOWN, value)
+        result = self._trim(f"0 - {value.text}", width, UNKNOWN, value)
         if value.text in self.sums and self.sums[value.text].width == width:
-            self.made[found.text] = ("negate", value, value)
-        return found
+            self.made[result.text] = ("negate", value, value)
+        return result
 
     def shift(self, operation: str, value: CodeValue, amount: CodeValue, width: int) -> CodeValue:
         kind, bits = word_type(width), _bits(width)
@@ -250,9 +250,9 @@ class CodeWords(Carrier):
             return self._trim(signed, width, UNKNOWN, value, last)
         if operation == "lshr" and value.most < 1 << (bits - 1):  # the lane's width less one shifts everything out
             last = self._capped(amount, bits - 1, kind)
-            found = self._emit(f"{value.text} >> {last.text}", kind, value.most, value, last)
-            self.made[found.text] = (operation, value, last)
-            return found
+            shifted = self._emit(f"{value.text} >> {last.text}", kind, value.most, value, last)
+            self.made[shifted.text] = (operation, value, last)
+            return shifted
         if operation == "shl" and amount.most < width and value.most << amount.most < 1 << width:
             factors, places = self._hoisted("mul", value), self._hoisted("add", amount)
             if factors and places:
@@ -363,9 +363,9 @@ class CodeWords(Carrier):
         if operation == "ult" and right.most <= left.least:
             return self.truth(False)
         symbol = {"eq": "==", "ult": "<", "slt": "<", "ule": "<=", "sle": "<="}[operation]
-        found = self._mask(f"-(uint32_t)({left.text} {symbol} {right.text})", left, right)
-        self.made[found.text] = (operation, left, right)
-        return found
+        mask = self._mask(f"-(uint32_t)({left.text} {symbol} {right.text})", left, right)
+        self.made[mask.text] = (operation, left, right)
+        return mask
 
     def select(self, condition: CodeValue, then: CodeValue, otherwise: CodeValue, width: int) -> CodeValue:
         kind = word_type(width)
@@ -393,10 +393,10 @@ class CodeWords(Carrier):
 
     def logic(self, operation: str, left: CodeValue, right: CodeValue) -> CodeValue:
         symbol = {"and": "&", "or": "|", "xor": "^"}[operation]
-        found = self._mask(f"{left.text} {symbol} {right.text}", left, right)
+        mask = self._mask(f"{left.text} {symbol} {right.text}", left, right)
         if operation == "xor":
-            self.made[found.text] = (operation, left, right)
-        return found
+            self.made[mask.text] = (operation, left, right)
+        return mask
 
     def logic_not(self, value: CodeValue) -> CodeValue:
         return self._mask(f"~{value.text}", value)
@@ -422,13 +422,13 @@ class CodeWords(Carrier):
             filled = self._emit(
                 f"({value.text} << {spare}) | {_literal(1 << (spare - 1), kind)}", kind, (1 << bits) - 1, value
             )
-            found = self._emit(f"(uint32_t){text}({filled.text})", "uint32_t", width, filled)
+            zeros = self._emit(f"(uint32_t){text}({filled.text})", "uint32_t", width, filled)
         else:
             filled = self._emit(f"{value.text} | {_literal(1, kind)}", kind, (1 << bits) - 1, value)
             count = f"(uint32_t){text}({filled.text}) + (uint32_t)({value.text} == 0)"
-            found = self._emit(count, "uint32_t", width, filled, value)
-        self.zeros_of[found.text] = value, width
-        return self._widen(found, word_type(result_width))
+            zeros = self._emit(count, "uint32_t", width, filled, value)
+        self.zeros_of[zeros.text] = value, width
+        return self._widen(zeros, word_type(result_width))
 
     def max_of(self, values: Sequence[CodeValue], width: int) -> CodeValue:
         largest = values[0]
@@ -438,11 +438,13 @@ class CodeWords(Carrier):
         self.largest[largest.text] = values
         return largest
 
-    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> CodeValue:
+    def sum_of(
+        self, signs: Sequence[CodeValue], magnitudes: Sequence[CodeValue], widths: Sequence[int], width: int
+    ) -> CodeValue:
         """Runs of terms that together fit 32 bits and a sign are summed in such lanes."""
         kind = word_type(width)
         parts, run, room = list[CodeValue](), list[tuple[CodeValue, CodeValue]](), 0
-        terms = [(sign.node, magnitude.node) for sign, magnitude in zip(signs, magnitudes, strict=True)]
+        terms = list(zip(signs, magnitudes, strict=True))
         for mask, magnitude in terms:
             if magnitude.most < 1 << 31:
                 if room + magnitude.most >= 1 << 31:

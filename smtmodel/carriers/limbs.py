@@ -202,8 +202,8 @@ class WideCarrier(Carrier):
         above = [*limbs[1:], constant(self, 0, LIMB)]
         if bits:
             limbs = [limb.lshr(bits) | over.shl(LIMB - bits) for limb, over in zip(limbs, above, strict=True)]
-        found = self._cut(limbs, kept)
-        return found if kept > LIMB else found[0].node
+        places = self._cut(limbs, kept)
+        return places if kept > LIMB else places[0].node
 
     def concat(self, high: Node, low: Node, high_width: int, low_width: int) -> Node:
         width = high_width + low_width
@@ -261,10 +261,10 @@ class WideCarrier(Carrier):
         return largest
 
     @of_limbs
-    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Node:
+    def sum_of(self, signs: Sequence[Node], magnitudes: Sequence[Node], widths: Sequence[int], width: int) -> Node:
         total = self.constant(0, width)
-        for sign, magnitude in zip(signs, magnitudes, strict=True):
-            wide = self._cut(self._limbs(magnitude.node, magnitude.width), width)
+        for node, magnitude, own in zip(signs, magnitudes, widths, strict=True):
+            sign, wide = Bit(self, node), self._cut(self._limbs(magnitude, own), width)
             flipped = tuple(limb ^ self._mask(sign, limb.width) for limb in wide)
             total = self._add(total, self._add(flipped, self._cut([sign.bits(LIMB)], width), False), False)
         return total

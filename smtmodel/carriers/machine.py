@@ -127,8 +127,8 @@ def _function() -> Any:
 
 
 class _Space(threading.local):
-    """Memory of the interpreter, one for each thread, which grows as needed: lanes that come in, one block of lanes for
-    each place, and the addresses of places. `outputs`: the addresses of lanes that go out."""
+    """The memory of the interpreter, one for each thread, which grows as needed: incoming lanes, a block of lanes for
+    each place, and the addresses of places. `outputs`: the addresses of outgoing lanes."""
 
     def __init__(self) -> None:
         self._rows = [np.empty(0, dtype=kind) for kind in KINDS]

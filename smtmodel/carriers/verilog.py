@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.carrier import Carrier
 
 _BINARY = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
@@ -136,13 +136,12 @@ class VerilogCarrier(Carrier):
             layer = larger + layer[2 * len(larger) :]
         return layer[0]
 
-    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> str:
-        """One line for each signed term, one for the sum of all."""
+    def sum_of(self, signs: Sequence[str], magnitudes: Sequence[str], widths: Sequence[int], width: int) -> str:
+        """A line for each signed term, and a line for their sum."""
         terms = []
-        for sign, magnitude in zip(signs, magnitudes, strict=True):
-            wide = magnitude.zext(width)
-            negative = -wide
-            terms.append(Bits(self, width, self.select(sign.node, negative.node, wide.node, width)).node)
+        for sign, magnitude, own in zip(signs, magnitudes, widths, strict=True):
+            wide = Bits(self, own, magnitude).zext(width)
+            terms.append(self.select(sign, (-wide).node, wide.node, width))
         return self.wire(width, " + ".join(terms) or self.constant(0, width))
 
 

@@ -78,23 +78,23 @@ class Netlist:
     def clocks(self) -> frozenset[str]:
         """The ports that clock registers."""
         clocks = {cell.inputs["CLK"] for cell in self.cells if cell.kind == REGISTER}
-        found = frozenset(name for name, bits in self.inputs.items() if bits in clocks)
-        if len(clocks) > 1 or len(found) != len(clocks):
+        ports = frozenset(name for name, bits in self.inputs.items() if bits in clocks)
+        if len(clocks) > 1 or len(ports) != len(clocks):
             raise ParameterError(self.name, "registers with several clocks, or a clock that is no input port")
         read = {bit for cell in self.cells for port, bits in cell.inputs.items() if port != "CLK" for bit in bits}
-        if any(read & set(self.inputs[name]) for name in found):
+        if any(read & set(self.inputs[name]) for name in ports):
             raise ParameterError(self.name, "the clock is read as data too")
-        return found
+        return ports
 
     @cached_property
     def sources(self) -> Mapping[int, tuple[str | Cell, int]]:
         """What gives each bit: an input port or a cell, and the place in its word."""
-        found: dict[int, tuple[str | Cell, int]] = {}
+        drivers: dict[int, tuple[str | Cell, int]] = {}
         for name, bits in self.inputs.items():
-            found |= {bit: (name, place) for place, bit in enumerate(bits)}
+            drivers |= {bit: (name, place) for place, bit in enumerate(bits)}
         for cell in self.cells:
-            found |= {bit: (cell, place) for place, bit in enumerate(cell.output) if isinstance(bit, int)}
-        return found
+            drivers |= {bit: (cell, place) for place, bit in enumerate(cell.output) if isinstance(bit, int)}
+        return drivers
 
     @cached_property
     def latency(self) -> int:
@@ -185,7 +185,7 @@ class _Run:
         return [cell for cell in cells if isinstance(cell, Cell)]
 
     def _assembled(self, bits: Sequence[Wire]) -> Bits:
-        """Of slices of words, as long as they can be."""
+        """A word made of wires, by slices of existing words that are as long as possible."""
         parts: list[Bits] = []  # the lowest one first
         place = 0
         while place < len(bits):

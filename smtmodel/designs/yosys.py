@@ -48,7 +48,7 @@ def read_design(files: Sequence[Path], top: str, parameters: Mapping[str, int] |
 
 
 def _wrapper(top: str, ports: Mapping[str, Any], constants: Mapping[str, int]) -> str:
-    """A module around another one, of which it fixes some inputs."""
+    """The text of a module that instantiates another one and fixes some of its inputs."""
     for name in constants:
         if name not in ports or ports[name]["direction"] != "input":
             raise InputError(f"{top} has no input port {name}; it has {', '.join(ports)}")
@@ -76,10 +76,10 @@ def _run(commands: Sequence[str], top: str, folder: Path, files: Sequence[Path],
         said = done.stderr.decode(errors="replace").strip().splitlines()
         error = next((line for line in reversed(said) if "ERROR" in line), said[-1] if said else "it failed")
         raise InputError(f"Yosys: {error.removeprefix('ERROR: ')}", ", ".join(map(str, files)))
-    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    if top not in found["modules"]:
+    document: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    if top not in document["modules"]:
         raise InputError(f"there is no module {top}", ", ".join(map(str, files)))
-    return found
+    return document
 
 
 def _quoted(file: Path) -> str:

@@ -64,8 +64,8 @@ def evaluate_batch(model: Model, a: Any, b: Any, c: Any, *rest: Any) -> Patterns
     size = CHUNK if len(c) > FEW else 1
     for start in range(0, len(c), size):
         part = slice(start, start + size)
-        found = evaluate_lanes(model, *(side[part] for side in (a, b, c, *further)), traced=False)
-        out[part] = to_integers(found.d, len(c[part]))
+        evaluation = evaluate_lanes(model, *(side[part] for side in (a, b, c, *further)), traced=False)
+        out[part] = to_integers(evaluation.d, len(c[part]))
     return out
 
 
@@ -79,8 +79,8 @@ def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
         memo: Memo = {}
         with np.errstate(over="ignore"):
             for index, model in enumerate(models):
-                found = evaluate(model, *operands, memo=memo, traced=False).d
-                out[index, start : start + len(part)] = to_integers(found, len(part))
+                results = evaluate(model, *operands, memo=memo, traced=False).d
+                out[index, start : start + len(part)] = to_integers(results, len(part))
     return out
 
 
@@ -100,8 +100,8 @@ class Shared:
             a, b, c, *rest = _split_columns(self.table, self._counts)
             wanted = zip(rest, model.counts[-len(FURTHER) :], strict=True)
             further = [np.pad(side, ((0, 0), (0, count - side.shape[1]))) for side, count in wanted]
-            found = evaluate_lanes(model, a, b, c, *further, memo=self._memo, traced=False)
-            self._known[model] = to_integers(found.d, len(self.table))
+            evaluation = evaluate_lanes(model, a, b, c, *further, memo=self._memo, traced=False)
+            self._known[model] = to_integers(evaluation.d, len(self.table))
         return self._known[model]
 
 

@@ -316,9 +316,9 @@ class CompiledLanes:
     def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
         """The results for arrays of patterns of one shape, any integer type."""
         sides = [np.ascontiguousarray(x, dtype=kind) for x, kind in zip(arrays, self._types[0], strict=True)]
-        found = [np.empty(sides[0].shape, dtype=kind) for kind in self._types[1]]
-        self._function(sides[0].size, *(array.ctypes.data for array in (*sides, *found)))
-        return found
+        results = [np.empty(sides[0].shape, dtype=kind) for kind in self._types[1]]
+        self._function(sides[0].size, *(array.ctypes.data for array in (*sides, *results)))
+        return results
 
 
 @lru_cache(maxsize=64)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.arithmetic.rounding import ResultMode
+from mmaprobe.smtmodel.base.htmltext import html_table
+from mmaprobe.smtmodel.base.wording import counted, shortened
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.families.member import Member
 from mmaprobe.smtmodel.nodes import Node, Round
-from mmaprobe.smtmodel.nodes.node import structure
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.trace import Silent, Trace
 from mmaprobe.smtmodel.operand import FURTHER, counts_of
@@ -39,8 +40,22 @@ class Model:
         return hash(self.reference)
 
     def __repr__(self) -> str:
-        unit = self.unit  # the expression, not the name alone: stored results are found by this text
-        return f"Model({self.reference!r}, {unit.operands!r}, {structure(unit.result)!r})"
+        """Two lines: what it takes and gives, and its expression."""
+        from mmaprobe.smtmodel.units.unitfile import step_texts
+
+        texts = step_texts(self.unit)
+        return f"{self._head}\n  d: {shortened(texts['d'], 110)}"
+
+    def _repr_html_(self) -> str:
+        from mmaprobe.smtmodel.units.unitfile import step_texts
+
+        return html_table(self._head, list(step_texts(self.unit).items()), ("step", "is"))
+
+    @property
+    def _head(self) -> str:
+        addend = f"{self.c.name} + " if self.addend else ""
+        products = counted(self.length, "product")
+        return f"{self.reference}: {addend}{products} {self.a.name} * {self.b.name} -> {self.d.name}"
 
     @property
     def a(self) -> Format:
@@ -103,7 +118,7 @@ class Model:
         return self.unit.nan
 
     @property
-    def rounding(self) -> Mode:
+    def rounding(self) -> ResultMode:
         """How the result is rounded."""
         return self.unit.rounding.mode
 

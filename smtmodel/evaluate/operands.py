@@ -101,7 +101,7 @@ def padded(operands: Operands[int], shape: Model | Layout) -> Operands[int]:
 @dataclass(frozen=True)
 class Layout:
     """The shape of an input: the number of elements of each operand, in the order of OPERANDS, and the format of each
-    position of a row. `addend`: whether c is read; where it is not, it is +0 in every row."""
+    position of a row. `addend`: whether the unit reads c; if not, c is +0 in every row."""
 
     counts: tuple[int, ...]
     formats: tuple[Format, ...]

@@ -39,14 +39,14 @@ class RecordedArrays(ArrayCarrier):
             return function(*inputs)
         if not lanes:  # all inputs are constants, which the algebra folds
             return function(*inputs)
-        found = self.programs.get((key, shape))
-        if found is None:
+        recording = self.programs.get((key, shape))
+        if recording is None:
             if self._calls > KEPT:
                 self.programs.clear()
                 self._calls = 0
-            found = self.programs[key, shape] = _recorded(function, shape, lanes)
-            self._calls += len(found[0].calls)
-        program, make = found
+            recording = self.programs[key, shape] = _recorded(function, shape, lanes)
+            self._calls += len(recording[0].calls)
+        program, make = recording
         made: Made = make(self, program.run(lanes))
         return made
 
@@ -63,7 +63,7 @@ def _recorded(function: Callable[..., Any], shape: Hashable, lanes: list[Any]) -
 
 
 def _shape(value: Any, lanes: list[Any]) -> Any:
-    """The shape of a value: all of it but its lanes, which are appended to `lanes`."""
+    """The shape of a value: everything but its lanes, which are appended to `lanes`."""
     kind = type(value)
     if kind is Bits:
         if value.value is not None:

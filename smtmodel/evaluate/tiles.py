@@ -73,8 +73,8 @@ class Elementwise:
         widths = tuple(fmt.width for fmt in self.formats)
         with np.errstate(over="ignore"):
             patterns = [ARRAYS.lanes(x, width) for x, width in zip(arrays, widths, strict=True)]
-            (found,) = ARRAYS.formed(self, self, *patterns)
-        return np.broadcast_to(found.node, arrays[0].shape)
+            (elements,) = ARRAYS.formed(self, self, *patterns)
+        return np.broadcast_to(elements.node, arrays[0].shape)
 
 
 def product_shape(a: Matrix, b: Matrix, least: int = 0) -> tuple[int, int]:

@@ -364,8 +364,8 @@ class _Explainer:
 
     def _picture(self, node: Cut | Round) -> Picture:
         """The picture of a node's operand: of a sum, or of a number by itself."""
-        if (found := self._unfinished(node)) is not None:
-            return found
+        if (unfinished := self._unfinished(node)) is not None:
+            return unfinished
         visit = self.last[node.term]
         name = self.names.get(id(visit.value)) or visit.place or visit.prefix.rstrip(".")
         item = self._term(name, visit.value)

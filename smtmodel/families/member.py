@@ -143,7 +143,8 @@ class Member:
 
     @property
     def known(self) -> dict[str, Any]:
-        """The values of its parameters and of those fixed in its family; where it has no block, its group is one."""
+        """The values of the member's parameters and of those that its family fixes; the group of a member without a
+        block is 1."""
         values = {**FUNCTIONS[self.family].fixed, **self.values}
         return {"block": values.get("group"), **values}
 

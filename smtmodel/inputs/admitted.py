@@ -93,7 +93,7 @@ def zeros_only(inputs: Inputs, model: Model, length: int) -> dict[str, str]:
 
 
 def unread_by_some(models: Sequence[Model]) -> dict[str, str]:
-    """If only some of several models read c: the text that says why it is +0 for all; else empty."""
+    """Why c is +0 for all models, in words, where some of them read c and others do not; else empty."""
     deaf = [model.reference for model in models if not model.addend]
     return {"c": f"{', '.join(dict.fromkeys(deaf))} does not read it"} if 0 < len(deaf) < len(models) else {}
 

@@ -12,6 +12,7 @@ from mmaprobe.smtmodel.nodes.node import Node
 from mmaprobe.smtmodel.nodes.product import Product
 from mmaprobe.smtmodel.nodes.relu import Relu
 from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running
+from mmaprobe.smtmodel.nodes.residues import Recombined, Residue
 from mmaprobe.smtmodel.nodes.round import Round
 from mmaprobe.smtmodel.nodes.scale import Scale
 from mmaprobe.smtmodel.nodes.segment import Segment
@@ -20,5 +21,6 @@ from mmaprobe.smtmodel.nodes.sums import Sum
 
 __all__ = [
     "Cancelling", "Constant", "Cut", "Each", "Element", "ExactSum", "FusedSum", "Gate", "GridSum", "Index", "Literal",
-    "Node", "Product", "Relu", "Repeat", "Round", "Running", "Scale", "Segment", "Shared", "Sum",
+    "Node", "Product", "Recombined", "Relu", "Repeat", "Residue", "Round", "Running", "Scale", "Segment", "Shared",
+    "Sum",
 ]  # fmt: skip

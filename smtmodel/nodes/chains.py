@@ -58,7 +58,7 @@ class ProductChain:
         return replaced(self.term, leaf)
 
     def in_blocks(self, blocks: Blocks, start: Node | None = None) -> Node | None:
-        """A chain of the same step with other blocks; None where the blocks are not shifts of one."""
+        """A chain of the same step over other blocks; None where these are not shifts of one block."""
         offsets, begin = shifts_of_blocks(blocks), self.start if start is None else start
         if offsets is None:
             return None

@@ -22,9 +22,9 @@ from mmaprobe.smtmodel.nodes.trace import Stage
 class Cut(Unary):
     """A sum normalised and rounded to `bits` significant bits: not yet a number of a format.
 
-    One that is cut to zero keeps its sign. A sum that is zero counts with the least exponent in an alignment.
-    `least`: the exponent below which a leading one does not count, so that smaller sums are rounded at one fixed
-    place; None: there is none, and a zero counts with an exponent below those of all terms.
+    A sum that is cut to zero keeps its sign, and an exact zero counts with the least exponent in an alignment. `least`:
+    the exponent below which a leading one does not count, so that smaller sums are rounded at one fixed place; None:
+    every leading one counts, and a zero counts with an exponent below those of all terms.
     """
 
     kind: ClassVar[str] = "cut"
@@ -88,7 +88,7 @@ class Cut(Unary):
 
 
 class _CutSum(Changed):
-    """A sum after a cut: one that is cut to zero keeps its sign."""
+    """A sum after a cut; a sum that is cut to zero keeps its sign."""
 
     @kept_property
     def negatives(self) -> tuple[Bit, Bit]:

@@ -101,8 +101,9 @@ class FusedSum(Sum):
         )  # fmt: skip
 
     def _least_maximum(self, leasts: Sequence[int] | None) -> int | None:
-        """A lower bound of m where the sum is not zero, if one is known; `leasts`: of the exponents of its terms.
-        Where it is not, a term is not zero. Of each its own exponent counts, or that of zeros."""
+        """A lower bound of m where the sum is not zero, if one is known. `leasts`: the least exponents of the terms.
+        Where the sum is not zero, some term is not zero, and a term counts with its own exponent or with that of
+        zeros."""
         bounds = [bound for bound in (self.least, *self.floors) if bound is not None]
         if leasts is not None:
             bounds += [min(leasts), *([] if self.zeros is None else [min(self.zeros, max(leasts))])]

@@ -115,8 +115,8 @@ def _widened_pattern(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
 
 
 class Total(Value):
-    """A sum: its finite part, and the values added. NaNs, infinities and signs among these decide the result; the sum
-    counts as zero where all of them do."""
+    """A sum: its finite part, and the values added. NaNs, infinities and signs among these values decide the result;
+    the sum counts as zero where all values do."""
 
     def __init__(self, term: Term, values: Sequence[Value]) -> None:
         super().__init__(term, any_of([value.is_nan for value in values]))
@@ -138,8 +138,8 @@ class Total(Value):
 
 
 class Changed(Value):
-    """Another value with its finite part replaced, and the same numbers added. Besides where that value does, it counts
-    as zero where `zeros`, is a NaN where `nans`, and is infinite with its sign where `infinite`."""
+    """Another value with its finite part replaced, and the same numbers added. It counts as zero where that value does
+    and where `zeros`, is a NaN where that value is and where `nans`, and is infinite with its sign where `infinite`."""
 
     def __init__(
         self, value: Value, term: Term, zeros: Sequence[Bit] = (), nans: Sequence[Bit] = (), infinite: Bit | None = None
@@ -333,8 +333,8 @@ class Node:
         return self.operands
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """The facts of its value, derived from those of each term of each node of `known_from`; none, unless the kind
-        of node says some."""
+        """The facts of the node's value, derived from those of each term of each node of `known_from`. Kinds of nodes
+        that do not override it state no facts."""
         return UNKNOWN
 
     def variants(self) -> Iterator[Variant]:
@@ -366,7 +366,7 @@ class Node:
         yield name or "", context.value(self)
 
     def place(self, context: Context) -> str:
-        """Its place among the inputs, such as a[3], where that is its best name; else empty."""
+        """The node's place among the inputs, such as a[3], where this is the best name for it; else empty."""
         return ""
 
     def key(self, context: Context) -> Hashable:
@@ -374,7 +374,7 @@ class Node:
         return None
 
     def places_of_terms(self, context: Context) -> list[str]:
-        """The place of each of its terms, in the order of `terms`."""
+        """The places of its terms, in the order of `terms`."""
         return [self.place(context)]
 
     @property
@@ -389,7 +389,7 @@ class Node:
 
     @property
     def factors(self) -> tuple[Node, Node] | None:
-        """The numbers whose exact product it is, if it is one."""
+        """The two numbers of which the node is the exact product; None for other nodes."""
         return None
 
     @property

@@ -89,8 +89,8 @@ def _addend_with_products(result: Node) -> Iterator[tuple[Variant, Node]]:
 
 
 def _with_operand(inner: FusedSum, outer: FusedSum, position: int) -> FusedSum:
-    """`inner` with the operand at a position of `outer`, which keeps the parameters that it has there; an F that one
-    sum has for all its operands is written for each."""
+    """The sum `inner` with one more operand, the one at a position of `outer`, which keeps its own parameters; where a
+    sum has one F for all operands, it is written for each of them."""
     every = {"fraction_bits": inner.fraction_bits, "floors": inner.floors, "reach": inner.reach}
     changed: dict[str, object] = {"items": (*inner.items, outer.items[position])}
     for name, given in every.items():
@@ -136,7 +136,7 @@ def _rounded_one_by_one(chain: ProductChain) -> Node | None:
     terms = [*((PRODUCTS, chain.form(Index(k, loop))) for k in first), (BEFORE, Running(OUTER))]
     so_far: tuple[int, Node] = terms[0]
     for term in terms[1:]:
-        so_far = BEFORE, Round(own.of_terms([so_far, term]), chain.step.rounding)
+        so_far = BEFORE, replace(chain.step, term=own.of_terms([so_far, term]))
     running = so_far[1]
     if not loop:
         return replaced(running, lambda part: chain.start if part == Running(OUTER) else None)

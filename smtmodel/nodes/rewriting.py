@@ -159,6 +159,7 @@ def numbered(node: Node, depth: int = 0, found: Numbered | None = None) -> Node:
 
 
 def terms_of(rounding: Round) -> list[Node]:
-    """The terms that a rounding adds exactly: those of its exact sum, nested ones included, or its one term."""
+    """The terms that a rounding adds exactly: all terms of its exact sum, of nested exact sums as well, or its single
+    operand."""
     items = rounding.term.flat.items if isinstance(rounding.term, ExactSum) else (rounding.term,)
     return [term for item in items for term in each_of(item)]

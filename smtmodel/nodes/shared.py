@@ -18,8 +18,8 @@ from mmaprobe.smtmodel.nodes.trace import Stage
 
 @cache
 def powers_of(fmt: Format) -> Format:
-    """The format of the powers of two of which one is shared by numbers of a format: any of their exponents, or that of
-    its inverse; the pattern 0 stands for zero, the largest one for what is not finite."""
+    """The format of the powers of two that numbers of a format may share: every exponent of one of the numbers, and of
+    the inverse of one. Pattern 0 stands for zero, the largest pattern for an infinity or a NaN."""
     most = max(fmt.fraction - fmt.emin, fmt.emax + 1, 1)
     width = most.bit_length() + 1
     return Format(f"powers_{fmt.name}", width, 0, (1 << (width - 1)) - 1, "all_ones", signed=False, subnormals=False)
@@ -50,8 +50,9 @@ def shared_power(largest: Bits, powers: Format, inverse: bool) -> Bits:
 
 @dataclass(frozen=True, eq=False)
 class Shared(Node):
-    """The largest power of two up to the largest magnitude of some numbers, with `up` the smallest one from it on;
-    `inverse`: 1 divided by it. It is 1 if all are zero, NaN if one is not finite. `format`: of the numbers."""
+    """The largest power of two that is at most the largest magnitude of some numbers; with `up` the smallest power of
+    two that is at least that magnitude; with `inverse` 1 divided by it. It is 1 if all numbers are zero, and NaN if one
+    is infinite or a NaN. `format`: the format of the numbers."""
 
     kind: ClassVar[str] = "shared"
     source: ClassVar[str] = "Ootomo et al. 2024, section 3; OCP microscaling 1.0, 6.3"

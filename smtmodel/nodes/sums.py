@@ -16,7 +16,7 @@ BITS = (0, 256)  # the limits of the number of bits kept of a term
 
 
 class Sum(Node):
-    """A sum of its operands, and of the terms that each of them stands for."""
+    """A sum of its operands; an operand that stands for several terms adds all of them."""
 
     items: tuple[Node, ...]
 

@@ -147,8 +147,8 @@ def _whole(
 
 
 def addend(c: Matrix, shape: tuple[int, int]) -> Matrix:
-    """C of a product of a shape: a bias of one row (1 x columns) is that of every row, one of one column (rows x 1) of
-    every column. Raises ParameterError for other shapes."""
+    """The matrix C of a product of a shape. A bias of one row (1 x columns) is repeated for every row, a bias of one
+    column (rows x 1) for every column. Raises ParameterError for other shapes."""
     if c.ndim != 2 or any(own not in (1, size) for own, size in zip(c.shape, shape, strict=True)):
         raise ParameterError("C", f"shape {c.shape} is not that of the product, {shape}, or of a row or column of it")
     return np.broadcast_to(c, shape)

@@ -28,7 +28,7 @@ class Step:
 
 
 def step_of(stage: Stage) -> Step | None:
-    """The step that a stage repeats; None for one that keeps more than one sum."""
+    """The step that a stage repeats; None for a stage that keeps several sums."""
     if isinstance(stage, Parted) and isinstance(stage.partition, All):
         inner = step_of(stage.body)
         return None if inner is None or stage.rounding is None else replace(inner, last=(*inner.last, stage.rounding))

@@ -18,7 +18,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of, numpy_tile
-from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
+from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Product, Round
+from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
@@ -69,18 +70,20 @@ class Job:
                        for axis, name, side in ((1, "a", a), (0, "b", b)) for shared in plan.shares
                        if shared.operand == name}  # fmt: skip
         self.a, self.b = (
-            {word: side if word is None else self._word(word, Patterns(side, fmt)) for word in plan.words_read(number)}
+            {word: side if word is None else self.word(word, Patterns(side, fmt)) for word in plan.words_read(number)}
             for number, (side, fmt) in enumerate(((a, plan.a), (b, plan.b)))
         )
 
-    def _word(self, word: Round, side: Patterns) -> Matrix:
+    def word(self, word: Round, side: Patterns) -> Matrix:
+        """A word of each element of a side."""
         node, shared = over_given(word)
         return of_matrices(node, [side, *(Patterns(self.shared[own], own.powers) for own in shared)]).matrix
 
 
 @dataclass(frozen=True)
 class OwnPower:
-    """The power of two of each element that may be the one that all share, as a function of bit vectors."""
+    """For each element the power of two that it would share if it had the largest magnitude, as a function of bit
+    vectors."""
 
     format: Format
     up: bool
@@ -156,6 +159,11 @@ class Results(Engine[F]):
 
     def rounded(self, values: Sequence[F], rounding: Rounding) -> F:
         return self.elementwise(_sum(tuple(value.format for value in values), rounding), values)
+
+    def lost(self, values: Sequence[F], total: F, rounding: Rounding) -> F:
+        every = [*values, total]
+        *leaves, last = (Given(slot, value.format) for slot, value in enumerate(every))
+        return self.elementwise(Round(ExactSum((*leaves, Product(MINUS, last))), rounding), every)
 
     def repeat(self, count: int, name: str, start: F, body: Callable[[Index, F], F]) -> F:
         for number in range(count):

@@ -78,7 +78,7 @@ class Runs(Partition):
             raise ParameterError("share", f"{self.every} is not a multiple of {self.share}")
 
     def size(self, count: int) -> int:
-        """Products of each run but the last ones, of a number of products."""
+        """How many products each run takes, except the last ones, where there are `count` products in all."""
         if not self.share or count <= self.every or count % self.every == 0:
             return self.every
         return (count // (self.share * (count // self.every + 1)) + 1) * self.share
@@ -191,7 +191,7 @@ class Equal(Sized):
 
 
 def _numbered(name: str, spans: Sequence[Span]) -> list[Part]:
-    """One part of a number each, which has no name where it is the only one."""
+    """The spans as numbered parts; a single part has no name."""
     return [Part(span, f"{name}{number}" if len(spans) > 1 else "") for number, span in enumerate(spans)]
 
 
@@ -551,7 +551,7 @@ class Fold:
         return self.ways > 1 and (lanes % size == 0 or size - self.stride < lanes < size)
 
     def groups(self, lanes: int) -> Iterator[Sequence[int]]:
-        """The lanes that each of those that are left takes."""
+        """For each lane that is left after a step, the lanes whose sums it takes."""
         size = self.ways * self.stride
         for first in range(0, lanes, size):
             for inner in range(self.stride):

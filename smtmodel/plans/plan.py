@@ -12,6 +12,8 @@ from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.htmltext import html_table
+from mmaprobe.smtmodel.base.wording import shortened
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, Node, Round
 from mmaprobe.smtmodel.nodes.node import Context, Value, walk
@@ -23,8 +25,8 @@ from mmaprobe.smtmodel.units.unit import operand_formats
 
 @dataclass(frozen=True, eq=False)
 class Products(Node):
-    """The sum of all products, as a stage forms it from a start. It has a value for a given K only: as the expression
-    that lowering makes of it, or as a matrix."""
+    """The sum of all products, which a stage forms from a start. It has a value at a given K only: as the expression
+    into which the plan is lowered, or as a matrix."""
 
     kind: ClassVar[str] = "sum"
     source: ClassVar[str] = ""
@@ -54,7 +56,7 @@ class Products(Node):
         return "the sum of all products"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """How D is computed from A, B and C (`a`, `b`, `c`: their formats), for any K.
 
@@ -163,14 +165,14 @@ class Plan:
         return tuple(tuple(sorted(words, key=lambda x: 0 if x is None else sum(1 for _ in walk(x)))) for words in read)
 
     def least_normal(self, operand: str) -> int:
-        """The exponent of the smallest normal number of an input's format, or of one of its words, if that is one with
-        fewer of them."""
+        """The exponent of the smallest normal number of an input's format; of a word's format, where that has fewer
+        exponents."""
         own: Format = getattr(self, operand)
         words = self.words_read("ab".index(operand)) if operand in "ab" else ()
         return max([own.emin, *(word.rounding.format.emin for word in words if word is not None)])
 
     def share(self, products: Products) -> Fraction:
-        """How many times the sum of all products is in one of its sums, where no word is rounded."""
+        """How many times one of its sums contains the sum of all products, where no word is rounded."""
         pairs = dict.fromkeys(self.read(chain.words) for chain in products.stage.chains)
         return sum((prod(map(share_of, pair), start=Fraction(1)) for pair in pairs), Fraction(0))
 
@@ -191,6 +193,24 @@ class Plan:
             yield
         except ParameterError as error:
             raise ParameterError(self.place or self.reference or "plan", str(error)) from None
+
+    def __repr__(self) -> str:
+        """Two lines: what it takes and gives, and what it does."""
+        return f"{self._head}\n  {shortened(self.about or f'by {self._units}', 110)}"
+
+    def _repr_html_(self) -> str:
+        said = [(key, text) for key in ("about", "source", "evidence") if (text := getattr(self, key))]
+        return html_table(self._head, [*said, ("units", self._units)])
+
+    @property
+    def _head(self) -> str:
+        addend = f"{self.c.name} + " if self.addend else ""
+        name = f"plan:{self.reference}" if self.about else self.reference or "a plan"
+        return f"{name}: {addend}sum of {self.a.name} * {self.b.name} -> {self.d.name}, any K"
+
+    @property
+    def _units(self) -> str:
+        return ", ".join(model.reference for model in self.models)
 
     @property
     def d(self) -> Format:

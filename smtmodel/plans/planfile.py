@@ -33,7 +33,7 @@ from mmaprobe.smtmodel.nodes import Constant, Node, Round
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans.joins import JOINS, Promote
+from mmaprobe.smtmodel.plans.joins import JOINS, Compensate, Promote
 from mmaprobe.smtmodel.plans.named import in_format
 from mmaprobe.smtmodel.plans.partitions import PARTITIONS, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
@@ -47,6 +47,7 @@ JOINED: dict[str, type[Join]] = {join.word: join for join in JOINS}
 #: stages that have names of their own: a partition and a join
 NAMED: dict[str, tuple[type[Partition], type[Join]]] = {
     **{word: (kind, JOINED[kind.usual]) for word, kind in CUT.items()}, Promote.word: (Runs, Promote),
+    Compensate.word: (Runs, Compensate),
 }  # fmt: skip
 
 
@@ -74,7 +75,7 @@ STAGES = {
     "chain": "chain(UNIT, tail=STAGE)", "then": "then(STAGE, ...)",
     **{name: _form(name, *own) for name, own in NAMED.items()},
 }  # fmt: skip
-CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu", "shared")
+CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu", "shared", "residue", "recombined", "scale")
 OTHERS = {"fold": "fold(WAYS, PLACES)", "sum": "sum(STAGE, START)"} | {
     word: f"{word}(PARTITION, STAGE{', ROUNDING' if 'rounding' in _parameters(join) else ''})"
     for word, join in JOINED.items() if word not in STAGES
@@ -89,8 +90,8 @@ class _File(ExpressionFile):
 
 
 def parse_plan(text: str, name: str, model_of: Callable[[str], Model], *, whole: bool = False) -> Plan:
-    """The plan of a text; `name` is that of its file, `model_of` gives the units. `whole`: every step has to
-    be used. Raises InputError with file, line, key and column."""
+    """The plan of a text. `name`: the name of the file; `model_of` gives the units; `whole`: every step has to be used.
+    Raises InputError with file, line, key and column."""
     return _Reader(read_yaml(text, name), model_of).plan(whole)
 
 
@@ -190,7 +191,6 @@ class _Reader(ExpressionReader):
 
     def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         (side,) = self._arguments(tree, 1)
-        self._only(tree, options, ("up",))
         name = self._word(side, ("a", "b"))
         if self._reads is not None:
             self._reads.add(name)
@@ -201,6 +201,9 @@ class _Reader(ExpressionReader):
         if not isinstance(node, SharedOf) or node.inverse:
             raise MistakeError(tree, "1 is divided by a power of two that elements share: 1 / shared(a)")
         return replace(node, inverse=True)
+
+    def _is_positive(self, node: Node) -> bool:
+        return isinstance(node, SharedOf) or super()._is_positive(node)
 
     # -- stages
 

@@ -11,7 +11,19 @@ import yaml
 
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
+from mmaprobe.smtmodel.nodes import (
+    Constant,
+    Element,
+    ExactSum,
+    Literal,
+    Node,
+    Product,
+    Recombined,
+    Relu,
+    Residue,
+    Round,
+    Scale,
+)
 from mmaprobe.smtmodel.nodes.element import F32, MINUS
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
@@ -108,7 +120,8 @@ class _Writer:
                 for side, names in enumerate(self.words) for node, name in names.items()}  # fmt: skip
 
     def _word(self, node: Node, names: Mapping[Node, str], side: str, whole: bool = False) -> str:
-        """A word, or a part of it: its name, unless it is the `whole` of it."""
+        """The text of a word or of a part of a word: its name, unless `whole` says that it is the definition of that
+        name."""
         if node in names and not whole:
             return names[node]
         return side if isinstance(node, Given) else self._written(node, lambda part: self._word(part, names, side))
@@ -139,6 +152,12 @@ class _Writer:
             if node.left == MINUS:
                 return f"-{of(node.right)}"
             return f"product({of(node.left)}, {of(node.right)})"
+        if isinstance(node, Scale):
+            return f"scale({', '.join(map(of, node.operands))})"
+        if isinstance(node, Residue):
+            return f"residue({of(node.term)}, {node.modulus})"
+        if isinstance(node, Recombined):
+            return f"recombined({', '.join(map(of, node.items))}, moduli=[{', '.join(map(str, node.moduli))}])"
         if isinstance(node, ExactSum):
             return f"exact({', '.join(map(of, node.items))})"
         raise ParameterError("plan", f"a {node.kind} has no text here")

@@ -47,13 +47,13 @@ class Span:
             object.__setattr__(self, "pitch", self.count * step)
 
     def distance(self, number: int) -> int:
-        """How far from its first product one of its products is."""
+        """How far one of its products is from the first one."""
         group, within = divmod(number, self.size)
         return group * self.pitch + within * self.step
 
     @property
     def places(self) -> list[int]:
-        """Of all its products, where its start depends on no loop."""
+        """The places of all its products, where its start depends on no loop."""
         return [self.start.offset + self.distance(number) for number in range(self.count)]
 
     def scales(self, block: int) -> Index:

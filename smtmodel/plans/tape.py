@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.evaluate.compiled import CompiledModel, compile_lanes, co
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Index, Round
-from mmaprobe.smtmodel.plans.matrices import INPUTS, Results, kept, shared_of
+from mmaprobe.smtmodel.plans.matrices import Results, kept, shared_of
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import SharedOf, Words, over_given
@@ -32,7 +32,8 @@ from mmaprobe.smtmodel.plans.words import SharedOf, Words, over_given
 #: the numbers of a step: how many values it reads, its own value and those that it reads; for its products and its
 #: scale factors, where their places begin, how many they are and whether they follow one another; which words of a and
 #: of b it reads
-READ, VALUES, PRODUCTS, FACTORS, NUMBERS = 1, slice(2, 7), 10, 13, 18
+MOST = 16  # values that a step reads
+READ, VALUES, PRODUCTS, FACTORS, NUMBERS = 1, slice(2, 3 + MOST), 6 + MOST, 9 + MOST, 14 + MOST
 NONE = -1  # the place of a product that is missing: zero times zero
 
 #: rows and columns of a block, all of whose steps are done before the next one's: its sums then stay in a near cache;
@@ -44,12 +45,9 @@ _PLAYER = """
 #include <stdint.h>
 #include <string.h>
 typedef void tile(long, long, long, const void *, const void *, const void *, void *, const void *, const void *);
-typedef void one(long, void *, void *);
-typedef void two(long, void *, void *, void *);
-typedef void three(long, void *, void *, void *, void *);
-typedef void four(long, void *, void *, void *, void *, void *);
+TYPES
 typedef struct { int64_t first, count, straight; } range;
-typedef struct { int64_t call, inputs, out, in[4], steps, wc, wd; range products, factors; int64_t a, b; } step;
+typedef struct { int64_t call, inputs, out, in[MOST], steps, wc, wd; range products, factors; int64_t a, b; } step;
 typedef struct { const char *at; long width; } side;
 
 /* Rows of `width` bytes at some places, one after another: where they are, if they lie so, or at `to`. */
@@ -70,14 +68,11 @@ void play(long count, const step *steps, const int32_t *places, long blocks, lon
           char **scratch) {
   const long each = rows * columns, all = blocks * each;
   for (const step *s = steps; s < steps + count; s++) {
-    char *out = sums + s->out * all * word, *in[4];
-    for (int n = 0; n < 4; n++) in[n] = sums + s->in[n] * all * word;
+    char *out = sums + s->out * all * word, *in[MOST];
+    for (int n = 0; n == 0 || n < s->inputs; n++) in[n] = sums + s->in[n] * all * word;
     void *call = (void *)s->call;
     switch (s->inputs) {
-    case 1: ((one *)call)(all, in[0], out); continue;
-    case 2: ((two *)call)(all, in[0], in[1], out); continue;
-    case 3: ((three *)call)(all, in[0], in[1], in[2], out); continue;
-    case 4: ((four *)call)(all, in[0], in[1], in[2], in[3], out); continue;
+CASES
     }
     const side rows_of = a[s->a], columns_of = b[s->b];
     const long wa = rows * rows_of.width, wb = columns * columns_of.width;
@@ -95,6 +90,16 @@ void play(long count, const step *steps, const int32_t *places, long blocks, lon
   }
 }
 """
+
+
+def _player() -> str:
+    """The source of the player, with a call for each number of values that a step reads."""
+    types, cases = [], []
+    for count in range(1, MOST + 1):
+        types.append(f"typedef void of{count}(long{', void *' * (count + 1)});")
+        values = ", ".join(f"in[{number}]" for number in range(count))
+        cases.append(f"    case {count}: ((of{count} *)call)(all, {values}, out); continue;")
+    return _PLAYER.replace("MOST", str(MOST)).replace("TYPES", "\n".join(types)).replace("CASES", "\n".join(cases))
 
 
 @dataclass(frozen=True)
@@ -193,7 +198,7 @@ class Tape(Results[Noted]):
         self._places.extend(places)
         self._places.extend(factors)
         return self._step(
-            (_compiled(model).address, 0), (c.number, 0, 0, 0, len(starts), *sizes, *parts, *sides), model.d
+            (_compiled(model).address, 0), (c.number, *[0] * (MOST - 1), len(starts), *sizes, *parts, *sides), model.d
         )
 
     def repeat(self, count: int, name: str, start: Noted, body: Callable[[Index, Noted], Noted]) -> Noted:
@@ -227,9 +232,9 @@ class Tape(Results[Noted]):
 
     def elementwise(self, node: Round, given: Sequence[Noted]) -> Noted:
         found = compile_lanes(Elementwise(node, tuple(x.format for x in given)), tuple(x.format.width for x in given))
-        if found is None or not 0 < len(given) <= INPUTS:
+        if found is None or not 0 < len(given) <= MOST:
             raise UncompiledError(str(node))
-        numbers = [x.number for x in given] + [0] * (INPUTS - len(given))
+        numbers = [x.number for x in given] + [0] * (MOST - len(given))
         return self._step(
             (found.address, len(given)), (*numbers, *[0] * (NUMBERS - PRODUCTS + 3)), node.rounding.format
         )
@@ -278,7 +283,7 @@ class Tape(Results[Noted]):
         arrays: list[NDArray[Any] | None] = [steps, places, *read, *own, sums]
         at = [array if array is None else ctypes.c_void_p(array.ctypes.data) for array in arrays]
         numbers = [ctypes.c_long(x) for x in (blocks, rows, columns, k, factors, word)]
-        loaded(_PLAYER, ("play",)).play(ctypes.c_long(len(steps)), *at[:2], *numbers, *at[2:], pointers)
+        loaded(_player(), ("play",)).play(ctypes.c_long(len(steps)), *at[:2], *numbers, *at[2:], pointers)
         found: Matrix = sums[self._result].view(out)[:size].reshape(c.shape).astype(kind_of(plan.d))
         return found
 
@@ -313,7 +318,7 @@ def _reused(table: NDArray[np.int64], count: int, some: Sequence[int]) -> tuple[
     """The steps with the places of values that are read no more given to later ones; how many places there are, and
     those of some values: the last one is the result, the others are there from the start, as c and zero are."""
     last = np.full(count, -1)
-    for slot in range(INPUTS):
+    for slot in range(MOST):
         reads = np.flatnonzero(np.maximum(table[:, READ], 1) > slot)
         np.maximum.at(last, table[reads, VALUES.start + 1 + slot], reads)
     last[some[-1]] = len(table)

@@ -12,7 +12,7 @@ from typing import ClassVar
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Round
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Residue, Round
 from mmaprobe.smtmodel.nodes.element import MINUS, power_of_two
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import Context, Terminal, Value, walk
@@ -74,14 +74,17 @@ def check_word(name: str, word: Node, fmt: Format) -> None:
     if not isinstance(word, Round):
         raise ParameterError(name, "a word is rounded to a format: its last step is a round")
     for node in walk(word):
-        if not isinstance(node, Given | Literal | Round | ExactSum | Product | SharedOf):
-            raise ParameterError(name, f"a word is made of the element, numbers, sums and products, not a {node.kind}")
+        if not isinstance(node, Given | Literal | Round | ExactSum | Product | SharedOf | Residue):
+            raise ParameterError(
+                name, f"a word is made of the element, numbers, sums, products and residues, not a {node.kind}"
+            )
         if isinstance(node, Given) and node != Given(0, fmt):
             raise ParameterError(name, f"a word of the other side, where one of {fmt.name} elements is needed")
 
 
 def share_of(word: Node | None) -> Fraction:
-    """What a word is of its element where nothing is rounded: of the element 1."""
+    """The factor by which an element is multiplied to give a word, where nothing is rounded; 1 for the element
+    itself."""
     match word:
         case Literal():
             value = exact_value(word.pattern, word.format)
@@ -96,9 +99,9 @@ def share_of(word: Node | None) -> Fraction:
 
 
 def split(source: Format, how: Rounding, count: int, scale: int = 0) -> tuple[Node, ...]:
-    """A number of a format as a sum of words, the k-th times 2^(-k * scale): each is what is left of it, rounded. What
-    is left after a word is the difference, rounded to nearest (exact for numbers inside the range of both formats),
-    times 2^scale."""
+    """A number of a format as a sum of words, the k-th of them times 2^(-k * scale). Each word is the remainder of the
+    number, rounded; the next remainder is the difference, rounded to nearest (exact for numbers inside the range of
+    both formats), times 2^scale."""
     found, nearest = list[Node](), Rounding(source)
     rest: Node = Given(0, source)
     for _ in range(count):

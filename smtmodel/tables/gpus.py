@@ -56,10 +56,10 @@ def gpu_named(name: str) -> tuple[str, str] | None:
 
 def architecture_of(name: str) -> str | None:
     """The architecture of a GPU; None for an unknown GPU. Raises NotModelledError."""
-    found = gpu_named(name)
-    if found is None:
+    named = gpu_named(name)
+    if named is None:
         return None
-    gpu, arch = found
+    gpu, arch = named
     if reason := not_modelled(f"{arch}/"):
         raise NotModelledError(f"{gpu} ({arch}): {reason}")
     return arch

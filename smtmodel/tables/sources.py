@@ -28,7 +28,7 @@ class Source:
         return "; ".join([first, *(f"{part.what} from {part.publication}" for part in self.parts)])
 
     def of(self, parameters: Collection[str]) -> str:
-        """The publications of some parameters; the main one where none of these has another."""
+        """The publications of some parameters; the main publication for those without one of their own."""
         others = {name: part.publication for part in self.parts for name in part.parameters}
         return " and ".join(dict.fromkeys(others.get(name, self.publication) for name in parameters or ("",)))
 

@@ -1,24 +1,8 @@
 """Unit files: the text of a unit in YAML, read and written here alone.
 
-A step is one expression in Python's syntax, read by Python's own parser and never executed:
-
-    a[k] * b[k], a[k:k+16] * b[k:k+16]    products, one or one for each place; product(x, y, normalised=..., limit=...)
-    gate(a[k] * b[k], -0)                 the product, but this zero where a factor is zero
-    c, +0, -0, acc                        the addend, zeros, the result of a repetition so far
-    number(0x40000000, f32)               a number of a format by its pattern; 2**11, a power of two of f32
-    -x                                    product(number(0xbf800000, f32), x), for a number x
-    exact(x, ...)                         the exact sum
-    fused(x, ..., F=25, zeros=-133)       the fused sum; also rounding, sticky, carry, least, floors, reach
-    grid(x, ..., F=[24, 26])              the sum on one grid; also rounding, frame, floors, reach
-    cut(x, 31, down)                      normalised and cut to 31 bits
-    cancelling(x)                         the sum, but a zero for another alignment where its terms cancel
-    segment(a[k], 0, 5)                   five bits of a significand, with its exponent; also positive, leading
-    round(x, f32, nearest_even, ...)      a number of a format; also overflow, subnormals, zero, nan
-    relu(x)                               max(x, 0); also nan, zero
-    scale(x, scale_a[i], scale_b[i])      times its scale factors
-    repeat(k in range(0, 32, 2), start, body)
-    each(k in range(16), x)               one term for each place
-    name, r(x)                            an earlier step; a rounding of `roundings` applied
+A step is one expression in Python's syntax, read by Python's own parser and never executed: `NODES` has what is
+called; besides there are elements and ranges of them (`a[k]`, `a[k:k+16]`), `c`, `+0`, `-0`, `-x`, `acc`, the
+names of earlier steps, and roundings of `roundings` applied.
 """
 
 from __future__ import annotations
@@ -30,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, is_spelling, own_format
-from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS, mode_named
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 from mmaprobe.smtmodel.base.wording import counted, ranges_text
@@ -48,8 +32,10 @@ from mmaprobe.smtmodel.nodes import (
     Literal,
     Node,
     Product,
+    Recombined,
     Relu,
     Repeat,
+    Residue,
     Round,
     Running,
     Scale,
@@ -64,30 +50,120 @@ from mmaprobe.smtmodel.nodes.rewriting import each_of
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
 from mmaprobe.smtmodel.operand import FURTHER, KEYS, NAMED, NO_ADDEND, READ
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit, closed_steps
+from mmaprobe.smtmodel.units.written import TRUTH, Option, Written
 
 if TYPE_CHECKING:
     from mmaprobe.smtmodel.base.yamlfile import YamlFile
     from mmaprobe.smtmodel.units.unitkeys import ExpressionFile, OwnFormat, UnitFile
 
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
+_MODE = ", ".join(MODES)
+_ROUNDING = Option("rounding", "how a term's bits below its last place are rounded off", _MODE, "toward_zero")
+_FLOORS = Option("floors", "the least exponent with which terms of each operand count, its zeros included",
+                 "a list with a whole number or none for each operand", "no floor")  # fmt: skip
+_REACH = Option("reach", "a term more than this many places below the largest exponent vanishes",
+                "a list with a whole number or none for each operand", "none vanishes")  # fmt: skip
+
+#: the nodes that are called, of which error messages, `mmaprobe list nodes` and docs/units.md are made, and by which
+#: files are read: an option that stands in no row is none
+NODES = {row.name: row for row in (
+    Written("product", "product(X, Y)",
+            "the exact product X * Y; its exponent is the sum of both, also where the significand is 2 or more",
+            "r(exact(product(a[0:4], b[0:4], normalised=true, limit=128), c))",
+            (Option("normalised", "a significand of 2 or more raises the exponent by one", TRUTH, "false"),
+             Option("limit", "a magnitude of 2^limit or more is infinite", "a whole number from -4096 to 4096",
+                    "no limit"))),
+    Written("gate", "gate(PRODUCT, -0)",
+            "a product that is this zero where a factor is zero, so that zero times infinity is no NaN",
+            "r(exact(gate(a[0:4] * b[0:4], -0), c))",
+            (Option("ZERO", "-0 adds nothing to any sum; +0 changes one that is -0", "+0, -0"),)),
+    Written("exact", "exact(TERM, ...)", "the sum without loss", "r(exact(a[0:4] * b[0:4], c))"),
+    Written("fused", "fused(TERM, ..., F=BITS)",
+            "the sum of terms aligned at the largest exponent among them, and truncated F bits below it",
+            "r(fused(a[0:4] * b[0:4], c, F=24, carry=3, zeros=-132))",
+            (Option("F", "the bits kept below the largest exponent",
+                    "a whole number from 0 to 256, or a list with one for each operand"),
+             _ROUNDING,
+             Option("sticky", "a bit below the sum's last place is set where a term lost one", TRUTH, "false"),
+             Option("carry", "the sum wraps in F + 1 + carry bits and a sign", "a whole number from 0 to 16",
+                    "it never wraps"),
+             Option("zeros", "the exponent with which a zero term counts", "a whole number from -4096 to 4096",
+                    "zeros do not count"),
+             Option("least", "the least exponent at which terms are aligned", "a whole number from -4096 to 4096",
+                    "none"),
+             _FLOORS, _REACH)),
+    Written("grid", "grid(TERM, ..., F=[BITS, ...])",
+            "the sum of terms as multiples of one power of two, the largest of exponent minus F over the terms",
+            "r(grid(a[0:4] * b[0:4], c, F=[24, 26], frame=1))",
+            (Option("F", "the bits kept below an exponent", "a list with a whole number for each operand"),
+             _ROUNDING,
+             Option("frame", "the operand whose sign is the adder's: terms of the other sign are flipped bit by bit",
+                    "the number of an operand, from 0", "terms are negated"),
+             _FLOORS, _REACH)),
+    Written("cancelling", "cancelling(SUM)",
+            "a sum that counts as a zero in the next alignment where its terms cancel",
+            "r(fused(cancelling(fused(a[0:4] * b[0:4], F=24)), c, F=24))"),
+    Written("cut", "cut(TERM, BITS, MODE)", "rounded to this many bits, with unbounded exponent",
+            "r(cut(exact(a[0:4] * b[0:4], c), 31, down))",
+            (Option("BITS", "the significant bits kept", "a whole number from 2 to 256"),
+             Option("MODE", "how it is rounded", _MODE, "toward_zero"),
+             Option("least", "the exponent below which sums are rounded at one fixed place",
+                    "a whole number from -4096 to 4096", "none"))),
+    Written("round", "round(TERM, FORMAT, MODE)", "rounded to a number of a format",
+            "round(exact(a[0:4] * b[0:4], c), f32, toward_zero, overflow=infinity, zero=positive, nan=0x7fffffff)",
+            (Option("FORMAT", "the format", "one of `mmaprobe list formats`, or of own_formats"),
+             Option("MODE", "how it is rounded", ", ".join(RESULT_MODES), "nearest_even"),
+             Option("overflow", "what is beyond the largest number", ", ".join(RESULT_OVERFLOWS), "ieee"),
+             Option("subnormals", "kept; or zero if the rounded result is subnormal (flush_after), or if the exact "
+                    "one is below the smallest normal number (flush_before)", "keep, flush_after, flush_before",
+                    "keep"),
+             Option("zero", "the sign of a zero: IEEE's; +0 of an exact zero sum; +0 always",
+                    "ieee, exact_positive, positive", "ieee"),
+             Option("nan", "the pattern of a NaN", "a pattern (0x7fffffff)", "any quiet NaN"))),
+    Written("relu", "relu(TERM)", "max(x, 0): an activation",
+            "r(relu(r(exact(a[0:4] * b[0:4], c)), nan=zero, zero=keep))",
+            (Option("nan", "what becomes of a NaN", "keep, zero", "keep"),
+             Option("zero", "+0 always; -0 stays; the sign of x", "positive, keep, signed", "positive"))),
+    Written("number", "number(PATTERN, FORMAT)", "a number by its pattern; 2**11 is a power of two of f32",
+            "r(exact(a[0:4] * b[0:4], number(0x40000000, f32), c))",
+            (Option("PATTERN", "its bits", "a pattern (0x40000000)"),
+             Option("FORMAT", "the format", "one of `mmaprobe list formats`"))),
+    Written("segment", "segment(INPUT, FIRST, END)",
+            "some bits of a significand, with the exponent of the whole number: for multipliers that take their "
+            "factors in parts", "r(exact(segment(a[0:4], 0, 5) * b[0:4], segment(a[0:4], 5, 11) * b[0:4], c))",
+            (Option("FIRST", "the first bit; 0 is the one before the binary point", "a whole number from 0 on"),
+             Option("END", "the first bit that is not read any more", "a whole number above FIRST"),
+             Option("positive", "a segment without a set bit is +0, and not a zero of the number's sign", TRUTH,
+                    "false"),
+             Option("leading", "bits are counted from the leading one, in subnormal numbers too", TRUTH, "false"))),
+    Written("shared", "shared(a[0:16])",
+            "the largest power of two up to the largest magnitude of some elements; 1 / shared(...) divides by it",
+            "r(shared(a[0:4]) * r(exact(a[0:4] * b[0:4], c)))",
+            (Option("up", "the smallest power of two from the largest magnitude on", TRUTH, "false"),)),
+    Written("residue", "residue(TERM, MODULUS)", "the integer part modulo a number, nearest to zero",
+            "r(residue(r(exact(a[0:4] * b[0:4], c)), 251))",
+            (Option("MODULUS", "the number", "a whole number from 2 on"),)),
+    Written("recombined", "recombined(TERM, ..., moduli=[MODULUS, ...])",
+            "the integer nearest to zero with the residues of some integers",
+            "r(recombined(r(exact(a[0:4] * b[0:4])), c, moduli=[256, 255]))",
+            (Option("moduli", "the numbers modulo which they are residues, pairwise without a common factor",
+                    "a list with a whole number for each operand"),)),
+    Written("scale", "scale(TERM, SCALE_A, SCALE_B)", "a term times its two scale factors",
+            "r(exact(each(k in range(4), scale(a[k] * b[k], scale_a[0], scale_b[0])), c))",
+            (Option("SCALE_A", "its factor", "scale_a[i], or a positive number"),
+             Option("SCALE_B", "its factor", "scale_b[i], or a positive number")),
+            "a: e2m1, b: e2m1, c: f32, d: f32, scale: ue8m0", more="scale_block: 4\n"),
+    Written("repeat", "repeat(k in range(...), START, BODY)", "a loop; `acc` is the result so far",
+            "repeat(k in range(4), c, r(exact(acc, a[k] * b[k])))",
+            (Option("START", "the first result so far", "c, +0, -0 or a step"),
+             Option("BODY", "the next one, with acc", "an expression"))),
+    Written("each", "each(k in range(...), TERM)", "one term of a sum for each place",
+            "r(exact(each(k in range(4), a[k] * b[k]), c))",
+            (Option("TERM", "the term for a place", "an expression with the place"),)),
+)}  # fmt: skip
+
 #: how each node is written that is a call
-WRITTEN = {
-    "number": "number(PATTERN, FORMAT)",
-    "product": "product(X, Y)",
-    "gate": "gate(PRODUCT, -0)",
-    "exact": "exact(TERM, ...)",
-    "fused": "fused(TERM, ..., F=BITS)",
-    "grid": "grid(TERM, ..., F=[BITS, ...])",
-    "cut": "cut(TERM, BITS, MODE)",
-    "cancelling": "cancelling(SUM)",
-    "segment": "segment(INPUT, FIRST, END)",
-    "round": "round(TERM, FORMAT, MODE)",
-    "shared": "shared(a[0:16])",
-    "relu": "relu(TERM)",
-    "scale": "scale(TERM, SCALE_A, SCALE_B)",
-    "repeat": "repeat(k in range(...), START, BODY)",
-    "each": "each(k in range(...), TERM)",
-}
+WRITTEN = {name: row.written for name, row in NODES.items()}
 
 
 def parse_unit(text: str, name: str, *, whole: bool = False) -> Unit:
@@ -219,12 +295,13 @@ class ExpressionReader:
         return formats
 
     def _format(self, name: str) -> Format:
-        """One of the file's own, or one that every text can name. Raises UnknownNameError or ParameterError."""
+        """A format that the file defines, or one that every file can name. Raises UnknownNameError or
+        ParameterError."""
         return self._own_formats[name] if name in self._own_formats else format_named(name, self._own_formats)
 
     def _taken(self) -> tuple[str, ...]:
         """Names that have a meaning."""
-        words = (*self.calls, *NAMED, *FORMATS, *self._own_formats, *MODES, "acc", "range", *VARIABLES)
+        words = (*self.calls, *NAMED, *FORMATS, *self._own_formats, *RESULT_MODES, "acc", "range", *VARIABLES)
         return (*words, *self.steps, *self.roundings)
 
     def _new_name(self, name: str, section: str) -> str:
@@ -368,11 +445,16 @@ class ExpressionReader:
     def _call(self, tree: ast.Call, name: str, scope: Scope) -> Node:
         options = self._given(tree)
         if name in self.roundings:
-            (term,) = self._arguments(tree, 1)
+            term, *bits = self._arguments(tree, 1, 2)
             self._only(tree, options, ())
-            return Round(self._node(term, scope), self.roundings[name])
+            random = self._node(bits[0], scope) if bits else None
+            if not (random is None or isinstance(random, Element | Literal)):
+                raise MistakeError(bits[0], "random bits are an operand or a number: r(x, random)")
+            return Round(self._node(term, scope), self.roundings[name], random)
         if name not in self.calls:
             raise MistakeError(tree, str(UnknownNameError("node", name, [*self.calls, *self.roundings])))
+        if name in NODES:
+            self._only(tree, options, NODES[name].names)
         build: Callable[[ast.Call, dict[str, ast.expr], Scope], Node] = getattr(self, f"_call_{name}")
         return build(tree, options, scope)
 
@@ -410,8 +492,11 @@ class ExpressionReader:
         return tuple(None if none and _is_none(x) else self._number(x) for x in tree.elts)
 
     def _word(self, tree: ast.expr, known: tuple[str, ...]) -> Any:
-        if isinstance(tree, ast.Name) and tree.id in known:
-            return tree.id
+        if isinstance(tree, ast.Name):
+            if tree.id in known:
+                return tree.id
+            if known in (MODES, RESULT_MODES) and mode_named(tree.id) in MODES:
+                return mode_named(tree.id)
         raise MistakeError(tree, str(UnknownNameError("value", ast.unparse(tree), known)))
 
     def _format_word(self, tree: ast.expr) -> Format:
@@ -430,7 +515,6 @@ class ExpressionReader:
 
     def _call_product(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         left, right = self._arguments(tree, 2)
-        self._only(tree, options, ("normalised", "limit"))
         given: dict[str, Any] = {}
         if "normalised" in options:
             given["normalised"] = self._truth(options["normalised"])
@@ -439,7 +523,6 @@ class ExpressionReader:
         return self._times(tree, self._item(left, scope), self._item(right, scope), given)
 
     def _call_gate(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
         term, zero = self._arguments(tree, 2)
         product, constant = self._item(term, scope), self._node(zero, scope)
         if not isinstance(constant, Constant):
@@ -449,12 +532,10 @@ class ExpressionReader:
         return Gate(product, constant.negative)
 
     def _call_cancelling(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
         (term,) = self._arguments(tree, 1)
         return Cancelling(self._node(term, scope))
 
     def _call_segment(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ("positive", "leading"))
         term, first, end = self._arguments(tree, 3)
         read = self._item(term, scope)
         places = read if isinstance(read, Each) else None
@@ -465,21 +546,27 @@ class ExpressionReader:
 
     def _call_relu(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         known = {"nan": NANS, "zero": RELU_ZEROS}
-        self._only(tree, options, tuple(known))
         (term,) = self._arguments(tree, 1)
         return Relu(self._node(term, scope), **{word: self._word(options[word], known[word]) for word in options})
 
+    def _call_residue(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        term, modulus = self._arguments(tree, 2)
+        return Residue(self._node(term, scope), self._number(modulus))
+
+    def _call_recombined(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        if "moduli" not in options:
+            raise MistakeError(tree, "moduli is missing: one for each number")
+        moduli = tuple(x or 0 for x in self._numbers(options["moduli"]))
+        return Recombined(tuple(self._node(term, scope) for term in tree.args), moduli)
+
     def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         pattern, fmt = self._arguments(tree, 2)
-        self._only(tree, options, ())
         return Literal(self._number(pattern), self._format_word(fmt))
 
     def _call_exact(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
         return ExactSum(tuple(self._item(term, scope) for term in tree.args))
 
     def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ("up",))
         items = [own for term in tree.args for own in each_of(self._item(term, scope))]
         sides = {item.operand if isinstance(item, Element) else "" for item in items}
         if len(sides) != 1 or not sides <= {"a", "b"}:
@@ -494,7 +581,6 @@ class ExpressionReader:
         return replace(node, inverse=True)
 
     def _call_fused(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ("F", "rounding", "sticky", "carry", "zeros", "least", "floors", "reach"))
         if "F" not in options:
             raise MistakeError(tree, "F is missing: the bits kept below the largest exponent")
         bits = options["F"]
@@ -510,7 +596,6 @@ class ExpressionReader:
         return FusedSum(tuple(self._item(term, scope) for term in tree.args), **given)
 
     def _call_grid(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ("F", "rounding", "frame", "floors", "reach"))
         if "F" not in options:
             raise MistakeError(tree, "F is missing: for each operand the bits kept below its exponent")
         given: dict[str, Any] = {"fraction_bits": self._numbers(options["F"])}
@@ -523,7 +608,6 @@ class ExpressionReader:
 
     def _call_cut(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, bits, *mode = self._arguments(tree, 2, 3)
-        self._only(tree, options, ("least",))
         node, kept = self._node(term, scope), self._number(bits)
         given: dict[str, Any] = {"mode": self._word(mode[0], MODES)} if mode else {}
         if "least" in options:
@@ -540,12 +624,12 @@ class ExpressionReader:
 
     def _rounding(self, tree: ast.Call, args: list[ast.expr]) -> Rounding:
         options = self._given(tree)
-        self._only(tree, options, ("overflow", "subnormals", "zero", "nan"))
+        self._only(tree, options, NODES["round"].names)
         if not 1 <= len(args) <= 2:
             raise MistakeError(tree, "a format and a mode are needed")
         fmt = self._format_word(args[0])
-        given: dict[str, Any] = {"mode": self._word(args[1], MODES)} if len(args) == 2 else {}
-        for word, known in (("overflow", OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
+        given: dict[str, Any] = {"mode": self._word(args[1], RESULT_MODES)} if len(args) == 2 else {}
+        for word, known in (("overflow", RESULT_OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
             if word in options:
                 given[word] = self._word(options[word], known)
         if "nan" in options:
@@ -557,12 +641,17 @@ class ExpressionReader:
         return Round(self._node(term, scope), self._rounding(tree, rest))
 
     def _call_scale(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
         term, left, right = (self._node(part, scope) for part in self._arguments(tree, 3))
         for part, factor in zip(tree.args[1:], (left, right), strict=True):
-            if not (factor.is_factor if isinstance(factor, Element) else _is_positive(factor)):
+            if not (factor.is_factor if isinstance(factor, Element) else self._is_positive(factor)):
                 raise MistakeError(part, "a scale factor is an element of scale_a or scale_b, or a positive number")
         return Scale(term, left, right)
+
+    def _is_positive(self, node: Node) -> bool:
+        """Whether a node is a number above zero."""
+        if not isinstance(node, Literal):
+            return isinstance(node, Shared)
+        return int(node.format.subnormals) <= node.pattern <= node.format.largest
 
     def _loop(self, tree: ast.expr, scope: Scope) -> tuple[str, int, Places]:
         match tree:
@@ -583,14 +672,12 @@ class ExpressionReader:
         raise MistakeError(tree, "places are written range(0, 32, 2), or [0, 1, 4, 5]")
 
     def _call_repeat(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
         loop, start, body = self._arguments(tree, 3)
         name, level, places = self._loop(loop, scope)
         inner = Scope({**scope.levels, name: level}, [*scope.repeats, level])
         return Repeat(level, places, self._node(start, scope), self._node(body, inner))
 
     def _call_each(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ())
         loop, body = self._arguments(tree, 2)
         name, level, places = self._loop(loop, scope)
         inner = Scope({**scope.levels, name: level}, scope.repeats)
@@ -681,13 +768,6 @@ class _Reader(ExpressionReader):
         self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in READ}
 
 
-def _is_positive(node: Node) -> bool:
-    """Whether a node is a number above zero."""
-    if not isinstance(node, Literal):
-        return False
-    return int(node.format.subnormals) <= node.pattern <= node.format.largest
-
-
 def _is_none(tree: ast.expr) -> bool:
     return (isinstance(tree, ast.Name) and tree.id == "none") or (isinstance(tree, ast.Constant) and tree.value is None)
 
@@ -696,8 +776,8 @@ def _is_none(tree: ast.expr) -> bool:
 
 
 def formats_text(a: Format, b: Format, c: Format, d: Format, addend: bool) -> dict[str, str]:
-    """The formats as they are written. `addend`: whether c is read; one that is not has no format, unless it is another
-    one than that of results."""
+    """The formats as they are written. `addend`: whether the unit reads c; the format of a c that is not read is
+    written only where it is not the format of results."""
     return {"a": a.name, "b": b.name, "c": c.name if addend or c != d else NO_ADDEND, "d": d.name}
 
 
@@ -813,6 +893,10 @@ class _Writer:
                 return f"cancelling({self._node(node.term)})"
             case Relu():
                 return f"relu({', '.join([self._node(node.term), *_changed(node, ('nan', 'zero'))])})"
+            case Residue():
+                return f"residue({self._node(node.term)}, {node.modulus})"
+            case Recombined():
+                return f"recombined({', '.join(map(self._node, node.items))}, moduli={_listed(node.moduli)})"
             case Segment():
                 words = [str(node.first), str(node.end), *_changed(node, ("positive", "leading"))]
                 return f"segment({', '.join([self._node(node.term), *words])})"
@@ -836,7 +920,7 @@ class _Writer:
                 words = [self._node(node.term), str(node.bits), node.mode, *_changed(node, ("least",))]
                 return f"cut({', '.join(words)})"
             case Round():
-                return f"{self.roundings[node.rounding]}({self._node(node.term)})"
+                return f"{self.roundings[node.rounding]}({', '.join(map(self._node, node.operands))})"
             case Scale():
                 return f"scale({', '.join(map(self._node, node.operands))})"
             case Repeat():
@@ -854,7 +938,7 @@ class _Writer:
         raise TypeError(f"no text for {type(node).__name__}")
 
     def _slice(self, node: Each) -> str | None:
-        """`a[0:16] * b[0:16]`, where a range of terms is one."""
+        """The text `a[0:16] * b[0:16]` of a range of products; None where a range has no such text."""
         body = node.body
         if not (isinstance(body, Product) and isinstance(node.places, range)):
             return None
@@ -894,8 +978,8 @@ def _own_text(fmt: Format) -> dict[str, Any]:
 def _changed(value: Any, names: tuple[str, ...]) -> list[str]:
     """The parameters that differ from their defaults, as they are written."""
     defaults = {item.name: item.default for item in fields(value)}
-    found = ((name, getattr(value, name)) for name in names)
-    return [f"{name}={str(own).lower()}" for name, own in found if own != defaults[name]]
+    given = ((name, getattr(value, name)) for name in names)
+    return [f"{name}={str(own).lower()}" for name, own in given if own != defaults[name]]
 
 
 def _listed(values: tuple[int | None, ...]) -> str:

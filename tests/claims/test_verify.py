@@ -56,6 +56,7 @@ QUICK = (
     "three-tf32-reach-7@terms=1", "three-tf32-small-first-reach-8@terms=2", "three-tf32-signed-unbounded@terms=2",
     "three-tf32-mixed-reach-8@terms=2", "three-tf32-eight-reach-4",
     "int8-sums", "int8-sums-one-side", "int8-wraps-one-side", "int8-wraps-digits", "ozaki-int8-7-wraps",
+    "ozaki-int8-ii-13-wraps",
     f"int8-wraps@unit={IMMA}", f"uint8-wraps@unit={IMMA.replace('s8', 'u8')}",
     "uint8-int8-wraps@unit=x86/avx512/vpdpbusds",
     "chain-length@chain=2", "fp8-smallest-term", "error-bound-near-4", "ootomo-worse-table-5",

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from mmaprobe import listed
 from mmaprobe.cli.main import main
 from mmaprobe.runner.answers import AnswersFile
 from mmaprobe.smtmodel.base.errors import FaultError, InputError, OutputError
@@ -254,7 +255,7 @@ def test_an_unexpected_error_is_a_fault(error, monkeypatch, tmp_path):
     def broken(*rest, **named):
         raise error("of\nall things")
 
-    monkeypatch.setattr("mmaprobe.cli.commands.listing._formats", broken)
+    monkeypatch.setitem(listed.KINDS, "formats", broken)
     done = CliRunner().invoke(main, ["list", "formats"])
     path = tmp_path / "cache" / "mmaprobe" / "fault.txt"
     assert (done.exit_code, done.stdout) == (4, "")
@@ -265,7 +266,7 @@ def test_an_unexpected_error_is_a_fault(error, monkeypatch, tmp_path):
     assert "Traceback" in path.read_text()
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     assert "Traceback" in CliRunner().invoke(main, ["list", "formats"]).stderr
-    monkeypatch.setattr("mmaprobe.cli.commands.listing._formats", lambda: [][0:1][5])  # an IndexError
+    monkeypatch.setitem(listed.KINDS, "formats", lambda: [][0:1][5])  # an IndexError
     assert CliRunner().invoke(main, ["list", "formats"]).exit_code == 4
 
 
@@ -273,7 +274,7 @@ def test_memory_that_runs_out_is_no_fault(monkeypatch):
     def broken():
         raise MemoryError
 
-    monkeypatch.setattr("mmaprobe.cli.commands.listing._formats", broken)
+    monkeypatch.setitem(listed.KINDS, "formats", broken)
     done = CliRunner().invoke(main, ["list", "formats"])
     assert (done.exit_code, done.stderr) == (3, "error: memory ran out\n")
 

@@ -39,7 +39,7 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Plan, Products
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.joins import Promote
-from mmaprobe.smtmodel.plans.named import in_runs, in_runs_at, interleaved, promoted
+from mmaprobe.smtmodel.plans.named import in_runs, interleaved, promoted
 from mmaprobe.smtmodel.plans.partitions import Runs
 from mmaprobe.smtmodel.plans.stages import parts_of
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -574,7 +574,7 @@ def test_plans_that_time_did_not_allow_are_said(files: dict[str, str]) -> None:
     assert "none of the 0 plans tried gives all of the 0 elements looked at" in result.stderr
     assert "the time was over; not tried, or not wholly: shipped plans, and units that take K in tiles" in result.stderr
     untried = json.loads(result.stdout)["gemm"]["plans"]["D1"]["untried"]
-    assert "K cut at one or two places" in untried
+    assert "K cut at one to three places" in untried
     both = [f"model:{HOPPER}", f"model:{TURING}"]
     assert "goes with --gemm, without devices" in run("compare", *both, "--timeout", "5", code=2).stderr
 
@@ -589,8 +589,6 @@ def test_kernels_around_an_instruction_are_candidates() -> None:
     wanted = {interleaved(2, chain, how, "sequential", 32, chain), Chain(model, replace(short, tail=one))}
     assert wanted <= found
     assert Chain(model, one) in found
-    found = set(Candidates(parse_signature("f16,f16,f32", 512)).uneven(model, 512))
-    assert {in_runs_at((96, 256), chain, how), in_runs_at((96, 256), chain, how, "backwards")} <= found
     fp8 = parse_reference("hopper/wgmma/m64n8k32.f32.e4m3.e4m3")
     for formats in ("e4m3,e4m3,f32", "e4m3,e4m3,bf16"):
         found = set(Candidates(parse_signature(formats, 2048)).stages(fp8, 2048))

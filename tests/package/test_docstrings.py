@@ -23,7 +23,7 @@ PUBLIC = [getattr(mmaprobe, name) for name in mmaprobe.__all__]
 FUNCTIONS = [one for one in PUBLIC if inspect.isfunction(one)]
 CLASSES = [one for one in PUBLIC if inspect.isclass(one)]
 PARTS = ("Shapes: ", "Units: ", "Raises MmaprobeError", "Source: ")
-NAMES_ALONE = ("unit", "plan")  # take a name and no arrays: they have no shapes to say
+NAMES_ALONE = ("unit", "plan", "units", "plans", "formats", "claims", "gpus")  # take names and no arrays: no shapes
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 SCALED = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0"
 MATRIX, ROW = np.ones((2, 2), np.float16), np.ones(2, np.float16)
@@ -31,6 +31,10 @@ MATRIX, ROW = np.ones((2, 2), np.float16), np.ones(2, np.float16)
 
 def ones(a: Any, b: Any, c: Any) -> Any:
     return a @ b + c
+
+
+def product(a: Any, b: Any) -> Any:
+    return a @ b
 
 
 GOOD: dict[str, dict[str, Any]] = {  # of each function: arguments that it takes
@@ -43,8 +47,11 @@ GOOD: dict[str, dict[str, Any]] = {  # of each function: arguments that it takes
     "verify": {"claim": "ootomo-not-worse-f16@terms=2,split=toward_zero"},
     "order": {"device": ones, "formats": "f16,f16,f32,f32", "length": 2},
     "identify": {"device": ones, "formats": "f16,f16,f32,f32", "length": 2},
+    "invariant": {"of": product, "formats": "f16,f16,f16", "length": 2},
     "unit": {"reference": HOPPER},
     "plan": {"reference": "cublas/plain"},
+    "study": {"study": "navarro-cub", "sizes": [32]},
+    **{name: {} for name in ("units", "plans", "formats", "claims", "gpus")},
 }
 
 
@@ -123,7 +130,7 @@ def refuses(function: Callable[..., Any], name: str, value: Any) -> None:
     if name.startswith("scale"):
         good["unit"] = SCALED
     with pytest.raises(mmaprobe.MmaprobeError, match=r"\w+"):
-        function(**{**good, name: value})
+        function(value) if name == "words" else function(**{**good, name: value})
 
 
 @pytest.mark.parametrize(("function", "name"), cases())
@@ -132,7 +139,7 @@ def test_an_argument_of_a_wrong_type_is_refused(function: Callable[..., Any], na
 
 
 @pytest.mark.parametrize(("function", "name"), cases("Any"))
-@pytest.mark.parametrize("shape", [(1, 1, 1), (0, 3), (3, 5)])
+@pytest.mark.parametrize("shape", [(1, 1, 3), (0, 3), (3, 5)])
 def test_an_array_of_a_wrong_shape_is_refused(function: Callable[..., Any], name: str, shape: tuple[int, ...]) -> None:
     refuses(function, name, np.ones(shape, np.float32 if name == "c" else np.float16))
 

@@ -119,10 +119,8 @@ ROUNDED = {
     },
     "smtmodel/units/unitfile.py": {
         """        (term,) = self._arguments(tree, 1)
-        self._only(tree, options, ())
         return Minus(self._node(term, scope))
 """: """        term, how = self._arguments(tree, 2)
-        self._only(tree, options, ())
         return Minus(self._node(term, scope), self._rounding_text(how))
 """,
         "minus({self._node(node.term)})": "minus({self._node(node.term)}, {rounding_text(node.how)})",

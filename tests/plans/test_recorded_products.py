@@ -16,17 +16,21 @@ from numpy.typing import NDArray
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
+from mmaprobe.queries.plans.candidates import Candidates
+from mmaprobe.queries.plans.cut_sums import CutSums
+from mmaprobe.queries.plans.forms import plain
 from mmaprobe.queries.plans.recorded import LOOKED, Recorded, Sample
 from mmaprobe.queries.plans.results import plans_of_results
 from mmaprobe.queries.plans.summed import summed
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.signature import parse_signature
-from mmaprobe.smtmodel.nodes import Constant, Round
+from mmaprobe.smtmodel.nodes import Constant, Element, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import simulate
-from mmaprobe.smtmodel.plans.named import in_runs
+from mmaprobe.smtmodel.plans.joins import Order
+from mmaprobe.smtmodel.plans.named import in_runs, in_runs_at
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 pytestmark = pytest.mark.solvers
@@ -79,6 +83,49 @@ def test_a_split_of_a_matrix_unit_is_found_in_one_recording(save: Save) -> None:
     code, found, _ = run("compare", "--gemm", *files)
     assert code == 0
     assert wanted in found["gemm"]["plans"]["D1"]["plans"]
+
+
+@pytest.mark.parametrize(
+    ("at", "order", "length"),
+    [((48,), "sequential", 200), ((80, 112), "backwards", 200), ((32, 64, 160), "pairwise", 200)],
+)
+def test_k_cut_at_a_few_places_is_found(at: tuple[int, ...], order: Order, length: int) -> None:
+    """As by stream-K, C at the start; and no other way of cutting K gives these elements."""
+    a, b = (side.view(np.uint16) for side in factors(24, length, 20))
+    c = np.random.default_rng(1).standard_normal((24, 20)).astype(np.float32).view(np.uint32)
+    stage = in_runs_at(at, CHAIN, R, order)
+    d = simulate(a, b, c, Plan(HOPPER.a, HOPPER.b, HOPPER.c, Products(stage, Element("c"))))
+    asked = parse_signature("f16,f16,f32,f32", length)
+    [form, *_] = plain(asked, HOPPER.d)
+    recorded = Recorded(asked, a, b, c, (d,))
+    rows, columns = np.indices(d.shape)
+    [sample] = recorded.elements(rows.ravel().tolist(), columns.ravel().tolist())
+    cut = [stage for stage, _ in CutSums(HOPPER, form, sample, Candidates(asked).results).stages(form, sample)]
+    assert cut == [stage]
+    if order != "backwards":  # one whole search is enough
+        return
+    [found] = plans_of_results(recorded, (), lambda text: None, 60)
+    assert stage in {products.stage for plan in found.plans for products in plan.sums}
+
+
+def test_sums_of_cuts_are_those_of_their_plans() -> None:
+    """With a last tile that is short, and factors rounded first."""
+    a, b = (side.astype(np.float32).view(np.uint32) for side in factors(6, 120, 6))
+    asked = parse_signature("f32,f32,f16", 120)
+    h = Rounding(FORMATS["f16"])
+    form = next(plain(asked, HOPPER.d, h))
+    sample = Recorded(asked, a, b, None, (np.zeros((6, 6), np.uint16),)).elements(range(6), range(6))[0]
+    sums = CutSums(HOPPER, form, sample, Candidates(asked).results)
+    for at, orders in sums._ways():
+        for order in orders:
+            added = sums._added(at, order)
+            for way in (0, len(at) // 2, len(at) - 1):
+                stage = in_runs_at(tuple(int(x) * sums.tile for x in at[way]), CHAIN, R, order)
+                plan = form.sum_of(stage)
+                assert plan is not None
+                wanted = Candidates(asked).results(plan, sample)
+                assert wanted is not None
+                assert (added[way].view(np.uint32) == wanted.ravel()).all()
 
 
 def test_no_plan_is_named_that_an_element_refutes(save: Save) -> None:

@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from mmaprobe.queries.kernel import (
     rewriting,
     rises,
     shares,
+    slices,
     stages,
     sums,
     undecided,
@@ -53,7 +55,7 @@ from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.algorithms.parts import Part as AlgorithmPart
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Round, exact
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Recombined, Round, exact
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
@@ -209,6 +211,10 @@ WRONG = {
     "no slice leaves anything": Wrong(
         "sums that wrap", ("never_wraps",), wraps, "_left_over", lambda word, most: wraps.NOTHING
     ),
+    "moduli have four times their product": Wrong(
+        "sums that wrap", ("never_wraps",), Recombined, "whole", property(lambda node: 4 * prod(node.moduli))
+    ),
+    "no product of slices is large": Wrong("slices", ("loses_of_largest",), slices, "_most", lambda word: Fraction(0)),
     "no input decides a claim": Wrong(
         "claims", ("undecided",), undecided, "decides", lambda assertion, said: said.yes & ~said.yes, 8
     ),

@@ -1,0 +1,393 @@
+"""What there is, a row for each: units, plans, formats, claims, GPUs and the other kinds of `mmaprobe list`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar, overload
+
+from mmaprobe.documents import lists
+from mmaprobe.named import WantedError
+from mmaprobe.smtmodel.base.errors import ParameterError, nearest
+from mmaprobe.smtmodel.base.htmltext import html_table
+
+if TYPE_CHECKING:
+    from mmaprobe.smtmodel.arithmetic.formats import Format
+    from mmaprobe.smtmodel.families.parameters import Parameter
+
+Row = TypeVar("Row", bound=lists.ListedThing, covariant=True)
+
+SHOWN = 20  # rows that a terminal or a notebook shows unasked
+#: patterns of what people say for formats
+SPOKEN = {"fp64": "f64", "fp32": r"(?<!t)f32", "fp16": r"(?<!b)f16", "half": r"(?<!b)f16", "fp8": "(?:fp8|e4m3|e5m2)",
+          "fp6": "(?:fp6|e3m2|e2m3)", "fp4": "(?:fp4|e2m1)"}  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class Listed(Sequence[Row], Generic[Row]):
+    """The `rows` of a list of a `kind`, each a value whose attributes are the keys of `mmaprobe list --json`: `id`,
+    `summary` and those of its kind. `repr()` and a notebook show the first ones."""
+
+    kind: str
+    rows: tuple[Row, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+    @overload
+    def __getitem__(self, place: slice) -> Listed[Row]: ...
+    def __getitem__(self, place: int | slice) -> Row | Listed[Row]:
+        return Listed(self.kind, self.rows[place]) if isinstance(place, slice) else self.rows[place]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __repr__(self) -> str:
+        shown = self.rows[:SHOWN]
+        width = max((len(row.id) for row in shown), default=0)
+        return "\n".join([*(f"{row.id:<{width}}  {row.summary}".rstrip() for row in shown), self._end])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._end, [(row.id, row.summary) for row in self.rows[:SHOWN]], (self.kind, ""))
+
+    @property
+    def _end(self) -> str:
+        more = f", of which {SHOWN} are shown" if len(self) > SHOWN else ""
+        return f"({len(self)} {self.kind}{more})"
+
+
+def units(
+    *words: str, a: str | None = None, b: str | None = None, c: str | None = None, d: str | None = None
+) -> Listed[lists.ListedModel]:
+    """The units that are known: instructions of the table, and units that ship as files.
+
+    Units: `words`, as after `mmaprobe list models`: rows that contain all of them, among which a GPU ("H100") stands
+    for its architecture; `a`, `b`, `c`, `d`: the format that an operand, or the result, has ("f16").
+
+    Raises MmaprobeError: a word that is in no row (the nearest is said), an argument that is no string.
+
+    Source: `source` and `evidence` of each row, as `mmaprobe list` prints them: recordings of GPUs, or a publication.
+    """
+    return _of_formats("models", _models(), words, {"a": a, "b": b, "c": c, "d": d})
+
+
+def plans(
+    *words: str, a: str | None = None, b: str | None = None, c: str | None = None, d: str | None = None
+) -> Listed[lists.ListedPlan]:
+    """The plans that are known: how libraries divide K, and add what is left.
+
+    Units: `words` and `a`, `b`, `c`, `d` as for `units`.
+
+    Raises MmaprobeError as `units` does.
+
+    Source: each row has `source` and `evidence` (docs/plans.md).
+    """
+    return _of_formats("plans", _plans(), words, {"a": a, "b": b, "c": c, "d": d})
+
+
+def formats(*words: str) -> Listed[lists.ListedThing]:
+    """The formats of numbers, and how formats of one's own are spelled.
+
+    Units: `words` as for `units`; `width`, `exponent` and `fraction` of a row in bits.
+
+    Raises MmaprobeError as `units` does.
+
+    Source: docs/units.md says which standard each spelling is of.
+    """
+    return _listed("formats", _formats(), words)
+
+
+def claims(*words: str) -> Listed[lists.ListedClaim]:
+    """The claims about algorithms on units that can be verified.
+
+    Units: `words` as for `units`.
+
+    Raises MmaprobeError as `units` does.
+
+    Source: `source` and `says` of each row (docs/claims.md).
+    """
+    return _listed("claims", _claims(), words)
+
+
+def gpus(*words: str) -> Listed[lists.ListedGpu]:
+    """The GPUs whose matrix units are known, by architecture.
+
+    Units: `words` as for `units`.
+
+    Raises MmaprobeError as `units` does.
+
+    Source: the vendors' names (docs/gpus/README.md has a page for each).
+    """
+    return _listed("gpus", _gpus(), words)
+
+
+def _listed(kind: str, every: Sequence[Row], words: Sequence[str]) -> Listed[Row]:
+    for word in words:
+        if not isinstance(word, str):
+            raise WantedError("words", word, "a string such as 'hopper'")
+    found = chosen(every, words)
+    if words and not found and (none := unknown(every, words)):
+        raise ParameterError("words", nothing(kind, none, every))
+    return Listed(kind, tuple(found))
+
+
+def _of_formats(kind: str, every: Sequence[Row], words: Sequence[str], wanted: Mapping[str, str | None]) -> Listed[Row]:
+    from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+    from mmaprobe.smtmodel.base.errors import UnknownNameError
+
+    asked = {name: fmt for name, fmt in wanted.items() if fmt is not None}
+    for name, fmt in asked.items():
+        if not isinstance(fmt, str):
+            raise WantedError(name, fmt, "the name of a format such as 'f16'")
+        if fmt not in FORMATS:
+            raise UnknownNameError(f"{name}: format", fmt, FORMATS)
+    rows = _listed(kind, every, words)
+    return Listed(kind, tuple(row for row in rows if all(_format(row, name) == fmt for name, fmt in asked.items())))
+
+
+def _format(row: lists.ListedThing, name: str) -> str:
+    """The format of an operand, or of the result, of a unit or a plan."""
+    assert isinstance(row, (lists.ListedModel, lists.ListedPlan))
+    return str(getattr(row.formats, name))
+
+
+# -- filters
+
+
+def chosen(every: Sequence[Row], words: Sequence[str]) -> list[Row]:
+    """The rows that contain all words. Raises NotModelledError for a GPU without units."""
+    return [row for row in every if all(has(row, pattern) for pattern in meant(words))]
+
+
+def unknown(every: Sequence[lists.ListedThing], words: Sequence[str]) -> list[str]:
+    """The words that no row contains."""
+    patterns = zip(words, meant(words), strict=True)
+    return [word for word, pattern in patterns if not any(has(row, pattern) for row in every)]
+
+
+def nothing(kind: str, words: Sequence[str], every: Sequence[lists.ListedThing]) -> str:
+    """The message that no line has all of the words; for each word that is in no line, the closest word that is."""
+    known = sorted({part for row in every for part in re.split(r"[\s/,;:()\[\]]+", f"{row.id} {row.summary}")})
+    if kind == "models":
+        known += [row.id for row in _gpus()]
+    near = [found for word in unknown(every, words) if (found := nearest(word, known, 0.7))]
+    hint = f" Did you mean {' and '.join(map(repr, near))}?" if near else ""
+    return f"no line of {kind} contains {' and '.join(map(repr, words))}.{hint}"
+
+
+def meant(words: Sequence[str]) -> list[str]:
+    """The patterns to search for: a word matches anywhere; a GPU is replaced by its architecture, which must match as a
+    whole name. Raises NotModelledError."""
+    from mmaprobe.smtmodel.tables.gpus import architecture_of
+
+    found = ((architecture_of(word), word) for word in words)
+    return [
+        rf"{re.escape(arch)}(?![.\d])" if arch else SPOKEN.get(word.lower(), re.escape(word)) for arch, word in found
+    ]
+
+
+def has(row: lists.ListedThing, pattern: str) -> bool:
+    """Whether the line of a row contains a pattern; `rtx-blackwell` does not contain `blackwell`."""
+    return re.search(f"(?<!rtx-){pattern}", f"{row.id} {row.summary}", re.IGNORECASE) is not None
+
+
+# -- rows
+
+
+def _gpus() -> list[lists.ListedGpu]:
+    from mmaprobe.smtmodel.tables.gpus import GPUS
+
+    return [lists.ListedGpu(id=name, summary=arch, architecture=arch) for arch, names in GPUS.items() for name in names]
+
+
+def _models() -> list[lists.ListedModel]:
+    from mmaprobe.smtmodel.tables.catalogue import catalogue
+
+    return [lists.ListedModel(**row | {"formats": lists.Formats(**row["formats"])}) for row in catalogue()]
+
+
+def _plans() -> list[lists.ListedPlan]:
+    from mmaprobe.smtmodel.plans.plan_files import plans
+    from mmaprobe.smtmodel.tables.reference import PLAN, parse_plan_reference
+
+    rows = []
+    for name in plans():
+        plan = parse_plan_reference(f"{PLAN}{name}")
+        about = f"{plan.about.partition('. ')[0].removesuffix('.')}{'' if plan.addend else ', without c'}"
+        rows.append(
+            lists.ListedPlan(
+                id=f"{PLAN}{name}",
+                summary=f"{about}  [{plan.evidence}]",
+                formats=lists.Formats(a=plan.a.name, b=plan.b.name, c=plan.c.name, d=plan.d.name),
+                units=[model.reference for model in plan.models],
+                about=plan.about,
+                source=plan.source,
+                evidence=plan.evidence,
+            )
+        )
+    return rows
+
+
+def _families() -> list[lists.ListedFamily]:
+    from mmaprobe.hypotheses.family import families
+    from mmaprobe.smtmodel.families.parameters import format_parameter
+
+    return [
+        lists.ListedFamily(
+            id=family.id,
+            summary=family.about,
+            model=family.base.reference,
+            parameters={name: list(map(format_parameter, values)) for name, values in family.values.items()},
+        )
+        for family in families().values()
+    ]
+
+
+def _devices() -> list[lists.ListedDevice]:
+    """The instructions of processors, this machine's first, and its GPU: what can be used, and what cannot and why."""
+    from importlib.util import find_spec
+
+    from mmaprobe.runner.cpu import INSTRUCTIONS, instructions_here, why_missing
+
+    rows, own = [], instructions_here()
+    for row in (*own, *(row for row in INSTRUCTIONS if row not in own)):
+        model, why = row.model, why_missing(row)
+        listed = f"{model.a.name},{model.b.name},{model.c.name},{model.d.name}" if row.reference else row.formats
+        known = f"  [{row.reference}]" if row.reference else ""
+        rows.append(lists.ListedDevice(
+            id=f"cpu:{row.name}",
+            summary=f"K={model.length} {listed}  {row.about}{known}{'  MISSING: ' + why if why else ''}",
+            arch=row.arch, formats=listed, length=model.length, here=not why, missing=why or None,
+            model=row.reference or None,
+        ))  # fmt: skip
+    why = "" if find_spec("cupy") else "CuPy is not installed (extras cuda12 and cuda13; docs/hardware.md)"
+    summary = "matrix units of an NVIDIA GPU" + (f"  MISSING: {why}" if why else "")
+    return [
+        *rows,
+        lists.ListedDevice(id="cuda:", summary=summary, here=None if not why else False, missing=why or None),
+    ]
+
+
+def _hypotheses() -> list[lists.ListedHypothesis]:
+    from mmaprobe.hypotheses.library import library
+
+    return [
+        lists.ListedHypothesis(
+            id=question.id,
+            summary=question.question,
+            hypotheses={name: model.reference for name, model in question.models.items()},
+            expect=question.expect,
+            observed=question.observed,
+            source=question.source,
+        )
+        for question in library().values()
+    ]
+
+
+def _parameters() -> list[lists.ListedParameter]:
+    """Of models, then of algorithms."""
+    from mmaprobe.smtmodel.algorithms import ALGORITHMS
+    from mmaprobe.smtmodel.families.parameters import PARAMETERS
+
+    tables = {id(kind.parameters): kind for kind in ALGORITHMS.values()}.values()
+    rows: list[tuple[Literal["models", "algorithms"], str, Parameter]]
+    rows = [("models", name, row) for name, row in PARAMETERS.items()]
+    rows += [("algorithms", name, row) for kind in tables for name, row in kind.parameters.items()]
+    return [
+        lists.ListedParameter(
+            id=name,
+            summary=f"{row.meaning}: {row.admits()}" + "  [of algorithms]" * (of == "algorithms"),
+            of=of,
+            meaning=row.meaning,
+            values=row.admits(),
+        )
+        for of, name, row in rows
+    ]
+
+
+def _nodes() -> list[lists.ListedNode]:
+    from mmaprobe.smtmodel.units.unitfile import NODES
+
+    return [
+        lists.ListedNode(
+            id=row.name,
+            summary=f"{row.written}  {row.meaning}",
+            written=row.written,
+            meaning=row.meaning,
+            options=[
+                lists.ListedOption(name=one.name, meaning=one.meaning, values=one.values, default=one.default)
+                for one in row.options
+            ],
+            example=row.file,
+        )
+        for row in NODES.values()
+    ]
+
+
+def _format_summary(fmt: Format) -> str:
+    if fmt.is_integer:
+        return f"{fmt.width} bits: {'' if fmt.signed else 'unsigned '}integers"
+    return f"{fmt.width} bits: exponent {fmt.exponent}, fraction {fmt.fraction}, bias {fmt.bias}"
+
+
+def _formats() -> list[lists.ListedThing]:
+    from mmaprobe.smtmodel.arithmetic.formats import FORMATS, SPELLINGS
+
+    rows = [
+        lists.ListedFormat(
+            id=fmt.name,
+            summary=_format_summary(fmt),
+            width=fmt.width,
+            exponent=fmt.exponent,
+            fraction=fmt.fraction,
+            bias=fmt.bias,
+        )
+        for fmt in FORMATS.values()
+    ]
+    return [*rows, *(lists.ListedSpelling(id=spelling, summary=meaning) for spelling, meaning in SPELLINGS.items())]
+
+
+def _algorithms() -> list[lists.ListedAlgorithm]:
+    from dataclasses import fields
+
+    from mmaprobe.smtmodel.algorithms import ALGORITHMS
+    from mmaprobe.smtmodel.families.parameters import format_parameter
+
+    rows = []
+    for kind in ALGORITHMS.values():
+        names = [field.name for field in fields(kind)]
+        parameters = {name: f"{kind.parameters[name].meaning}: {kind.parameters[name].admits()}" for name in names}
+        defaults = {field.name: format_parameter(field.default) for field in fields(kind)}
+        summary = f"{kind.about}; parameters: {', '.join(names)}"
+        rows.append(lists.ListedAlgorithm(id=kind.name, summary=summary, parameters=parameters, defaults=defaults))
+    return rows
+
+
+def _studies() -> list[lists.ListedStudy]:
+    from mmaprobe.studies.file import studies
+
+    return [
+        lists.ListedStudy(id=study.id, summary=study.about, sizes=study.sizes,
+                    series={series.label: series.subject for series in study.series})
+        for study in studies().values()
+    ]  # fmt: skip
+
+
+def _claims() -> list[lists.ListedClaim]:
+    from mmaprobe.hypotheses.claim import claims
+
+    return [
+        lists.ListedClaim(id=name, summary=f"{cases[0].about} (expected: {cases[0].expect})", source=cases[0].source,
+                    says=cases[0].says, expect=cases[0].expect, cases=[case.id for case in cases])
+        for name, cases in claims().items()
+    ]  # fmt: skip
+
+
+KINDS: Mapping[str, Callable[[], Sequence[lists.ListedThing]]] = {
+    "models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters, "nodes": _nodes,
+    "formats": _formats, "algorithms": _algorithms, "studies": _studies, "claims": _claims, "devices": _devices,
+    "plans": _plans, "gpus": _gpus,
+}  # fmt: skip

@@ -1,0 +1,149 @@
+"""The sums of K cut at a few places, for all ways of cutting it at once.
+
+Every run of neighbouring tiles is summed once; what a way of cutting gives is the sum of two to four of these, by
+additions of NumPy's. This only chooses candidates: each is then held against results as a plan of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import combinations, islice, pairwise, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.queries.plans.forms import Form
+from mmaprobe.queries.plans.recorded import Sample
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, nans, to_numbers
+from mmaprobe.smtmodel.evaluate.tiles import Matrix
+from mmaprobe.smtmodel.nodes import Element, Round
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans import Chain, Plan, Products
+from mmaprobe.smtmodel.plans.joins import Order
+from mmaprobe.smtmodel.plans.named import in_runs_at
+from mmaprobe.smtmodel.plans.stages import Parted
+
+TILES = (16, 32, 64, 128)  # products of K, at whose multiples it is cut
+MOST = 64  # of these tiles in K, for one or two cuts
+FEWER = 32  # the same, for three cuts
+ADDED = ("f16", "f32", "f64")  # formats in which NumPy adds, each addition rounded to nearest even
+HELD = 32  # ways of cutting K that give a sample, which are told
+FIRST = 2  # results by which most ways of cutting are told apart
+
+Numbers = NDArray[np.floating]
+Evaluate = Callable[[Plan, Sample], Matrix | None]
+
+
+def cuts_of(
+    model: Model, forms: Sequence[Form], samples: Sequence[Sample], evaluate: Evaluate
+) -> Iterator[tuple[Form, Parted, Matrix]]:
+    """The ways of cutting K around a unit that give all of a sample in one of some forms, with what they give; at most
+    `HELD` of a form and a sample. The samples have the same inputs."""
+    begun: dict[tuple[object, ...], list[Form]] = {}
+    for form in forms:
+        if form.taken == (model.a, model.b) and form.format == model.c:
+            begun.setdefault((form.convert, form.start), []).append(form)
+    for alike in begun.values():
+        sums = CutSums(model, alike[0], samples[0], evaluate)
+        for form, sample in product(alike, samples):
+            for stage, results in islice(sums.stages(form, sample), HELD):
+                yield form, stage, results
+
+
+class CutSums:
+    """Sums of a sample's elements (products of one row and one column) by a unit, of inputs converted and begun as in a
+    form. `evaluate`: the results of a plan for a sample."""
+
+    def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> None:
+        self.model, self.how, length = model, Rounding(model.c), sample.a.shape[2]
+        fitting = [tile for tile in TILES if tile % model.length == 0 and 1 < -(-length // tile) <= MOST]
+        self.tile = fitting[0] if fitting else 0
+        self.count = -(-length // self.tile) if fitting else 0
+        self._table: Numbers | None = None  # of the tiles from one up to another, of each element
+        takes = model.addend and model.c.name in ADDED and form.format == model.c
+        if takes and fitting:
+            self._table = self._filled(form, sample, evaluate)
+
+    def _filled(self, form: Form, sample: Sample, evaluate: Evaluate) -> Numbers | None:
+        """The sum of every run of tiles: one tile more at a time, for all places where a run may begin."""
+        asked, model = form.asked, self.model
+        total = Products(Chain(model), Element("c"))
+        result = total if model.d == model.c else Round(total, self.how)
+        plan = Plan(asked.a, asked.b, model.c, result, form.convert, form.convert)
+        many, last = len(sample.d), sample.a.shape[2] - (self.count - 1) * self.tile
+        sums = np.zeros((self.count, many, 1, 1), dtype=f"u{model.c.width // 8}")
+        table = np.zeros((self.count + 1, self.count + 1, many), dtype=sums.dtype)
+        if form.start == Element("c"):
+            sums[0] = from_numbers(to_numbers(np.ascontiguousarray(sample.c), asked.c), model.c, "nearest_even")
+        for more in range(self.count):
+            for places in (range(more, self.count - 1), range(self.count - 1, self.count)):
+                if len(places):
+                    size = self.tile if places.stop < self.count else last
+                    own = slice(places.start - more, places.stop - more)
+                    found = evaluate(plan, self._part(sample, places, size, sums[own]))
+                    if found is None:
+                        return None
+                    sums[own] = found.reshape(len(places), many, 1, 1)
+            sums = sums[: self.count - more]
+            firsts = np.arange(len(sums))
+            table[firsts, firsts + more + 1] = sums[:, :, 0, 0]
+        return table.view(f"f{sums.itemsize}")
+
+    def _part(self, sample: Sample, tiles: range, size: int, c: Matrix) -> Sample:
+        """The products of some tiles, each a product of its own, with what is summed before."""
+        spans = [slice(tile * self.tile, tile * self.tile + size) for tile in tiles]
+        a = np.concatenate([sample.a[:, :, span] for span in spans])
+        b = np.concatenate([sample.b[:, span] for span in spans])
+        return replace(sample, a=a, b=b, c=c.reshape(-1, 1, 1), d=c.reshape(-1, 1, 1))
+
+    def stages(self, form: Form, sample: Sample) -> Iterator[tuple[Parted, Matrix]]:
+        """The stages whose results, of a form that begins so, are those of the sample, with these results."""
+        number = ~nans(sample.d, form.asked.d).ravel()  # all NaNs are equal
+        for at, orders in self._ways():
+            for order in orders:
+                left = at
+                for some in (slice(FIRST), slice(FIRST, None)):
+                    given = self._ended(form, self._added(left, order, some), sample.c.ravel()[some])
+                    left = left[((given == sample.d.ravel()[some]) | ~number[some]).all(axis=1)]
+                for way in left:
+                    places = tuple(int(tile) * self.tile for tile in way)
+                    given = self._ended(form, self._added(way[None], order)[0], sample.c.ravel())
+                    yield in_runs_at(places, Chain(self.model), self.how, order), given.reshape(sample.d.shape)
+
+    @staticmethod
+    def _ended(form: Form, sums: Numbers, c: Matrix) -> Matrix:
+        """The results of a form for sums (ways x elements)."""
+        own = np.ascontiguousarray(sums)
+        return form.ended(own.view(f"u{own.itemsize}"), np.ascontiguousarray(np.broadcast_to(c, own.shape)))
+
+    def _ways(self) -> Iterator[tuple[NDArray[np.int64], tuple[Order, ...]]]:
+        """Tiles at which K is cut, and the orders in which its runs are added: those of one cut, of two, of three."""
+        if self._table is not None:
+            yield _cuts(self.count, 1, 1), ("sequential",)
+            yield _cuts(self.count, 2, 1), ("sequential", "backwards")
+            step = next(size for size in (1, 2, 4) if self.count <= size * FEWER)
+            yield _cuts(self.count, 3, step), ("sequential", "backwards", "pairwise")
+
+    def _added(self, at: NDArray[np.int64], order: Order, some: slice = slice(None)) -> Numbers:
+        """The sums (ways x elements) of K cut at some tiles (ways x cuts), of some elements."""
+        assert self._table is not None
+        table = self._table[:, :, some]
+        ends = np.concatenate([np.zeros_like(at[:, :1]), at, np.full_like(at[:, :1], self.count)], axis=1)
+        runs = [table[first, last] for first, last in pairwise(ends.T)]
+        with np.errstate(all="ignore"):
+            if order == "pairwise" and len(runs) == 4:
+                runs = [runs[0] + runs[1], runs[2] + runs[3]]
+            total: Numbers
+            total, *others = runs[::-1] if order == "backwards" else runs
+            for other in others:
+                total += other
+        return total
+
+
+@cache
+def _cuts(count: int, cuts: int, step: int) -> NDArray[np.int64]:
+    """The ways of cutting `count` tiles at some places, multiples of a step (ways x cuts)."""
+    return np.array([*combinations(range(step, count, step), cuts)], dtype=np.int64).reshape(-1, cuts)

@@ -1,0 +1,15 @@
+"""HTML of values in notebooks: tables, in which everything inserted is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+
+def html_table(caption: str, rows: Sequence[Sequence[object]], head: Sequence[str] = ()) -> str:
+    """A table with one line of text above it; `head`: the names of its columns."""
+    lines = [f"<div>{escape(caption)}</div>", "<table>"]
+    if head:
+        lines.append(f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in head)}</tr>")
+    lines += [f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows]
+    return "\n".join([*lines, "</table>"])

@@ -1,0 +1,209 @@
+"""Residues of integers modulo small numbers, and integers recombined from them by the Chinese remainder theorem.
+
+An integer here is the integer part of a number: what follows the binary point is cut off. Nothing is wider than the
+number is, or than the product of the moduli: powers of two enter as their own residues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import combinations
+from math import gcd, prod
+from typing import ClassVar
+
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, fit
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, choose, constant, product, select, truth
+from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value
+from mmaprobe.smtmodel.nodes.trace import Stage
+
+LARGEST = 1 << 16  # modulus
+NARROW = 28  # bits of what is divided by one multiplication: with the multiplier they fit 64 bits
+
+
+def width_of(modulus: int) -> int:
+    """The bits of the numbers below a modulus."""
+    return max(1, (modulus - 1).bit_length())
+
+
+def reduced(value: Bits, modulus: int) -> Bits:
+    """An unsigned number modulo another one."""
+    bits = width_of(modulus)
+    if modulus == 1 << bits:
+        return value.truncate(bits) if value.width > bits else value.zext(bits)
+    while value.width > max(NARROW, 2 * bits + 2):  # the high part times what 2^low leaves
+        low = (value.width + bits + 1) // 2
+        high = product(value.extract(value.width - 1, low), _constant(value, (1 << low) % modulus, bits))
+        width = max(high.width, low) + 1
+        value = high.zext(width) + value.truncate(low).zext(width)
+    if value.width < bits:
+        return value.zext(bits)
+    # Granlund and Montgomery 1994, theorem 4.2: the quotient, by a multiplier of one bit more than the number has
+    shift = value.width + bits
+    multiplier = _constant(value, -(-(1 << shift) // modulus), value.width + 1)
+    quotient = product(value, multiplier).extract(shift + value.width - bits, shift)
+    return value.truncate(bits) - product(quotient, _constant(value, modulus, bits)).truncate(bits)
+
+
+def residue(term: Term, modulus: int) -> Bits:
+    """The integer part of a number's magnitude, modulo a number."""
+    unit, significand = term.exponent.offset(-term.fraction), term.significand
+    place, low = unit.bits, unit.low  # the significand's last bit is 2^(place + low)
+    if unit.floats:
+        significand = select(place.any(), significand, _constant(significand, 0, significand.width))
+    if low >= 0:
+        up = place.zext(place.width + low.bit_length() + 1)
+        up = up + _constant(place, low, up.width)
+    else:
+        width = max(place.width, (-low).bit_length())
+        here, none = _constant(place, -low, width), _constant(place, 0, width)
+        place = place.zext(width)
+        below = place.ult(here)
+        significand = significand.lshr(select(below, here - place, none))
+        up = select(below, none, place - here)
+    found = reduced(significand, modulus)
+    for number in range(min(up.width, max(unit.high, 0).bit_length())):
+        power, one = (_constant(up, x, width_of(modulus)) for x in (pow(2, 1 << number, modulus), 1))
+        found = reduced(product(found, select(up.bit(number), power, one)), modulus)
+    return found
+
+
+def symmetric(magnitude: Bits, negative: Bit, modulus: int, half: bool) -> tuple[Bit, Bits]:
+    """The sign and the magnitude of the residue nearest to zero, of a number from 0 to below the modulus with a sign.
+    `half`: the sign of the one in the middle, if the modulus is even."""
+    width = modulus.bit_length()
+    own, whole = magnitude.zext(width), _constant(magnitude, modulus, width)
+    other = whole - own
+    beyond, tie = other.ult(own), other.eq(own)
+    sign = choose(tie, truth(own.carrier, half), (negative ^ beyond) & own.any())
+    return sign, select(beyond, other, own)
+
+
+def _constant(like: Bits, value: int, width: int) -> Bits:
+    return constant(like.carrier, value, width)
+
+
+def _integer(sign: Bit, magnitude: Bits, is_nan: Bit) -> Unpacked:
+    carrier = sign.carrier
+    term = Term(sign, magnitude, Exponent(constant(carrier, 0, 1), 0, 0), 0)
+    return Unpacked(term, ~magnitude.any(), truth(carrier, False), is_nan)
+
+
+def _known(most: int, operands: Sequence[Known]) -> Known:
+    """Facts of integers up to a magnitude."""
+    bits = most.bit_length()
+    return Known(0, 0, Fraction(most), 0, 0, bits, bits, never_minus=True, finite=all(own.finite for own in operands),
+                 agrees=True)  # fmt: skip
+
+
+def _is_special(value: Value) -> Bit:
+    return any_of([value.is_nan, *value.infinities])
+
+
+def check_modulus(modulus: int) -> None:
+    """Raises ParameterError for what is no modulus."""
+    if not 2 <= modulus <= LARGEST:
+        raise ParameterError("modulus", f"{modulus} is impossible; it takes a whole number from 2 to {LARGEST}")
+
+
+@dataclass(frozen=True, eq=False)
+class Residue(Unary):
+    """The integer part of a number, modulo another one: the residue nearest to zero, -m/2 rather than m/2. A NaN if it
+    is not finite."""
+
+    kind: ClassVar[str] = "residue"
+    source: ClassVar[str] = "Ozaki, Uchino and Imamura 2025, Ozaki scheme II, section 3"
+    modulus: int
+
+    def __post_init__(self) -> None:
+        check_modulus(self.modulus)
+
+    @property
+    def is_number(self) -> bool:
+        return True
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        value = context.value(self.term)
+        item = context.formed(self.own, partial(_nearest, modulus=self.modulus), value.term, _is_special(value))
+        with context.within(context.prefix(self)):
+            context.trace.term(Stage.STEP, item.term)
+        return Number(item)
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        return _known(self.modulus // 2, operands)
+
+    def sentence(self) -> str:
+        return f"modulo {self.modulus}, nearest to zero"
+
+
+def _nearest(term: Term, is_nan: Bit, modulus: int) -> Unpacked:
+    return _integer(*symmetric(residue(term, modulus), term.sign, modulus, True), is_nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Recombined(Node):
+    """The integer nearest to zero that has the residues of some integers modulo pairwise coprime numbers, one for each:
+    P/2 rather than -P/2 if their product P is even. A NaN if one of them is not finite."""
+
+    kind: ClassVar[str] = "recombined"
+    source: ClassVar[str] = "RIKEN-RCCS/GEMMul8, src/oz2/undo_scaling/crt_tree.hpp"
+    items: tuple[Node, ...]
+    moduli: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.items) != len(self.moduli) or not self.items:
+            raise ParameterError("moduli", f"{len(self.items)} numbers have {len(self.moduli)} moduli; each needs one")
+        for modulus in self.moduli:
+            check_modulus(modulus)
+        for one, other in combinations(self.moduli, 2):
+            if gcd(one, other) > 1:
+                raise ParameterError("moduli", f"{one} and {other} have a common divisor")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return self.items
+
+    @property
+    def is_number(self) -> bool:
+        return True
+
+    @property
+    def whole(self) -> int:
+        """The product of the moduli."""
+        return prod(self.moduli)
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        values = [context.value(item) for item in self.items]
+        terms = tuple(value.term for value in values)
+        special = any_of([_is_special(value) for value in values])
+        item = context.formed(self.own, partial(_recombined, moduli=self.moduli), terms, special)
+        with context.within(context.prefix(self)):
+            context.trace.term(Stage.STEP, item.term)
+        return Number(item)
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        return _known(self.whole // 2, operands)
+
+    def sentence(self) -> str:
+        return f"the integer with these residues modulo {', '.join(map(str, self.moduli))}"
+
+
+def _recombined(terms: Sequence[Term], is_nan: Bit, moduli: Sequence[int]) -> Unpacked:
+    whole = prod(moduli)
+    width = (len(moduli) * whole).bit_length()
+    total = constant(is_nan.carrier, 0, width)
+    for term, modulus in zip(terms, moduli, strict=True):
+        rest = whole // modulus
+        own = residue(term, modulus)
+        share = reduced(product(own, _constant(own, pow(rest, -1, modulus), width_of(modulus))), modulus)
+        other = _constant(own, modulus, modulus.bit_length()) - share.zext(modulus.bit_length())
+        share = select(term.sign & share.any(), other, share.zext(modulus.bit_length()))
+        total = total + fit(product(share, _constant(own, rest, rest.bit_length())), width)
+    for number in reversed(range(len(moduli).bit_length())):
+        some = _constant(total, whole << number, width)
+        total = select(total.ult(some), total, total - some)
+    return _integer(*symmetric(total.truncate(width_of(whole)), truth(is_nan.carrier, False), whole, False), is_nan)
