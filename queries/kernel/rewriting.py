@@ -353,6 +353,29 @@ def nested_sum(_: Scope, node: Node) -> Replacement | None:
     return Replacement(other)
 
 
+@rewrite("scaled exact sum in an exact sum")
+def scaled_sum(scope: Scope, node: Node) -> Replacement | None:
+    """Nothing is lost where an exact sum is scaled, nor between it and another one that it is a term of: scaling every
+    term of it is the same, if no factor is infinite or negative. Where a factor is zero or a NaN, all terms become so,
+    and an infinite one a NaN with zero. The sign of a zero depends on those of all that is added, as there are several
+    terms: a single one that is scaled by zero has its own."""
+    if not isinstance(node, ExactSum) or not _is_several(node):
+        return None
+    items = tuple(_with_scaled_terms(scope, item) for item in node.items)
+    return None if items == node.items else Replacement(replace(node, items=items))
+
+
+def _with_scaled_terms(scope: Scope, item: Node) -> Node:
+    """A term, or each of some, with a scaled exact sum replaced by that of scaled terms."""
+    if isinstance(item, Each):
+        return replace(item, body=_with_scaled_terms(scope, item.body))
+    if not isinstance(item, Scale):
+        return item
+    held = [scope.known(factor).formats for factor in (item.left, item.right)]
+    positive = all(own and not any(fmt.signed or fmt.has_infinity for fmt in own) for own in held)
+    return item.spread if positive else item
+
+
 @rewrite("zero added")
 def zero_added(scope: Scope, node: Node) -> Replacement | None:
     """A zero term changes nothing in an exact sum but the sign of a zero sum, which matters if the rounding keeps
@@ -607,7 +630,7 @@ def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
 
 #: the rules that need no lemma, by what they are about
 PLAIN: dict[type[Node], tuple[Rewrite, ...]] = {
-    Product: (product_of_zeros,), Gate: (gated_zero,), ExactSum: (nested_sum,),
+    Product: (product_of_zeros,), Gate: (gated_zero,), ExactSum: (nested_sum, scaled_sum),
     Repeat: (no_last_sum_to_zero, read_once),
     Round: (no_sum_to_zero, positive_term, unread_sign, neutral_zero_added, zero_added, single_term,
             rounded_again, zero_after, rounded_in_vain, input_read),

@@ -148,9 +148,13 @@ class _Trial:
         if not self.wanting and self.ambiguous:
             self.look(CUTS, self.usual())
         if self.wanting:
-            self.uneven()
-        if self.wanting:
-            self.look(CUTS, self.around(self.candidates.stages))
+            around = self.around(self.candidates.stages)
+            self.look(CUTS, islice(around, CHUNK * (BEST + len(self._units))))
+            known = not self.wanting
+            if not known:
+                self.uneven()
+            if known or self.wanting:  # of what is known, what is nearest to it
+                self.look(CUTS, around)
         return [self.given(side) for side in self.sides]
 
     @property
