@@ -33,12 +33,14 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.limbs import LIMB
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
+from mmaprobe.smtmodel.nodes.trace import Part
 
 SAMPLES = 2048  # of each kind of inputs
 RANDOM = 256  # values of cut-points, before a lemma is asked
 LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # operations between a claim and its cut-points
 TRIED = 3  # words that one word may equal
 BRIEF, SIGNAL = 2.0, 30.0  # seconds for a lemma about a word; for one that is a signal of the model
+WHOLE = 30.0  # seconds for the result at once, where it can be divided into cases
 SHARE = 0.5  # of the time that is left, for the result
 WIRING = {op.BV_EXTRACT, op.BV_CONCAT, op.BV_ZEXT, op.BV_SEXT, op.NOT, op.BV_NOT}
 SHIFTED = {op.BV_ADD, op.BV_SUB, op.BV_EXTRACT, op.BV_CONCAT, op.ITE}  # words that may be others but for a constant
@@ -132,8 +134,54 @@ class _Sweep(Attempt[Designed]):
                         break
                     if found is True:
                         break
+            if now.is_bv_add() and self.replace(term) == now:
+                self._added(term)
             self._learn(term)
         return True
+
+    def _added(self, term: FNode) -> None:
+        """A carry-save sum becomes that of the words that its adders were given, one after another: of the first ones
+        and of the others, whose sum may be a word of the model, as a product is."""
+        manager, whole = self.compared.carrier.manager, self.replace(term)
+        every, last = [term], list[FNode]()
+        while (parts := _carry_save(whole)) is not None:
+            before = manager.BVAdd(*parts[:2])
+            wanted = manager.BVAdd(before, parts[2])
+            found = self._same_numbers(whole, wanted) and self._decide("a carry-save sum", whole, wanted, whole)
+            if found is not True:
+                break
+            every.append(whole)
+            last.append(parts[2])
+            whole = before
+        if not last:
+            return
+        added = last.pop()
+        for part in reversed(last):
+            now, wanted = manager.BVAdd(manager.BVAdd(whole, added), part), manager.BVAdd(added, part)
+            if self._decide("a sum in another order", now, manager.BVAdd(whole, wanted), now) is not True:
+                break
+            added = wanted
+        for one in every:  # these are other words now
+            self.replace.memoization.pop(one, None)
+        values = self._lanes(added)
+        used = int(np.bitwise_or.reduce(values))
+        zeros = max((used & -used).bit_length() - 1, 0)
+        same = self.known.get(((values >> np.uint64(zeros)).tobytes(),), [])
+        for word in [word for word in same if not word.get_type().is_bool_type()][:TRIED]:
+            placed = manager.BVConcat(word, manager.BV(0, zeros)) if zeros else word
+            name = f"the words added are {self._called(word)}"
+            if self._decide(name, added, self._fitted(placed, added), added, SIGNAL) is True:
+                break
+        for one in every:
+            self.replace.memoization.pop(one, None)
+
+    def _lanes(self, term: FNode) -> Table:
+        """The values of a word of up to 64 bits on the samples, also of one that is new."""
+        self.values |= simulated(in_order([term], self.values), self.values)
+        return np.broadcast_to(np.asarray(self.values[term].node, dtype=np.uint64), (len(self.rows),))
+
+    def _same_numbers(self, term: FNode, other: FNode) -> bool:
+        return bool((self._lanes(term) == self._lanes(other)).all())
 
     def _candidates(self, term: FNode) -> Iterator[tuple[str, FNode]]:
         """Words with the same values as one, and one that differs from it by a constant, as exponents
@@ -188,11 +236,13 @@ class _Sweep(Attempt[Designed]):
         operation = op.op_to_str(term.node_type()).removeprefix("BV_").lower()
         return self.names.get(term, f"{_AN.get(operation, 'a')} {operation}")
 
-    def _decide(self, name: str, term: FNode, other: FNode, original: FNode) -> bool | None:
+    def _decide(
+        self, name: str, term: FNode, other: FNode, original: FNode, seconds: float | None = None
+    ) -> bool | None:
         """Whether a word is another one: False with a refuting input at the end of the samples; None: open."""
         wanted = self._fitted(other, term)
         claim = equal(self.compared, term, wanted)
-        seconds = SIGNAL if other in self.names else BRIEF
+        seconds = seconds or (SIGNAL if other in self.names else BRIEF)
         theorem = self._lemma(
             name, claim, (term, wanted), min(seconds, self._remaining() or seconds), (original, wanted)
         )
@@ -276,11 +326,55 @@ class _Sweep(Attempt[Designed]):
         goal = compared.carrier.manager.Not(alike.goal.others[0])  # type: ignore[attr-defined]
         left = self._remaining()
         sides = [self.replace(side.d.node) for side in (compared.left, compared.right)]
-        found = self._lemma(RESULT, goal, sides, None if left is None else left * SHARE)
+        exponents = [word for word, name in self.names.items() if name.endswith(f".{Part.EXPONENT.value}")]
+        seconds = None if left is None else left * SHARE
+        if len(exponents) == 2:
+            seconds = min(seconds or WHOLE, WHOLE)
+        found = self._lemma(RESULT, goal, sides, seconds)
+        if found is None and len(exponents) == 2:
+            found = self._by_cases(goal, sides, *exponents)
         if found is False:
             self._differ_on(self.rows[-1:])
         if isinstance(found, Theorem):
             self.proof.theorem = agreed(compared, never(compared, differ, alike, found))
+
+    def _by_cases(self, goal: FNode, sides: Sequence[FNode], one: FNode, other: FNode) -> Theorem | bool | None:
+        """The theorem of a claim by how far two exponents of the model lie apart: a lemma for each distance, where
+        shifts are by constants, and the claim from these, for which an engine finds that there is no other distance."""
+        manager = self.compared.carrier.manager
+        width = max(one.bv_width(), other.bv_width()) + 1
+        first, second = (manager.BVZExt(word, width - word.bv_width()) for word in (one, other))
+        apart = manager.BVSub(first, second)
+        facts = [self.ledger.admitted]
+        for value in range(1 << width):
+            case = manager.Equals(apart, manager.BV(value, width))
+            claim = manager.Or(manager.Not(case), goal)
+            name = f"{RESULT}, exponents {value - (value >> (width - 1) << width)} apart"
+            found = self._lemma(name, claim, sides, self._remaining())
+            if not isinstance(found, Theorem):
+                return found
+            facts.append(found)
+        try:
+            engines = self.options.engines(self._remaining(), f"lemma {RESULT}, all cases")
+            cuts = [apart, goal]
+            found = self.ledger.prove(RESULT, goal, facts, cuts, engines)
+        except UnprovedError:
+            return None
+        self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=RESULT))
+        return found
+
+
+def _carry_save(term: FNode) -> tuple[FNode, FNode, FNode] | None:
+    """The three words of which a sum may be the two that a row of full adders gives, the new one last."""
+    if not term.is_bv_add() or term.bv_width() > LIMB:
+        return None
+    for one in term.args():
+        if not one.is_bv_xor():
+            continue
+        for inner, new in (one.args(), one.args()[::-1]):
+            if inner.is_bv_xor():
+                return (*inner.args(), new)
+    return None
 
 
 def _is_shifted(term: FNode) -> bool:

@@ -17,7 +17,7 @@ PROGRAM = "yosys"
 SECONDS = 300.0
 WRAPPED = "mmaprobe_wrapped"
 #: to words, gates and registers: what is given a constant is folded, enables and resets become multiplexers
-_FLAT = "proc; flatten; opt_expr; memory; opt -full; async2sync; dffunmap; opt_clean"
+_FLAT = "proc; flatten; opt_expr; memory; opt; async2sync; dffunmap; opt_clean"
 
 
 class MissingYosysError(IncompleteError):

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
+from mmaprobe.queries.equality import sweeping
 from mmaprobe.queries.equality.sweeping import prove_design
 from mmaprobe.queries.kernel.designs import Designed
 from mmaprobe.queries.search.distinguish import Options
@@ -40,6 +41,12 @@ formats: {a: e2m1, b: e2m1, c: e3m2, d: e3m2}
 length: 1
 roundings: {r: "round(e3m2, nearest_even)"}
 steps: {d: "r(fused(c, a[0] * b[0], F=3))"}
+"""
+LEFT = """unit: fma
+formats: {a: e3m2_ieee, b: e3m2_ieee, c: e3m2_ieee, d: e3m2_ieee}
+length: 1
+roundings: {r: "round(e3m2_ieee, nearest_even)"}
+steps: {d: "r(exact(a[0] * b[0], c))"}
 """
 PRINTED = ["ieee/fma/f16", "ieee/fma/f32", "volta/mma/m8n8k4.f32.f16.f16.f32", "arm/neon/bfdot",
            "hopper/mma/m16n8k16.f32.f16.f16.f32"]  # fmt: skip
@@ -157,6 +164,45 @@ def test_a_changed_design_is_refuted_by_an_input(tmp_path: Path, mutant: tuple[s
     assert proof.verdict == "different"
     assert proof.witness is not None
     assert replay(problem, [proof.witness.operands.every]).differs[0]
+
+
+def left(folder: Path, design: Design | None = None) -> Designed:
+    """A fused multiply-add of six bits with a carry-save sum of the product and an addend that begins left of it."""
+    path = folder / "fma.yaml"
+    path.write_text(LEFT, encoding="utf-8")
+    model = Model("fma.yaml", parse_unit(LEFT, "fma.yaml"))
+    return Designed(model, model, design=design or RtlDevice(f"{HERE}/left.sv,top=left,#W=3,#F=2").design)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_verdicts_by_cases_on_changed_designs_are_those_of_all_inputs(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result at once is given no time, so that it is divided by the distance of the exponents; few samples."""
+    monkeypatch.setattr(sweeping, "WHOLE", 0.001)
+    monkeypatch.setattr(sweeping, "SAMPLES", 8)
+    random, design = Random(seed), left(tmp_path).design
+    for other in [design, *(changed(design, random) for _ in range(4))]:
+        problem = left(tmp_path, other)
+        differ = replay(problem, every_row(problem.left)).differs.any()
+        proof = prove_design(problem, Options(timeout=120), confirm=False)
+        assert proof.verdict == ("different" if differ else "equal")
+        if not differ:
+            assert sum("apart" in lemma.name for lemma in proof.lemmas) == 32
+
+
+def test_a_carry_save_sum_is_a_product_and_an_addend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeping, "BRIEF", 0.5)
+    sweep = sweeping._Sweep(left(tmp_path), Options(timeout=60), confirm=False)
+    sweep.rows = sweep._samples()
+    sweep._build()
+    sums = [term for term in sweep.theirs if sweeping._carry_save(term)]
+    assert len(sums) == 1  # the last one, of which the others are parts
+    sweep._added(sums[0])
+    names = [lemma.name for lemma in sweep.proof.lemmas]
+    assert names.count("a carry-save sum") == 3
+    assert names[-1] == "the words added are product[0].significand"
 
 
 def run(*arguments: object) -> tuple[int, str]:
