@@ -25,10 +25,9 @@ def page() -> str:
         lines += ["", f"## {row.name}", "", f"`{row.written}`: {row.meaning}.", ""]
         if row.options:
             lines += ["| option | meaning | values | if not given |", "|---|---|---|---|"]
-            lines += [
-                f"| `{one.name}` | {one.meaning} | {one.values} | {'an error' * (one.default == 'needed') or one.default} |"
-                for one in row.options
-            ]
+            for one in row.options:
+                default = "an error" if one.default == "needed" else one.default
+                lines.append(f"| `{one.name}` | {one.meaning} | {one.values} | {default} |")
             lines.append("")
         lines += ["```yaml", row.file.rstrip(), "```"]
     return "\n".join(lines) + "\n"
