@@ -179,7 +179,7 @@ def _show(result: BoundResult, document: ErrorBound, how: Shown) -> None:
     if (near := document.nearest) is None:
         say("  none of the inputs tried is one that the bound is about")
     else:
-        say(f"  nearest input: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there")
+        say(f"  nearest input, of any size: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there")
         _show_near(result, near)
     if document.chain:
         say(f"  each instruction: {document.chain.step}")
