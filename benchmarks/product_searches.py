@@ -5,7 +5,8 @@ function. None of these plans was looked at while the search was written.
 
 Appends a row of JSON for each plan and entry point. `found`: one of the plans named gives the true one's bits on new
 inputs; `wrong`: there are some, and none does; `units`: how many arithmetics they have. A function is asked up to the K
-of its row, with M and N up to 16; what its rules say is compared with it at new shapes.
+of its row, with M and N up to 16; what its rules say is compared with it at new shapes. `asked`: until its plan is
+found.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.queries.plans.library import Mapper
 from mmaprobe.queries.plans.recorded import Recorded
 from mmaprobe.queries.plans.results import Given, plans_of_results
 from mmaprobe.runner.device_plans import mapper_of
-from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Round
@@ -229,8 +230,14 @@ class Product:
         return found
 
     def of(self, sides: list[Matrix], plan: Plan | None = None) -> Matrix:
+        """The patterns that a plan gives, or the row's own: its chain, for a K that it does not take."""
         a, b, *c = sides
-        return simulate(a, b, c[0] if c else None, plan or self.plan, engine="compiled")
+        try:
+            return simulate(a, b, c[0] if c else None, plan or self.plan, engine="compiled")
+        except ParameterError:
+            if plan is not None:
+                raise
+            return self.of(sides, self.other())
 
     def right(self, plan: Plan) -> bool:
         """Whether a plan gives the true one's bits on new inputs."""
@@ -270,18 +277,40 @@ def compared(one: Product, seconds: float) -> dict[str, Any]:
     return recorded(one, seconds, beside=True)
 
 
-def function(one: Product, seconds: float) -> dict[str, Any]:
+class FoundError(IncompleteError):
+    """The plan of a function is known, before its rules are."""
+
+
+def asked(one: Product, seconds: float) -> dict[str, Any]:
+    return function(one, seconds, briefly=True)
+
+
+def function(one: Product, seconds: float, briefly: bool = False) -> dict[str, Any]:
+    """`briefly`: only until the plan is found; its rules are not held against new shapes then."""
+    mapper: Mapper
+    held = set[Plan]()
+
+    def look(_: str) -> None:
+        for plan in mapper.known if briefly else ():
+            if plan not in held and one.right(plan):
+                raise FoundError(plan.reference)
+            held.add(plan)
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "library.py")
         c = ", c" if one.plan.addend else ""
         file.write_text(
-            f"from benchmarks.product_searches import HELD, PLANS, Product\n"
+            f"from benchmarks.product_searches import HELD, PLANS, UNSEEN, Product\n"
             f"ONE = next(Product(row) for row in (*PLANS, *HELD, *UNSEEN) if row.name == {one.row.name!r})\n"
             f"def multiply(a, b{c}):\n    return ONE.multiply(a, b{c})\n"
         )
-        mapper = mapper_of(f"python:{file}:multiply", one.asked, (16, 16), seconds)
-        with suppress(MmaprobeError):
+        mapper = mapper_of(f"python:{file}:multiply", one.asked, (16, 16), seconds, progress=look)
+        try:
             mapper.run()
+        except FoundError as found_first:
+            return {"found": True, "wrong": False, "plan": [str(found_first)]}
+        except MmaprobeError:
+            pass
         found, rules = mapper.found, mapper.rules
         names = [plan.reference for plan in found.plans]
         right = any(one.right(plan) for plan in found.plans)
@@ -297,7 +326,7 @@ def function(one: Product, seconds: float) -> dict[str, Any]:
 
 
 WAYS: dict[str, Callable[[Product, float], dict[str, Any]]] = {
-    "recorded": recorded, "compared": compared, "function": function,
+    "recorded": recorded, "compared": compared, "function": function, "asked": asked,
 }  # fmt: skip
 
 
@@ -313,7 +342,7 @@ def main() -> None:
     parser.add_argument(
         "--only", default=",".join(row.name for row in PLANS), help="or held, unseen: those written last"
     )
-    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--ways", default="recorded,compared,function")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("-o", dest="out", type=Path)
     given = parser.parse_args()

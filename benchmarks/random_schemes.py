@@ -4,7 +4,10 @@ Words, pairs of them, orders, scales, sums outside of the unit and their chains;
 with roundings of every mode. What is proved of a scheme is a share of the sum of magnitudes; the truth is the largest
 share of all inputs, by the claim's own evaluation, which does not use the unit that the proof is about.
 
-`python -m benchmarks.random_schemes [--count 200] [--first 0]`
+With `--lengths` of the same schemes what is proved for every number of products, compared with inputs of one period and
+of two: with all of them where they are few.
+
+`python -m benchmarks.random_schemes [--count 200] [--first 0] [--lengths]`
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,9 +26,10 @@ import yaml
 from benchmarks.statements import grid_of
 from mmaprobe.hypotheses.claim import Claim, Largest, build_claims
 from mmaprobe.queries.claims.maximise import _Search
-from mmaprobe.queries.claims.shares import within_of
+from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.claims.shares import within_lengths, within_of
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.unit_shares import Errs, share_claim
+from mmaprobe.queries.kernel.unit_shares import Errs, ErrsUpTo, share_claim
 from mmaprobe.queries.properties.bound import Settle
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.base.errors import InputError
@@ -137,13 +141,72 @@ def proved(scheme: Scheme, settle: Settle) -> Fraction | str:
     return goal.share
 
 
+@dataclass
+class Compared:
+    """What is proved of a scheme for every number of products, held against inputs: how many numbers of products were
+    compared with all their inputs, and what is wrong."""
+
+    whole: int = 0
+    ratio: float = 0.0
+    wrong: str = ""
+
+
+def compared_lengths(scheme: Scheme, settle: Settle) -> Compared | str:
+    """What is proved for every multiple of the period, compared; or why nothing is proved."""
+    claim, found = scheme.claim, Compared()
+    first = claim.shape.parts["p"].plan.sums[0].stage.period
+    several = replace(claim, assertion=replace(claim.assertion, terms=first, most=8 * first))
+    try:
+        goal = within_lengths(several, settle).goal
+    except RuleError as error:
+        return str(error)
+    assert isinstance(goal, ErrsUpTo)
+    for times in (1, 2, 8):
+        own = several.at(times * first)
+        whole, wanted = _size(own) <= INPUTS, share_claim(own.assertion)
+        table = grid_of(_patterns(own)) if whole else claim_rows(own, 4096, times)
+        search = _Search(own, Largest(wanted.compared, wanted.against, ()), Options())
+        most = max(search._values(table))
+        share = goal.shares[0] + (goal.shares[1] - goal.shares[0]) * Fraction(times - 1, 7)
+        found.whole += whole
+        if most > share or search.worst.left_out:
+            found.wrong = f"K = {own.terms}: {share} is proved, {most} reached, {search.worst.left_out} no numbers"
+        found.ratio = max(found.ratio, float(most / share) if share else 0.0)
+    return found
+
+
+def of_lengths(first: int, count: int) -> None:
+    from tests.said import believed
+
+    start, refused, every = time.monotonic(), list[str](), list[Compared]()
+    with TemporaryDirectory() as folder:
+        for number in range(first, first + count):
+            scheme = make(number, Path(folder))
+            found = compared_lengths(scheme, believed)
+            if isinstance(found, str):
+                refused.append(f"{number}: {found}")
+                continue
+            every.append(found)
+            if found.wrong:
+                print(f"WRONG {number}: {found.wrong}: {scheme.text}", flush=True)
+    wrong, whole = sum(bool(one.wrong) for one in every), sum(one.whole for one in every)
+    spent, ratios = time.monotonic() - start, sorted(one.ratio for one in every)
+    print(f"{count} schemes for every K in {spent:.0f} s: {wrong} wrong, {len(refused)} refused; "
+          f"{whole} K with all inputs; reached / proved: median {ratios[len(ratios) // 2]:.2f}")  # fmt: skip
+    print("\n".join(refused))
+
+
 def main() -> None:
     from tests.said import believed
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--lengths", action="store_true")
     given = parser.parse_args()
+    if given.lengths:
+        of_lengths(given.first, given.count)
+        return
     ratios, refused, wrong, start = [], [], 0, time.monotonic()
     with TemporaryDirectory() as folder:
         for number in range(given.first, given.first + given.count):

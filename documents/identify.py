@@ -254,6 +254,46 @@ class IdentifyGemm(Document):
     seconds: float  #: how long it took, in seconds
 
 
+class ResultAt(Part):
+    """A result that a function gave."""
+
+    shape: Sequence[int]  #: M, N and K
+    stack: int  #: how many products were computed at once; 0: matrices, which are no stack
+    block: int  #: of a stack the product
+    place: Sequence[int]  #: its row and column
+    d: Hex  #: the bits
+
+
+class Depends(Part):
+    """Two results of one row and one column that differ, asked again."""
+
+    results: Sequence[ResultAt]  #: the two
+    a: Sequence[Hex]  #: the row of A
+    b: Sequence[Hex]  #: the column of B
+    others: Literal["zeros", "random"]  #: what the other rows and columns held
+
+
+class IdentifyInvariant(Document):
+    """Whether results of a function depend on the shape of the product."""
+
+    device: Mapping[str, Any]  #: `name`
+    verdict: Literal["depends", "none seen", "open"]
+    """depends: two results of the same row and column differ; none seen: all of those asked are the same, which proves
+    nothing of others; open: cut short"""
+    error: str | None  #: what cut it short
+    fixed: Literal["M", "N"] | None  #: the side that was the same in the shapes that were compared
+    shape: Sequence[int]  #: the largest M, N and K
+    lengths: Sequence[int]  #: the K asked
+    stacked: bool  #: whether stacks of products were asked too
+    why_not: str | None  #: why they were not
+    products_asked: int  #: how many products the function computed
+    compared: int  #: how many results were compared
+    depends: Depends | None  #: the two results
+    alike: Mapping[str, Sequence[Sequence[Sequence[int]]]]
+    """M and N, where it depends on them: groups of its values, as spans, that give row 0, or column 0, the same bits"""
+    seconds: float  #: how long it took, in seconds
+
+
 class OrderStep(Part):
     """One sum."""
 

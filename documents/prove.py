@@ -106,6 +106,49 @@ class ProvePlans(Document):
     certificate_error: str = ABSENT  #: why a certificate could not be written
 
 
+class ElementAt(Part):
+    """An element of a product, and the plan that computes it."""
+
+    shape: Sequence[int]  #: M, N and K
+    place: Sequence[int]  #: its row and column
+    plan: str | None  #: the plan that the map has for it; null where it has none
+
+
+class PlansCompared(Part):
+    """Two plans that compute the same sum in two shapes."""
+
+    left: str  #: the first plan
+    right: str  #: the second plan
+    lengths: Sequence[Sequence[int]]  #: the K at which they do: the first and the last of each span
+    proved: Sequence[Sequence[int]]  #: those at which they are proved equal
+    example: Sequence[ElementAt]  #: the two elements at the first K
+    rules: Sequence[str]  #: the rules by which one plan was rewritten into the other
+    engines: Sequence[str]  #: solvers that proved its lemmas
+    confirmed_by: Sequence[str]  #: solvers that confirmed all lemmas
+    unanswered: Sequence[str]  #: what was tried without an answer
+
+
+class ProveInvariant(Document):
+    """Whether the result of a row and a column depends on the shape of the product, by a map of a library."""
+
+    property: Literal["batch-invariant"] = "batch-invariant"  #: the property
+    map: str  #: the file of the map
+    verdict: Verdict
+    """equal: the same for all shapes, which is proved; different: two shapes and an input show it"""
+    interrupted: bool  #: whether an interrupt, or the end of its time, cut it short
+    seconds: float  #: how long it took, in seconds
+    fixed: Literal["M", "N"] | None  #: the side that is the same in the shapes that are compared
+    shapes: Mapping[str, Sequence[int]]  #: M, N and K: the first and the last one asked about
+    plans: Mapping[str, Sequence[Sequence[int]]]  #: plan: the spans of K at which it computes elements
+    compared: Sequence[PlansCompared]  #: the plans that have to be equal; none where each K has one
+    open: Sequence[Sequence[int]]  #: the spans of K at which the map says nothing of some element
+    open_example: ElementAt | None  #: the first such element
+    difference: Sequence[ElementAt]  #: two elements that differ; empty for another verdict
+    vector: WitnessVector | None  #: the row and the column on which they do
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    certificate_error: str = ABSENT  #: why a certificate could not be written
+
+
 class ErrorTerm(Part):
     """One term of a bound: a coefficient times a magnitude."""
 

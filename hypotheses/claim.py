@@ -10,16 +10,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import StrictInt, field_validator
+from pydantic import Field, StrictInt, field_validator
 
 from mmaprobe.hypotheses.claim_file import Case, Head, Statement, cases_of, located, stated
 from mmaprobe.hypotheses.library import yaml_files
 from mmaprobe.hypotheses.unit_claims import (
     BoundClaim,
+    ClassicalClaim,
     OverflowClaim,
     PropertyClaim,
     WrapClaim,
     bound_claims,
+    classical_claims,
     overflow_claims,
     property_claims,
     wrap_claims,
@@ -38,6 +40,7 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, check_addend
 from mmaprobe.smtmodel.families.parameters import assignments
 from mmaprobe.smtmodel.plans.plan_files import beside
 
+MOST_TERMS = 1 << 24  # products of a claim about many numbers of them
 Exponents = tuple[StrictInt, StrictInt]
 
 
@@ -67,9 +70,16 @@ class _Maximise(Strict):
     where: tuple[str, ...] = ()
 
 
+class _Several(Strict):
+    """Every multiple of a number of products, up to the largest."""
+
+    multiples: StrictInt = Field(gt=0, le=256)
+    most: StrictInt = Field(gt=0, le=MOST_TERMS)
+
+
 class _ClaimFile(Head):
     quantifier: Quantifier = "all"
-    terms: StrictInt | str
+    terms: StrictInt | str | _Several
     inputs: _Inputs
     parts: dict[str, str]
     claim: str
@@ -94,7 +104,9 @@ class Claim(Statement):
 
     @property
     def text(self) -> str:
-        return self.assertion.text
+        about = self.assertion
+        several = "" if about.most is None else f", for K = {about.terms} n up to {about.most}"
+        return f"{about.text}{several}"
 
     @property
     def part_texts(self) -> dict[str, str]:
@@ -117,15 +129,20 @@ class Claim(Statement):
         """The order of an input's patterns."""
         return self.assertion.layout
 
+    def at(self, terms: int) -> Claim:
+        """The claim about this many products alone."""
+        return replace(self, assertion=self.assertion.at(terms))
+
     def reshaped(self, **changes: Any) -> Claim:
         """The claim with other fields of its shape."""
         return replace(self, assertion=self.assertion.reshaped(**changes))
 
 
-AnyClaim = Claim | BoundClaim | OverflowClaim | PropertyClaim | WrapClaim
+AnyClaim = Claim | BoundClaim | OverflowClaim | PropertyClaim | WrapClaim | ClassicalClaim
 
 #: key of a claim file -> what builds its claims; a file without any of them is about algorithms
 KINDS: dict[str, Callable[[YamlFile], Iterator[AnyClaim]]] = {
+    "classical": classical_claims,
     "error_bound": bound_claims,
     "overflow": overflow_claims,
     "property": property_claims,
@@ -147,7 +164,7 @@ def _case(parsed: _ClaimFile, plain: YamlFile, case: Case) -> Claim:
     for name in parsed.parts:
         if not name.isidentifier() or name in ("a", "b", "c"):
             raise plain.error(("parts", name), "a part's name is a word other than a, b and c")
-    terms = _terms(plain, parsed)
+    terms, most = _terms(plain, parsed)
     shape = _shape(plain, parsed, terms)
     names = shape.names
 
@@ -164,16 +181,23 @@ def _case(parsed: _ClaimFile, plain: YamlFile, case: Case) -> Claim:
         quantity, unit = (tree(("maximise", key), getattr(parsed.maximise, key)) for key in ("quantity", "unit"))
         largest = Largest(quantity, unit, inner)
     zero, where = parsed.inputs.c == "zero", parsed.inputs.where
-    assertion = Assertion(parsed.quantifier, terms, shape, zero, where, parsed.claim)
+    assertion = Assertion(parsed.quantifier, terms, shape, zero, where, parsed.claim, most)
     head = stated(parsed, plain, case) | {"quantifier": parsed.quantifier}
     return Claim(**head, assertion=assertion, maximise=largest)
 
 
-def _terms(file: YamlFile, parsed: _ClaimFile) -> int:
+def _terms(file: YamlFile, parsed: _ClaimFile) -> tuple[int, int | None]:
+    """The number of products, or the least of several, and the most."""
+    if isinstance(parsed.terms, _Several):
+        least, most = parsed.terms.multiples, parsed.terms.most
+        if most % least or parsed.quantifier != "all" or parsed.maximise is not None:
+            what = "a claim about several numbers of products is about all inputs, and maximises nothing"
+            raise file.error(("terms",), f"{most} is no multiple of {least}" if most % least else what)
+        return least, most
     text = str(parsed.terms)
     if not is_digits(text) or not 0 < int(text) <= 256:
         raise file.error(("terms",), f"{text!r}: the number of products is a whole number from 1 to 256")
-    return int(text)
+    return int(text), None
 
 
 def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:

@@ -6,7 +6,8 @@
 `units`, `plans`, `formats`, `claims` and `gpus` list what there is. `unit` and `plan` name what multiplies; `matmul`
 and `dot` compute with it, `explain` shows one evaluation bit by bit. `distinguish`, `prove`, `bound` and `verify` ask
 solvers about units, plans and claims. `order` and `identify` find out what a function that multiplies matrices
-computes; `study` measures errors against size. Bad input raises `MmaprobeError`, which says what is wanted.
+computes, `invariant` whether its results depend on the shape; `study` measures errors against size. Bad input raises
+`MmaprobeError`, which says what is wanted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mmaprobe.bounds import Bound, bound
     from mmaprobe.devices import Identified, Order, identify, order
+    from mmaprobe.invariance import Invariant, invariant
     from mmaprobe.listed import Listed, claims, formats, gpus, plans, units
     from mmaprobe.measured import Studied, study
     from mmaprobe.named import Model, Plan, plan, unit
@@ -46,6 +48,7 @@ __all__ = [
     "Distinction",
     "Explained",
     "Identified",
+    "Invariant",
     "Listed",
     "MmaprobeError",
     "Model",
@@ -61,6 +64,7 @@ __all__ = [
     "formats",
     "gpus",
     "identify",
+    "invariant",
     "matmul",
     "order",
     "plan",
@@ -75,6 +79,7 @@ __all__ = [
 _MODULES = {
     "mmaprobe.bounds": ("Bound", "bound"),
     "mmaprobe.devices": ("Identified", "Order", "identify", "order"),
+    "mmaprobe.invariance": ("Invariant", "invariant"),
     "mmaprobe.pictures": ("Explained", "explain"),
     "mmaprobe.products": ("dot", "matmul"),
     "mmaprobe.questions": (

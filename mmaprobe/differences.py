@@ -13,7 +13,7 @@ from mmaprobe.bounds import Bound, bound
 from mmaprobe.documents.emulate import Explained, Term
 from mmaprobe.machines import Patterns, Rule
 from mmaprobe.pictures import explain
-from mmaprobe.queries.plans.mapping import PlanMap
+from mmaprobe.queries.plans.planmap import PlanMap
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import MmaprobeError

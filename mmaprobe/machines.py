@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from mmaprobe.arrays import rounding_of
 from mmaprobe.named import Model, WantedError, model_of, plan_of
 from mmaprobe.products import Plans, Units
-from mmaprobe.queries.plans.mapping import PlanMap, read_map
+from mmaprobe.queries.plans.mapping import YAML, read_map
+from mmaprobe.queries.plans.planmap import PlanMap
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
@@ -156,8 +157,8 @@ def machine_of(
     machine: Any = None, *, unit: Units | None = None, plan: Plans | None = None, convert: str | None = None,
     **formats: Units | Plans,
 ) -> Machine:  # fmt: skip
-    """The machine that arguments name: a GPU, a map of `identify --gemm --json` or several, a unit or a plan; and by
-    format a unit or a plan in the place of its own. Raises MmaprobeError."""
+    """The machine that arguments name: a GPU, a map of `identify --gemm --json`, rules by hand, or several of these,
+    a unit or a plan; and by format a unit or a plan in the place of its own. Raises MmaprobeError."""
     if sum(one is not None for one in (machine, unit, plan)) != 1:
         raise ParameterError("machine, unit, plan", "give one of the three")
     if convert is not None and unit is None and plan is None and not formats:
@@ -201,12 +202,17 @@ def _named(machine: Any) -> Machine:
             return _of_maps([os.fspath(one) for one in machine])
         raise WantedError("machine", machine, "the name of a GPU, the path of a map, or a list of these paths")
     name = os.fspath(machine)
-    if name.endswith(".json"):
+    if name.endswith((".json", YAML)):
         return _of_maps([name])
     known = gpu_named(name)
     if known is None:
         gpus = [gpu for row in GPUS.values() for gpu in row]
-        raise UnknownNameError("GPU", name, gpus, hint=" (a map's name ends in .json; units and plans: unit=, plan=)")
+        raise UnknownNameError(
+            "GPU",
+            name,
+            gpus,
+            hint=" (a map's name ends in .json, that of rules by hand in .yaml; units and plans: unit=, plan=)",
+        )
     arch = architecture_of(name)
     assert arch is not None
     return _of_gpu(known[0], arch)
@@ -222,7 +228,10 @@ def _of_maps(paths: Sequence[str]) -> Machine:
         if pair in into:
             raise InputError(f"a second map for products of {pair[0]} * {pair[1]}", path)
         asked = ("aten.addmm",) if plan.addend else ("aten.mm", "dot_general")
-        into[pair] = Rule(found, "recorded", f"identify --gemm: {Path(path).name}", None, asked)
+        if path.endswith(YAML):
+            into[pair] = Rule(found, "given", f"rules by hand: {Path(path).name}")
+        else:
+            into[pair] = Rule(found, "recorded", f"identify --gemm: {Path(path).name}", None, asked)
     return Machine(", ".join(Path(path).name for path in paths), with_c | rules, {}, with_c)
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from mmaprobe.queries.order.probe import UnrevealedError
 from mmaprobe.queries.order.reveal import reveal
 from mmaprobe.queries.order.tree import Leaf, Node
+from mmaprobe.queries.plans.dependence import Asked, Dependence
+from mmaprobe.queries.plans.invariant import Fixed
 from mmaprobe.queries.plans.library import Mapper
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.runner.callable import CallableDevice
 from mmaprobe.runner.devices import open_device
-from mmaprobe.runner.protocol import check_asked
+from mmaprobe.runner.protocol import Device, check_asked
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
-from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
@@ -25,12 +28,8 @@ def mapper_of(
 ) -> Mapper:  # fmt: skip
     """The Mapper for a function python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for one
     call. `sides`: the largest M and N. Raises MmaprobeError."""
-    start = time.monotonic()
-    deadline = None if timeout is None else start + timeout
-    device = open_device(name, device_timeout, until=deadline)
-    if not isinstance(device, CallableDevice):
-        raise InputError(f"device {name!r}: --gemm asks a function that multiplies matrices, python:FILE.py:FUNCTION")
-    check_asked(device, asked)
+    deadline = None if timeout is None else time.monotonic() + timeout
+    device = _function(name, asked, device_timeout, deadline)
 
     def order(shape: Shape, place: tuple[int, int], until: float | None) -> Node | Leaf | None:
         part = CallableDevice(device.function, name, (shape.rows, shape.columns), place)
@@ -46,7 +45,29 @@ def mapper_of(
         except UnrevealedError:
             return None
 
-    def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-        return device.product(asked, a, b, c)
+    return Mapper(asked, partial(device.product, asked), order, Shape(*sides, asked.length), 1, deadline, progress)
 
-    return Mapper(asked, multiply, order, Shape(*sides, asked.length), 1, deadline, progress)
+
+def dependence_of(
+    device: str | Callable[..., Any], asked: Signature, top: Shape, fixed: Fixed | None, timeout: float | None,
+    device_timeout: float = 60.0, progress: Callable[[str], None] = lambda text: None,
+) -> Asked:  # fmt: skip
+    """Whether results of a function depend on the shape, asked for `timeout` seconds up to the largest shape. Raises
+    MmaprobeError."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    with _function(device, asked, device_timeout, deadline) as function:
+        return Dependence(asked, partial(function.product, asked), top, fixed, deadline, progress).run()
+
+
+def _function(
+    device: str | Callable[..., Any], asked: Signature, device_timeout: float, deadline: float | None
+) -> CallableDevice:
+    """The device of a function, or of the name of one. Raises MmaprobeError."""
+    if not isinstance(device, str):
+        opened: Device = CallableDevice(device, str(getattr(device, "__name__", type(device).__name__)))
+    else:
+        opened = open_device(device, device_timeout, until=deadline)
+    if not isinstance(opened, CallableDevice):
+        raise InputError(f"device {device!r}: --gemm asks a function that multiplies matrices, python:FILE.py:FUNCTION")
+    check_asked(opened, asked)
+    return opened

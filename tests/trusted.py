@@ -45,10 +45,10 @@ SAME_PLANS = Part(
     "plans that are equal",
     _in("queries/kernel", "plan_units plans stages"),
 )
-COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions"))
+COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions lone_bits"))
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))
 ROWS = Part("rules of sums of numbers", "claims of overflow, and of sums that wrap",
-            _in("queries/kernel", "rows truncating wraps"))  # fmt: skip
+            _in("queries/kernel", "rows truncating wraps slices"))  # fmt: skip
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
              _in("queries/kernel", "same undecided expressions"))  # fmt: skip
 SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
@@ -82,7 +82,7 @@ MEANING = Part("what a unit is", "all", [
     "smtmodel/operand.py",
     *_in("smtmodel/nodes",
          "cancelling cut element exact fused gate given grid index known node normal product relu repeat "
-         "rewriting round scale segment shared sums"),
+         "residues rewriting round scale segment shared sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages words"), "smtmodel/nodes/chains.py",

@@ -20,6 +20,7 @@ from benchmarks.rules import (
     rewriting,
     rows,
     shares,
+    slices,
     strange,
     wraps,
 )
@@ -37,6 +38,7 @@ def _enclosed(goal: Any, rng: random.Random) -> Iterator[str]:
 MEANINGS: dict[type, Meaning] = {
     **meanings.MEANINGS, **facts.MEANINGS, **properties.MEANINGS, **plans.MEANINGS,
     **equal_plans.MEANINGS, **shares.MEANINGS, **claims.MEANINGS, **rows.MEANINGS, **wraps.MEANINGS,
+    **slices.MEANINGS,
     Enclosed: _enclosed,
 }  # fmt: skip
 
@@ -75,7 +77,8 @@ PARTS = (
     Part("orders", properties.orders,
          ("one_sum", "every_order", "each_part", "raised_elsewhere", "does_not_fall"), 6, 2.0, 28),
     Part("negation", properties.negations, ("negates",), 6, 2.0, 13),
-    Part("steps of plans", plans.steps, ("begun", "held", "nothing", "tile", "added", "iterated", "halved"), 1, 0.6, 1),
+    Part("steps of plans", plans.steps, ("begun", "held", "nothing", "tile", "added", "iterated", "halved",
+                                          "compensated"), 1, 0.6, 1),
     Part("plans", plans.instances, ("of_all_products",), 2, 1.0, 18),
     Part("plans that agree", equal_plans.instances,
          ("same_forms", "same_parts", "same_bodies", "same_steps", "same_sums", "same_units", "same_tails"), 1, 0.8, 3),
@@ -90,6 +93,7 @@ PARTS = (
          ("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence", "never_overflows"),
          1, 0.8, 22),
     Part("sums that wrap", wraps.instances, ("never_wraps",), 40, 2.0),
+    Part("slices", slices.instances, ("loses_of_largest", "within_classical"), 10, 1.0),
     Part("strange", strange.instances, (), 1, 0.06),
     Part("edges", strange.edges, (), 1, 0.005),
     Part("cases", rows.cases, ("refuted", "implied"), 1, 0.3, 4),

@@ -6,14 +6,15 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from mmaprobe.cli.candidates import MODEL, family_of
-from mmaprobe.cli.choice import FileName, Length, VectorsFile
+from mmaprobe.cli.choice import Choice, FileName, Length, VectorsFile
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.commands.identify_gemm import RECORDED, map_gemm, plans_of_files
+from mmaprobe.cli.commands.identify_invariant import ask_invariant
 from mmaprobe.cli.commands.order import asked_of
 from mmaprobe.cli.completion import families, file_names
 from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refuse, say, solver_options
@@ -61,14 +62,22 @@ if TYPE_CHECKING:
     "--gemm", is_flag=True,
     help="Which plan a library's product (a Python function, or files) runs, at each K up to --length and each shape.",
 )  # fmt: skip
+@click.option(
+    "--invariant", is_flag=True,
+    help="With --gemm: ask only whether the bits of a row depend on M, N, its place or the number of stacked products.",
+)  # fmt: skip
+@click.option(
+    "--fixed", type=Choice(["M", "N"]),
+    help="With --invariant: compare shapes with the same M, or N, alone (N: weights of one layer, any batch).",
+)  # fmt: skip
 @click.option("--shape", metavar="M,N", help="With --gemm: the largest M and N that are asked (default: 64,64).")
 @DEVICE_TIMEOUT
 @solver_options("everything together", lambda named: "--gemm asks no solver" if named["gemm"] else None)
 @JSON
 def identify(
     family: str | None, device_name: str, model: str | None, output: str | None, formats: str | None,
-    length: int | None, scale: str | None, save: Path | None, gemm: bool, shape: str | None, device_timeout: float,
-    options: Options, as_json: bool,
+    length: int | None, scale: str | None, save: Path | None, gemm: bool, invariant: bool, fixed: Any,
+    shape: str | None, device_timeout: float, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Find out which unit a device has. With FAMILY, the most discriminating vectors are asked until one class
     of candidates is left; without it, the unit is built from the answers. FAMILY is an id (`mmaprobe list
@@ -81,11 +90,13 @@ def identify(
     mmaprobe identify H100 --device recorded:answers.jsonl
     mmaprobe identify --device cpu:vdpbf16ps --save unit.yaml
     mmaprobe identify --gemm --device python:mine.py:matmul --formats f32,f32,f32 --length 1000
+    mmaprobe identify --gemm --invariant --device python:mine.py:matmul --formats f32,f32,f32 --length 1000
     mmaprobe identify --gemm --device recorded:a.npy,b.npy,d.npy --formats f16,f16,f16
 
-    Exit codes: 0 one class of candidates is left (with --gemm: every shape looked at has its plan), 1 no candidate
-    fits, 2 bad input (also: ANSWERS are of another device), 3 cut short or undecided, none fits but it is said where
-    the nearest differs, or the device contradicts itself.
+    Exit codes: 0 one class of candidates is left (with --gemm: every shape looked at has its plan; with --invariant:
+    no dependence was seen), 1 no candidate fits (with --invariant: bits depend on the shape), 2 bad input (also:
+    ANSWERS are of another device), 3 cut short or undecided, none fits but it is said where the nearest differs, or
+    the device contradicts itself.
     """
     from mmaprobe.cli.commands.build import build
     from mmaprobe.cli.text.identified import show_identified
@@ -98,7 +109,13 @@ def identify(
 
     if save is not None and not is_unit_file(str(save)):
         raise click.UsageError(f"--save {save}: the name of a unit file, or of a plan file, ends in .yaml")
+    if not invariant:
+        refuse("it goes with --invariant", "fixed")
+    if not gemm:
+        refuse("it goes with --gemm", "invariant")
     if family is None:
+        if gemm and invariant:
+            _invariant(device_name, formats, length, shape, fixed, device_timeout, options, as_json)
         if gemm:
             _plans(device_name, formats, length, scale, shape, output, model, save, device_timeout, options, as_json)
         refuse("it goes with FAMILY", "model")
@@ -106,7 +123,7 @@ def identify(
         asked = asked_of(device_name, formats, length, scale)
         build(device_name, asked, None if output is None else Path(output), save, device_timeout, options, as_json)
         return
-    refuse("a product of matrices has no FAMILY", "gemm", "shape")
+    refuse("a product of matrices has no FAMILY", "gemm", "invariant", "shape")
     refuse("without FAMILY the unit is built from the device's answers, and can be saved", "save")
     refuse("FAMILY sets the formats and the length", "formats", "length", "scale")
     until = options.timeout and begun() + options.timeout
@@ -159,12 +176,29 @@ def _plans(
         refuse("files are not waited for", "device_timeout")
         refuse("a recorded product has its own M, N and K", "length", "scale", "shape", "output", "model")
         plans_of_files(device.removeprefix(RECORDED), formats, save, options, as_json)
+    known = _function(formats, length, shape)
+    map_gemm(device, *known, save, device_timeout, options, as_json)
+
+
+def _function(formats: str | None, length: int | None, shape: str | None) -> tuple[str, int, str]:
+    """What is asked of a function: formats, the largest K, the largest M and N. Raises click.UsageError."""
     refuse("they go with FAMILY", "output", "model")
     if formats is None or length is None:
         raise click.UsageError("--gemm needs --formats and --length")
     refuse("a matrix product has no scale factors", "scale")
-    given = "64,64" if shape is None else shape
-    map_gemm(device, formats, length, given, save, device_timeout, options, as_json)
+    return formats, length, "64,64" if shape is None else shape
+
+
+def _invariant(
+    device: str, formats: str | None, length: int | None, shape: str | None, fixed: Any, device_timeout: float,
+    options: Options, as_json: bool,
+) -> NoReturn:  # fmt: skip
+    """Whether results of a function depend on the shape; ends the command."""
+    if device.startswith(RECORDED):
+        raise click.UsageError("--invariant asks a function: a recorded product has one shape")
+    refuse("--invariant finds no plan", "save")
+    known = _function(formats, length, shape)
+    ask_invariant(device, *known, fixed, device_timeout, options, as_json)
 
 
 def _asked(family: str, model: str | None) -> Model | None:

@@ -35,7 +35,7 @@ def map_gemm(
 
     start = time.monotonic()
     asked = parse_signature(formats, length)
-    mapper = mapper_of(name, asked, _sides(shape), options.timeout, device_timeout, progress)
+    mapper = mapper_of(name, asked, sides_of(shape), options.timeout, device_timeout, progress)
     failure: MmaprobeError | None = None
     try:
         try:
@@ -107,7 +107,8 @@ def _save(path: Path | None, plans: Sequence[Plan]) -> None:
         say(f"saved: {path}: {plans[0].reference}")
 
 
-def _sides(text: str) -> tuple[int, int]:
+def sides_of(text: str) -> tuple[int, int]:
+    """The largest M and N of a text. Raises ParameterError."""
     parts = text.split(",")
     if len(parts) != 2 or not all(is_digits(part.strip()) and 0 < int(part) <= 4096 for part in parts):
         raise ParameterError("--shape", f"{text!r}: give M,N, two whole numbers from 1 to 4096")

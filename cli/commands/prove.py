@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from mmaprobe.cli.choice import Choice, WholeNumber
+from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.commands.error_bound import ERROR_BOUND, Shown, prove_bound
-from mmaprobe.cli.completion import models
+from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import (
     COMPARE_HELP,
     JSON,
@@ -42,7 +42,7 @@ DESIGN = "rtl:"
 
 
 @click.command(cls=Command)
-@click.argument("models", nargs=-1, required=True, metavar="MODEL [MODEL]", shell_complete=models)
+@click.argument("models", nargs=-1, metavar="[MODEL [MODEL]]", shell_complete=models)
 @click.option(
     "--property",
     "wanted",
@@ -76,11 +76,25 @@ DESIGN = "rtl:"
     help="Prove two plans, or two units in chains, equal at this K (default: at every multiple of a tile). "
     "error-bound: of a chain of instructions with K products.",
 )
+@click.option(
+    "--invariant", "rules", type=FileName(dir_okay=False), metavar="MAP", shell_complete=file_names,
+    help="In place of models: whether a result depends on M, N or its place, by a map of `identify --gemm --json`, or "
+    "rules by hand (docs/batch-invariance.md).",
+)  # fmt: skip
+@click.option(
+    "--shapes", default="", metavar="M=..,N=..,K=..",
+    help="With --invariant: the shapes asked about, as M=1..8,N=4096,K=16..1024 (default: those of the map).",
+)  # fmt: skip
+@click.option(
+    "--fixed", type=Choice(["M", "N"]),
+    help="With --invariant: compare shapes with the same M, or N, alone (N: weights of one layer, any batch).",
+)  # fmt: skip
 @solver_options("the whole proof")
 @JSON
 def prove(
     models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool,
-    certificate: Path | None, explain: bool, latex: bool, length: int | None, options: Options, as_json: bool,
+    certificate: Path | None, explain: bool, latex: bool, length: int | None, rules: Path | None, shapes: str,
+    fixed: Any, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Prove two models or designs equal, or a property. A proof is about every input.
 
@@ -95,12 +109,24 @@ def prove(
     mmaprobe prove --property order-independent hopper/mma/m16n8k16.f32.f16.f16.f32
     mmaprobe prove plan:cublas/plain plan:cublas/split-k --length 4096
     mmaprobe prove ieee/fma/f16 rtl:fma.sv,top=fma
+    mmaprobe prove --invariant map.json --fixed N
     """
+    from mmaprobe.cli.commands.prove_invariant import run_invariant
     from mmaprobe.cli.commands.prove_plans import about_plans, run_plans
     from mmaprobe.queries.properties.proving import proofs_of, verdict_on
     from mmaprobe.queries.properties.report import proof_document
     from mmaprobe.smtmodel.tables.reference import names_plan
 
+    if rules is not None:
+        if models:
+            raise click.UsageError("--invariant is about a map: it takes no model")
+        refuse("--invariant compares plans, bit for bit and on every input", "wanted", "restrictions", "compare")
+        refuse("--invariant has --shapes", "length")
+        refuse(f"LaTeX is for {ERROR_BOUND}", "latex")
+        run_invariant(rules, shapes, fixed, options, confirm, explain, as_json, certificate)
+    refuse("it goes with --invariant", "shapes", "fixed")
+    if not models:
+        raise click.UsageError("Missing argument 'MODEL [MODEL]'.")
     if wanted == ERROR_BOUND:
         refuse(f"{ERROR_BOUND} compares no results", "compare")
         if latex:

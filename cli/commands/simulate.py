@@ -20,7 +20,7 @@ from mmaprobe.cli.options import CONVERT, JSON, print_json, progress, refuse, sa
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mmaprobe.queries.plans.mapping import PlanMap
+    from mmaprobe.queries.plans.planmap import PlanMap
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.plans import Plan
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--plan", metavar="PLAN", shell_complete=plans,
-    help="How K is divided and sums are added: plan:NAME (`list plans`), the path of a plan file, or of the result "
-    "of `identify --gemm --json` (.json).",
+    help="How K is divided and sums are added: plan:NAME (`list plans`), the path of a plan file, of rules by "
+    "hand, or of the result of `identify --gemm --json` (.json).",
 )  # fmt: skip
 @click.option(
     "-o",
@@ -67,7 +67,7 @@ def simulate(
     mmaprobe simulate a.npy b.npy -o d.npy --plan plan:cublas/split-k
     """
     from mmaprobe.documents.explain import Simulate, SimulatedProduct
-    from mmaprobe.queries.plans.mapping import PlanMap
+    from mmaprobe.queries.plans.planmap import PlanMap
     from mmaprobe.smtmodel.base.errors import InputError
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
@@ -113,9 +113,9 @@ def simulate(
 def _map_or_plan(text: str) -> PlanMap | Plan:
     from mmaprobe.queries.plans.mapping import read_map
     from mmaprobe.smtmodel.base.errors import ParameterError
-    from mmaprobe.smtmodel.tables.reference import LENGTH, parse_plan_path
+    from mmaprobe.smtmodel.tables.reference import LENGTH, is_unit_file, keys_of, parse_plan_path
 
-    if text.endswith(".json"):
+    if text.endswith(".json") or (is_unit_file(text) and "rules" in keys_of(text)):
         return read_map(Path(text))
     if LENGTH in text:
         raise ParameterError("--plan", f"{text}: the matrices say K: {text.partition(LENGTH)[0]}")
@@ -142,7 +142,7 @@ def _product(
     threads: int | None,
     factors: dict[str, Any],
 ) -> NDArray[Any]:  # fmt: skip
-    from mmaprobe.queries.plans.mapping import PlanMap
+    from mmaprobe.queries.plans.planmap import PlanMap
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.smtmodel.plans.gemm import simulate
 

@@ -68,7 +68,12 @@ def witness(texts: Texts, contents: Contents) -> Iterator[Finding]:
         claim = read_claim(texts)
         need(isinstance(claim, Claim), "an input decides claims about algorithms alone")
         assert isinstance(claim, Claim)
-        asked = Question(claim.assertion)
+        about = claim.assertion
+        if about.most is not None:
+            count = sum(name.startswith("a") for name in stated["values"])
+            need(count > 0 and count % about.terms == 0 and count <= about.most, "it is of no such number of products")
+            about = about.at(count)
+        asked = Question(about)
         decides = _Evaluated(asked.symbols, stated["values"]).holds(asked.assumed, asked.goal.node)
         says = {"all": "refutes", "exists": "shows"}[claim.quantifier]
         yield Finding(WITNESS, f"an admitted input that {says}: {claim.text}" if decides else

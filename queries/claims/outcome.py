@@ -7,13 +7,14 @@ from fractions import Fraction
 from typing import Literal
 
 from mmaprobe.hypotheses.claim import AnyClaim, Claim
-from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim, WrapClaim
+from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, PropertyClaim, WrapClaim
 from mmaprobe.queries.kernel.rows import NeverOverflows
 from mmaprobe.queries.kernel.shares import Apart
+from mmaprobe.queries.kernel.slices import WithinClassical
 from mmaprobe.queries.kernel.table9 import BoundInUnits
 from mmaprobe.queries.kernel.theorem import Goal, Theorem, is_theorem
-from mmaprobe.queries.kernel.undecided import NoInputDecides
-from mmaprobe.queries.kernel.unit_shares import Errs
+from mmaprobe.queries.kernel.undecided import NoInputDecides, NoLengthDecides
+from mmaprobe.queries.kernel.unit_shares import Errs, ErrsUpTo
 from mmaprobe.queries.kernel.wraps import NeverWraps
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Row
@@ -65,7 +66,8 @@ class Outcome:
         match self.claim:
             case Claim():
                 by_input, otherwise = DECIDED[self.claim.quantifier]
-                proved = self._states(NoInputDecides(self.claim.assertion))
+                about = self.claim.assertion
+                proved = self._states(NoInputDecides(about) if about.most is None else NoLengthDecides(about))
                 return by_input if self.row is not None else otherwise if proved else "unknown"
             case BoundClaim():
                 units, apart = self.claim.units
@@ -76,8 +78,19 @@ class Outcome:
                 return "holds" if verdict_on(self.claim.wanted, self.proofs) == "equal" else "unknown"
             case WrapClaim(plan=plan, proved=count, most_a=a, most_b=b):
                 return self._overflow(self.claim.products, self.claim.wraps, NeverWraps(plan, count, a, b))
+            case ClassicalClaim(plan=plan, products=count, spread=spread, reach=reach, classical=times):
+                goal = WithinClassical(plan, count, reach, spread, Fraction(times))
+                return self._overflow(count, "never", goal)
             case OverflowClaim(reduction=reduction, numbers=numbers, overflow=asked):
                 return self._overflow(numbers, asked, NeverOverflows(reduction, numbers - (asked == "smallest")))
+
+    @property
+    def decided(self) -> Claim:
+        """The claim of the input that decides: of several numbers of products, that of as many as it has."""
+        assert isinstance(self.claim, Claim)
+        if self.row is None or self.claim.assertion.most is None:
+            return self.claim
+        return self.claim.at(len(self.row) // 2)
 
     def _states(self, goal: Goal) -> bool:
         """Whether the theorem states this."""
@@ -95,9 +108,8 @@ class Outcome:
     @property
     def share(self) -> Fraction | None:
         """The least share of the sum of magnitudes that is proved."""
-        if self.within is None or not is_theorem(self.within) or not isinstance(self.within.goal, (Apart, Errs)):
-            return None
-        return self.within.goal.share
+        goal = self.within.goal if self.within is not None and is_theorem(self.within) else None
+        return goal.share if isinstance(goal, (Apart, Errs, ErrsUpTo)) else None
 
     @property
     def as_expected(self) -> bool:

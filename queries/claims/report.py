@@ -58,7 +58,9 @@ def document_of(outcome: Outcome) -> Document:
             Tried(what=step.what, seconds=round(step.seconds, 3), answers=list(map(str, step.answers)))
             for step in outcome.asked
         ],
-        vector=vector_of_claim(claim, outcome.row) if outcome.row is not None and isinstance(claim, Claim) else None,
+        vector=vector_of_claim(outcome.decided, outcome.row)
+        if outcome.row is not None and isinstance(claim, Claim)
+        else None,
         counterexample=None if outcome.refuting is None else pair_proof(outcome.refuting),
         shares=ABSENT
         if outcome.share is None and outcome.reached is None

@@ -16,10 +16,12 @@ from mmaprobe.queries.kernel.shares import (
     begins,
     from_here,
     near_each_other,
+    space_of,
     units,
 )
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.unit_shares import of_unit, share_claim, unit_of
+from mmaprobe.queries.kernel.unit_shares import of_plan, of_unit, share_claim, unit_of, windows_of
+from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import Settle, bound_of
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -29,6 +31,17 @@ def within_of(claim: Claim, settle: Settle) -> Theorem:
     """The least share of the sum of magnitudes that is proved of what a claim compares with it. Raises RuleError where
     no rule says so, or a lemma stays open."""
     return _Sharing(claim, settle).within()
+
+
+def within_lengths(claim: Claim, settle: Settle) -> Theorem:
+    """The same of a claim about several numbers of products, for each of them. Raises RuleError."""
+    assertion = claim.assertion
+    assert assertion.most is not None
+    wanted = share_claim(assertion.at(assertion.terms))
+    if len(wanted.parts) > 1:
+        raise RuleError("several parts are compared for one number of products alone")
+    space, (part,) = space_of(assertion.at(assertion.most)), wanted.parts
+    return of_plan(space, part, assertion.terms, bound_of_plan(part.plan, None, settle, windows_of(space)))
 
 
 class _Sharing:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from typing import NoReturn
 
 import numpy as np
@@ -23,7 +24,7 @@ from mmaprobe.queries.claims.faults import no_number
 from mmaprobe.queries.claims.maximise import climb
 from mmaprobe.queries.claims.outcome import BATCH, DECIDED, SHRINK, Outcome, SearchStep
 from mmaprobe.queries.claims.samples import claim_rows
-from mmaprobe.queries.claims.shares import within_of
+from mmaprobe.queries.claims.shares import within_lengths, within_of
 from mmaprobe.queries.claims.stages import Stages
 from mmaprobe.queries.kernel.lemmas import settled
 from mmaprobe.queries.kernel.scene import conditions, symbolic_scene
@@ -37,7 +38,7 @@ from mmaprobe.queries.kernel.undecided import (
     lemmas_of,
     undecided,
 )
-from mmaprobe.queries.kernel.unit_shares import ShareClaim, compares, share_claim
+from mmaprobe.queries.kernel.unit_shares import ShareClaim, compares, for_every_length, share_claim
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import build_query, evaluate_claim, row_of
 from mmaprobe.queries.search.witness import Row, shrink_rows
@@ -60,6 +61,7 @@ BEFORE = 64 * BATCH  # inputs, at most, that are simulated before a proof is tri
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
 CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # share of the time, and most seconds, for climbing to the worst input
 REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # seconds for the largest share: of what is proved, and else
+SEARCHED = 32  # products, at most, with which claims about several numbers of products are searched
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 
 
@@ -102,6 +104,9 @@ class _Verifier:
 
     def _run(self) -> None:
         """Raises OutOfTimeError."""
+        if self.claim.assertion.most is not None:
+            self._lengths()
+            return
         limits = (self._patience, math.inf) if self._expects_input else (SAMPLE_LEAST, BEFORE)
         if self._simulate(*limits) or self._climb():
             self._shares(decided=True)
@@ -109,6 +114,36 @@ class _Verifier:
             self._solve()
             if self.outcome.verdict == "unknown" and not self._expects_input:
                 self._simulate(self._patience)
+
+    def _lengths(self) -> None:
+        """A claim about several numbers of products: a few of them are searched, and all are proved together."""
+        whole, outcome, found = self.claim, self.outcome, list[Fraction]()
+        least, most = whole.terms, whole.assertion.most or whole.terms
+        proved = self._proved_lengths(whole)
+        for count in sorted({least, max(least, min(most, SEARCHED) // least * least)}):
+            self.claim = whole.at(count)
+            decided = self._simulate(SAMPLE_LEAST, 4 * BATCH)
+            if not decided and self._nothing_admitted():
+                raise InputError("no input meets all conditions", *self._place())
+            if proved:
+                decided = self._reached(share_claim(self.claim.assertion), decided)
+                found += [] if outcome.reached is None else [outcome.reached]
+            if decided:
+                break
+        outcome.reached = max(found, default=None)
+
+    def _proved_lengths(self, whole: Claim) -> bool:
+        """Whether a share of the sum of magnitudes is proved; of the claim itself the outcome says so."""
+        outcome, settle = self.outcome, Settled(replace(self.options, timeout=self.remaining()), needed=False)
+        began = time.monotonic()
+        self.options.progress("the error bound")
+        try:
+            outcome.within = within_lengths(whole, settle)
+            outcome.theorem = for_every_length(whole.assertion, outcome.within)
+            outcome.lemmas = settle.asked
+        except RuleError as error:
+            outcome.asked.append(SearchStep(f"error bounds ({error})", (), time.monotonic() - began))
+        return outcome.within is not None
 
     def remaining(self, share: float = 1.0) -> float | None:
         limit = self.options.timeout

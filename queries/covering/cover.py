@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.conditions import Condition, conditions_of
+from mmaprobe.queries.kernel.conditions import ONE_BIT, Condition, conditions_of
 from mmaprobe.queries.kernel.problem import Problem, evaluate_on, symbolic_operands
 from mmaprobe.queries.kernel.same import Compared, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
@@ -25,6 +25,7 @@ from mmaprobe.queries.kernel.unreachable import Case, Unreachable, datapath, ref
 from mmaprobe.queries.properties.forms import by_rewriting
 from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.distinguish import Options, free_sets
+from mmaprobe.queries.search.lone_rows import lone_input_rows, lone_rows
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
 from mmaprobe.queries.solvers.contract import Answer
@@ -44,8 +45,11 @@ from mmaprobe.smtmodel.inputs.admitted import Inputs
 
 SAMPLES = 6144  # rows of each kind of samples
 SEED = 1  # of the samples, and of the order in which changes are tried
+LONE = 4  # times as many rows that hang on one bit
 CHUNK = 2048  # rows evaluated together
-EACH = 3  # vectors for each condition, and for each change of a parameter; one for each two conditions
+EACH = (
+    3  # vectors for each condition, and for each change of a parameter; one for each place of a bit, and two conditions
+)
 ROUNDS = 3  # times that rows near the chosen ones are tried
 SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 15.0, 20.0  # of one question, of each kind
 SECOND_SHARE, SECOND_LEAST = 5.0, 8.0  # a second engine has so many times the first one's seconds, and so many more
@@ -128,7 +132,8 @@ class Covering:
         self.together = list(self._pairs()) if pairs else []
         both = [(self.singles[i], self.singles[j]) for i, j in self.together]
         self.wanted: list[Wanted] = [*((single,) for single in self.singles), *both, *self.changes]
-        each = [EACH] * len(self.singles) + [1] * len(self.together) + [EACH] * len(self.changes)
+        own = [1 if one.aspect.startswith(ONE_BIT) else EACH for one in self.singles]
+        each = own + [1] * len(self.together) + [EACH] * len(self.changes)
         self.places = {wanted: place for place, wanted in enumerate(self.wanted)}
         self.needs = np.array(each, dtype=np.int64)
         self.reached = np.zeros(len(self.wanted), dtype=np.int64)
@@ -162,6 +167,9 @@ class Covering:
         yield sample_rows(layout, self.count, SEED)
         yield tie_rows(layout, fmt, self.count // 2, SEED)
         yield subnormal_rows(layout, self.count // 2, SEED)
+        for seed in range(SEED, SEED + LONE):
+            yield lone_rows(layout, fmt, self.count, seed)
+        yield lone_input_rows(layout, self.count // 2, SEED)
         for number, inputs in enumerate((Inputs(), Inputs(finite=True), Inputs(normal=True, finite=True))):
             yield admitted_rows(layout, inputs, self.count // 2, SEED + number)
 

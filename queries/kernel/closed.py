@@ -30,9 +30,9 @@ RULES = _by_name({
     "parts": "part rejoined",
     "induction": "repeated chained closed carried",
     "table9": "summed truncated loosened",
-    "sums": "from_zero begun held nothing tile added iterated halved of_all_products",
+    "sums": "from_zero begun held nothing tile added iterated compensated halved of_all_products",
     "shares": "begins from_here after_instruction after_addition near_each_other",
-    "unit_shares": "of_unit compares",
+    "unit_shares": "of_unit of_plan compares for_every_length",
     "rows": "below_one parted joined converted column_sums trees in_sequence never_overflows",
     "rewriting": "rewritten followed congruent looped results_alike",
     "opposite": "turned",
@@ -42,7 +42,7 @@ RULES = _by_name({
     "stages": "same_parts same_bodies same_steps",
     "plans": "same_sums same_units same_tails",
     "together": "every_order each_part raised_elsewhere negates does_not_fall",
-    "unreachable": "refuted implied", "wraps": "never_wraps",
+    "unreachable": "refuted implied", "wraps": "never_wraps", "slices": "loses_of_largest within_classical",
 })  # fmt: skip
 
 #: rules of rewriting, which `rewritten` applies: name -> module

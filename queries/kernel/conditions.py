@@ -9,16 +9,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mmaprobe.queries.kernel.lone_bits import LoneBit, hanging, lone_bits_of_aligned, lone_bits_of_two
 from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, total_of, with_tail
-from mmaprobe.smtmodel.arithmetic.decode import Exponent, Unpacked, unpack
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import Tail, increments, tail_of
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Tail, increments, tail_of
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, choose, constant, max_of, select, truth
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.nodes import Cut, ExactSum, FusedSum, GridSum, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
+ONE_BIT = "one bit"  # begins the aspects of conditions of which one vector each is enough
 NEAR = 3  # places about the leading one of a sum that each are a case
 
 
@@ -44,6 +46,7 @@ class _Cases:
     """The cases of one step, as they are found."""
 
     step: str
+    lone: dict[object, list[LoneBit]] = field(default_factory=dict)  # of each sum
     found: Flags = field(default_factory=dict)
 
     def add(self, aspect: str, case: str, flag: Bit, alone: bool = False) -> None:
@@ -55,10 +58,12 @@ def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evalua
     found = dict[Condition, Bit]()
     for place, (name, fmt, pattern) in enumerate(zip(layout.names, layout.formats, operands.every, strict=True)):
         found |= {} if place in layout.unread else _input(name, fmt, pattern)
+    found |= _lone_inputs(layout, operands)
     trace = evaluation.trace
     values: dict[Node, Unpacked] = {}
+    lone: dict[object, list[LoneBit]] = {}
     for visit in trace.visits:
-        cases = _Cases(visit.prefix.rstrip(".") or "d")
+        cases = _Cases(visit.prefix.rstrip(".") or "d", lone)
         for kind, function in KINDS.items():
             if isinstance(visit.node, kind):
                 function(cases, visit, trace, values, model)
@@ -104,6 +109,61 @@ def _input(name: str, fmt: Format, pattern: Bits) -> Flags:
     return cases.found
 
 
+def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Flags:
+    """Inputs of the only term that is not zero, next to a normal number: which bit alone tells them from others."""
+    found = dict[Condition, Bit]()
+    n, every = layout.length, [*zip(layout.names, layout.formats, operands.every, strict=True)][: 2 * layout.length + 1]
+    read = [place for place in range(len(every)) if place not in layout.unread]
+    if any(every[place][1].is_integer for place in read):
+        return found
+    zero = {place: every[place][2].truncate(every[place][1].field_width).equals(0) for place in read}
+    for place in read:
+        name, fmt, pattern = every[place]
+        cases, partner = _Cases(name), (place + n) % (2 * n) if place < 2 * n else -1
+        term, live = _finite_term(every, place, partner)
+        shown = all_of([live, *(zero[other] for other in read if other not in (place, partner))])
+        above = truth(pattern.carrier, False)
+        if layout.length and 2 * n in read:  # beside one term below it
+            second = (2 * n, -1) if place < 2 * n else (0, n)
+            less, finite = _finite_term(every, *second)
+            rest = [zero[other] for other in read if other not in (place, partner, *second)]
+            far = _distance_to(term.normalised().exponent, less.normalised().exponent)
+            above = all_of([live, finite, less.significand.any(), _beyond(far, 0), *rest])
+        exponent = pattern.extract(fmt.field_width - 1, fmt.padding + fmt.fraction) if fmt.exponent else None
+        fraction = pattern.extract(fmt.padding + fmt.fraction - 1, fmt.padding) if fmt.fraction else None
+        if fraction is not None and exponent is not None:
+            for bit in range(fmt.fraction):
+                alone = fraction.equals(1 << bit) & shown
+                if fmt.subnormals:
+                    cases.add(ONE_BIT, f"subnormal, bit {bit} alone", exponent.equals(0) & alone, alone=True)
+                    beside = exponent.equals(0) & fraction.equals(1 << bit) & above
+                    cases.add(ONE_BIT, f"subnormal, bit {bit} alone, above another term", beside, alone=True)
+                if fmt.has_nan and fmt.has_infinity:
+                    top = exponent.equals((1 << exponent.width) - 1)
+                    cases.add(ONE_BIT, f"NaN, bit {bit} alone", top & alone, alone=True)
+        if exponent is not None and exponent.width > 1:
+            for bit in range(exponent.width):
+                one = exponent.equals(1 << bit)
+                cases.add(ONE_BIT, f"bit {bit} of the exponent alone", one & shown, alone=True)
+                if fraction is not None:
+                    case = f"bit {bit} of the exponent alone, no fraction, above another term"
+                    cases.add(ONE_BIT, case, one & fraction.equals(0) & above, alone=True)
+                most = exponent.equals((1 << exponent.width) - 1 - (1 << bit))
+                cases.add(ONE_BIT, f"the exponent's bits but {bit}", most & shown, alone=True)
+        found |= cases.found
+    return found
+
+
+def _finite_term(every: Sequence[tuple[str, Format, Bits]], place: int, partner: int) -> tuple[Term, Bit]:
+    """The product of two inputs, or one input (`partner` is -1), and whether it counts: a finite number, times a normal
+    one."""
+    own = unpack(every[place][2], every[place][1])
+    if partner < 0:
+        return own.term, truth(own.sign.carrier, True)
+    factor = unpack(every[partner][2], every[partner][1])
+    return multiply(own.term, factor.term), factor.term.significand.msb() & ~factor.is_infinite & ~factor.is_nan
+
+
 Values = dict[Node, Unpacked]
 
 
@@ -125,6 +185,18 @@ def _product(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     factors = [values[operand] for operand in node.operands if operand in values]
     if len(factors) == 2:
         cases.add(aspect, "infinity times zero", value.is_nan & ~any_of([x.is_nan for x in factors]), alone=True)
+        for factor, other, operand in ((factors[0], factors[1], "first"), (factors[1], factors[0], "second")):
+            infinite, numbers = other.is_infinite & ~other.is_nan, ~(factor.is_nan | factor.is_infinite)
+            normal, bits = factor.term.significand.msb() & numbers, factor.term.significand
+            power = normal & bits.truncate(bits.width - 1).equals(0) if bits.width > 1 else normal
+            for word, flag in (("subnormal", ~factor.term.significand.msb() & ~factor.is_zero & numbers),
+                               ("a power of two", power), ("another number", normal & ~power),
+                               ("infinite", factor.is_infinite & ~factor.is_nan), ("NaN", factor.is_nan)):  # fmt: skip
+                cases.add(aspect, f"infinity, and the {operand} factor {word}", flag & infinite, alone=True)
+            nan = factor.is_nan & ~other.is_nan & ~other.is_infinite
+            cases.add(aspect, f"only the {operand} factor NaN", nan & ~other.is_zero, alone=True)
+            cases.add(aspect, f"the {operand} factor NaN, the other zero", nan & other.is_zero, alone=True)
+        cases.add(aspect, "both factors NaN", all_of([x.is_nan for x in factors]), alone=True)
         if node.limit is not None:
             numbers = ~any_of([x.is_nan | x.is_infinite for x in factors])
             exponent = term.normalised().exponent
@@ -201,6 +273,12 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
                     cases.add(aspect, f"{word}{case}", flag & sign & live, alone=True)
         cases.add(aspect, "loses the half alone", half & ~rest & live, alone=True)
         cases.add(aspect, "loses less than the half", ~half & rest & live, alone=True)
+    mode = None if node.rounding == "toward_zero" else node.rounding
+    if sticky or mode is not None:
+        names = [name or str(place) for place, (name, _) in enumerate(named)]
+        parts = [item.term for item in items]
+        top = Exponent(maximum.bits, maximum.low, maximum.high)
+        cases.lone[node] = list(lone_bits_of_aligned(names, parts, distances, bits_of, mode, top))
     lost = any_of(loses)
     cases.add("lost", "nothing", ~lost & finite & ~all_of(zeros))
     cases.add("lost", "bits of a term", lost & finite)
@@ -209,7 +287,7 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     aspect = "largest"
     cases.add(aspect, "one term", any_of(at_top) & ~_several(at_top) & finite)
     cases.add(aspect, "several terms", _several(at_top) & finite)
-    _total(cases, trace, step, items, zeros, finite, max(bits_of) + sticky)
+    _total(cases, trace, step, named, zeros, finite, max(bits_of) + sticky)
     if isinstance(node, GridSum) and node.frame is not None:
         frame = items[[k for k, item in enumerate(node.items) for _ in range(item.count)].index(node.frame)]
         opposed = any_of([item.sign ^ frame.sign for item in items])
@@ -308,13 +386,14 @@ def _total(
     cases: _Cases,
     trace: Trace,
     step: str,
-    items: Sequence[Unpacked],
+    named: Sequence[tuple[str, Unpacked]],
     zeros: Sequence[Bit],
     finite: Bit,
     unit: int | None,
 ) -> None:
     """The sign of a sum, and where its leading one stands; `unit`: the place of the largest term's exponent, where it
     is fixed."""
+    items = [item for _, item in named]
     negative = trace[Name(step, Stage.SUM, part=Part.NEGATIVE)].flag
     magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
     some, nothing = magnitude.any(), all_of(zeros)
@@ -326,6 +405,11 @@ def _total(
     cases.add("sum", "of zeros, all -", nothing & all_of(signs) & finite)
     if len(items) > 1:
         cases.add("sum", "of zeros of both signs", nothing & any_of(signs) & ~all_of(signs) & finite)
+    if len(items) > 1:
+        mixed = any_of(signs) & ~all_of(signs) & negative & finite
+        for place in range(magnitude.width):
+            case = f"negative, bit {place} alone, terms of both signs"
+            cases.add(f"{ONE_BIT} of the sum", case, magnitude.equals(1 << place) & mixed, alone=True)
     if unit is not None:
         _leading(cases, magnitude, unit, finite)
     infinite = [item.is_infinite & ~item.is_nan for item in items]
@@ -333,6 +417,19 @@ def _total(
     minus = any_of([flag & sign for flag, sign in zip(infinite, signs, strict=True)])
     nan = any_of([item.is_nan for item in items])
     cases.add("special", "infinities of both signs", plus & minus & ~nan, alone=True)
+    if len(items) > 1:
+        nans = [item.is_nan for item in items]
+        for word, flag in (("+", _several([x & ~sign for x, sign in zip(infinite, signs, strict=True)])),
+                           ("-", _several([x & sign for x, sign in zip(infinite, signs, strict=True)]))):  # fmt: skip
+            cases.add("special", f"several {word}infinities", flag & ~nan, alone=True)
+        cases.add("special", "several NaN", _several(nans), alone=True)
+        cases.add("special", "NaN and an infinity", nan & (plus | minus), alone=True)
+        cases.add("special", "NaN and infinities of both signs", nan & plus & minus, alone=True)
+        for (name, item), own in zip(named, nans, strict=True):
+            cases.add("special", f"{name} alone NaN", own & ~_several(nans) & ~(plus | minus), alone=True)
+            for word, sign in (("+", ~item.sign), ("-", item.sign)):
+                alone = item.is_infinite & ~_several(infinite) & sign & ~nan
+                cases.add("special", f"{name} alone {word}infinity", alone, alone=True)
     cases.add("special", "+infinity", plus & ~minus & ~nan, alone=True)
     cases.add("special", "-infinity", minus & ~plus & ~nan, alone=True)
     cases.add("special", "NaN", nan, alone=True)
@@ -367,13 +464,21 @@ def _exact(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     if len(items) == 2:
         _two(cases, named, zeros, finite, model.d.precision)
     magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
+    if len(items) == 2 and Name(step, Stage.PLACED, named[0][0]) not in trace.signals:
+        names, terms = [name for name, _ in named], [item.term for item in items]
+        cases.lone[visit.node] = list(lone_bits_of_two(names, terms, magnitude.width - 3))
+        for name, term in zip(names, terms, strict=True):
+            first, live = term.significand.leading_zeros(), term.significand.any() & finite
+            for place in range(term.significand.width):
+                flag = _is_place(first, place) & live
+                cases.add(f"{ONE_BIT} first of term {name}", f"{place} places below the top", flag, alone=True)
     if Name(step, Stage.PLACED, named[0][0]) in trace.signals:
         for name, _ in named:
             placed = trace[Name(step, Stage.PLACED, name)].bits
             cases.add(f"term {name}", "reaches the lowest place", placed.bit(0) & finite, alone=True)
-        _total(cases, trace, step, items, zeros, finite, None)
+        _total(cases, trace, step, named, zeros, finite, None)
     else:
-        _total(cases, trace, step, items, zeros, finite, magnitude.width - 2)
+        _total(cases, trace, step, named, zeros, finite, magnitude.width - 2)
 
 
 def _two(
@@ -484,6 +589,9 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     cases.add(range_, "one beyond the largest", holds(fmt.largest_field + 1))
     cases.add(range_, "two beyond the largest", holds(fmt.largest_field + 2))
     cases.add(range_, "far beyond the largest", some & ~less(fmt.largest_field + 3))
+    _hanging(cases, node, value, sign & finite, result, finite)
+    if not fmt.is_integer:
+        _firsts(cases, term, result, fmt, finite)
     if fmt.signed:
         zero = result.truncate(fmt.field_width).equals(0)
         top = result.bit(fmt.field_width)
@@ -493,6 +601,69 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     cases.add("special", "+infinity", infinite & ~nan & ~value_sign(result, fmt), alone=True)
     cases.add("special", "-infinity", infinite & ~nan & value_sign(result, fmt), alone=True)
     cases.add("special", "NaN", nan, alone=True)
+
+
+def _hanging(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bits, finite: Bit) -> None:
+    """What is lost is one bit, on which the rounding hangs: how far it lies below the first one of the sum, and of each
+    term where in its significand, and how far below the largest exponent."""
+    source: Node = node.term
+    while isinstance(source, Scale):
+        source = source.term
+    if not isinstance(source, (FusedSum, GridSum, ExactSum)) or node.rounding.format.is_integer:
+        return
+    term, how, fmt = value.term, node.rounding, node.rounding.format
+    small = result.truncate(fmt.field_width).extract(fmt.field_width - 1, fmt.padding + fmt.fraction).equals(0)
+    found = hanging(sign, term.significand, term.exponent.offset(-term.fraction), how)
+    if how.mode != "toward_zero":
+        for place in range(how.format.precision + (how.mode in NEAREST), term.significand.width):
+            for word, flag, span in (("", found.less, found.span), ("one more than ", found.more, found.span_more)):
+                case = f"{word}one bit {place} places below the first one decides"
+                cases.add(f"{ONE_BIT} lost", case, flag & _is_place(span, place) & finite, alone=True)
+    if fmt.subnormals:  # below the last place of the smallest numbers
+        for place in range(1, term.significand.width):
+            at = _equals(found.weight, fmt.emin - fmt.fraction - 1 - place) & small & finite
+            for word, flag in (("", found.less), ("one more than ", found.more)):
+                case = f"{word}one bit {place} places below half of the smallest number decides"
+                cases.add(f"{ONE_BIT} lost", case, at & flag, alone=True)
+    for one in cases.lone.get(source, ()):
+        less, more = (found.unit_less, found.unit_more) if one.unit else (found.less, found.more)
+        decides = one.flag & finite & choose(one.sign ^ sign, more, less)
+        for word, own in (("+", ~one.sign), ("-", one.sign)):
+            aspect, flag = f"{ONE_BIT} lost of {word} term {one.name}", decides & own
+            for place in range(one.width):
+                case = f"{place} places below its first one, decides"
+                cases.add(aspect, case, flag & _is_place(one.place, place), alone=True)
+            for depth in range(how.format.precision + 1, one.kept + one.width + 1):
+                case = f"{depth} places below the largest exponent, decides"
+                cases.add(aspect, case, flag & _is_place(one.depth, depth), alone=True)
+
+
+def _firsts(cases: _Cases, term: Term, result: Bits, fmt: Format, finite: Bit) -> None:
+    """Where the first one of a sum that is rounded stands, at each place of it and below the smallest exponent, and
+    with a normal result; and each bit of a subnormal result."""
+    zeros, some = term.significand.leading_zeros(), term.significand.any() & finite
+    top = term.significand.width - 1
+    aspect = f"{ONE_BIT} first"
+    exponent = term.normalised().exponent
+    small = result.truncate(fmt.field_width).extract(fmt.field_width - 1, fmt.padding + fmt.fraction).equals(0)
+    for place in range(top + 1):
+        here = _is_place(zeros, place) & some
+        cases.add(aspect, f"{place} places below the top", here, alone=True)
+        cases.add(aspect, f"{place} places below the top, a normal result", here & ~small, alone=True)
+    if not fmt.subnormals:
+        return
+    for below in sorted({*range(1, fmt.precision + 3), *(1 << k for k in range(12))}):
+        if exponent.low <= fmt.emin - below <= exponent.high:
+            case = f"{below} places below the smallest exponent"
+            cases.add(aspect, case, _equals(exponent, fmt.emin - below) & some, alone=True)
+    for bit in range(fmt.fraction):
+        own = result.bit(fmt.padding + bit)
+        for word, flag in (("set", own), ("clear", ~own)):
+            cases.add(f"{ONE_BIT} of a result", f"{bit}, {word}, subnormal", flag & small & some, alone=True)
+
+
+def _is_place(place: Bits, value: int) -> Bit:
+    return place.equals(value) if value < 1 << place.width else truth(place.carrier, False)
 
 
 def value_sign(result: Bits, fmt: Format) -> Bit:

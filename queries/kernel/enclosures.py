@@ -138,13 +138,15 @@ class NoOverflow:
 
     A number whose magnitude is less than 2^below does not overflow. Where nothing before it overflows, the magnitude
     is at most `most`, in which `where` tells the error and the size of the results so far of loops (None: not known).
-    So nothing at all overflows on an input for which the bounds of all hypotheses of a theorem are small enough."""
+    So nothing at all overflows on an input for which the bounds of all hypotheses of a theorem are small enough.
+    `each`: within a sum of a plan, where magnitudes are those of any single element, and no sums over all products."""
 
     node: Node
     places: Places
     below: int = 0
     most: Form | None = field(default=None, hash=False)
     where: tuple[tuple[Factor, Form], ...] = field(default=(), hash=False)
+    each: bool = False
 
     def is_met(self, values: Values) -> bool:
         """Whether nothing overflows here, for these magnitudes of inputs."""
@@ -171,7 +173,8 @@ CHAIN = -1
 @dataclass(frozen=True)
 class Enclosed:
     """The facts about a node of a unit (or of a plan, outside of its sums), for these values of loop variables and any
-    values of the others, under the hypotheses `assuming`, on all finite inputs of which those `provided` are true."""
+    values of the others, under the hypotheses `assuming`, on all finite inputs of which those `provided` are true.
+    Raises RuleError for two assumptions about one loop: E and A would be two numbers each."""
 
     unit: Unit | PlanAt | Windowed
     node: Node
@@ -179,6 +182,11 @@ class Enclosed:
     facts: Facts
     assuming: frozenset[Hypothesis] = frozenset()
     provided: frozenset[NoOverflow] = frozenset()
+
+    def __post_init__(self) -> None:
+        levels = [one.level for one in self.assuming if isinstance(one, Assumption)]
+        if len(set(levels)) < len(levels):
+            raise RuleError("a result so far is assumed to be zero or of some formats in one premise, not in another")
 
     def statement(self) -> str:
         at = "".join(f"[{place}]" for _, place in self.places)

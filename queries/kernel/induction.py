@@ -10,6 +10,7 @@ from mmaprobe.queries.kernel.enclosures import (
     CHAIN,
     Assumption,
     Enclosed,
+    NoOverflow,
     Places,
     assumed_together,
     bound_places,
@@ -40,10 +41,8 @@ class Step:
     def run(self, places: Sequence[int], error: Form, size: Form) -> tuple[Form, Form]:
         """E and A after a step for each of the places: E = growth^n E0 + sum over i of growth^(n - 1 - i) (part A_i +
         own_i), with A_i = A0 + size_0 + ... + size_(i - 1)."""
-        after, later = (
-            Fraction(1),
-            Fraction(0),
-        )  # growth^n, for the n steps after a place, and 1 + growth + ... + growth^(n - 1)
+        # growth^n, for the n steps after a place, and 1 + growth + ... + growth^(n - 1)
+        after, later = Fraction(1), Fraction(0)
         errors, sizes = [], []
         for place in reversed(places):
             own_size = self.size.at(self.level, place)
@@ -118,7 +117,7 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem, zero: 
         raise RuleError("repeated: the start reads the result so far of a loop of the same level")
     own = [one for one in goal.assuming if isinstance(one, Assumption) and one.level == node.level]
     formats = own[0].formats if own else frozenset[Format]()
-    if len(own) > 1 or (own and (first.facts.known.formats is None or not first.facts.known.formats <= formats)):
+    if own and (first.facts.known.formats is None or not first.facts.known.formats <= formats):
         raise RuleError("repeated: the start is not a number of the formats assumed")
     assuming, within = assumed_together("repeated", [first, goal]) - frozenset(own), goal.provided
     step = step_of(goal, own[0]) if own else None
@@ -150,8 +149,7 @@ def _after_first(told: Enclosed, start: Enclosed, body: Enclosed, node: Repeat, 
     """E and A after the first step of a loop from zero. Raises RuleError."""
     if not start.facts.is_zero or Assumption(node.level, frozenset()) not in told.assuming:
         raise RuleError("repeated: a start that is zero, and a step from zero, are needed")
-    several = sum(one.level == node.level for one in told.assuming) > 1
-    if several or (told.node, told.places, told.unit) != (body.node, body.places, body.unit):
+    if (told.node, told.places, told.unit) != (body.node, body.places, body.unit):
         raise RuleError("repeated: the step from zero is not that of the body")
     if told.facts.known.formats is None or not told.facts.known.formats <= formats:
         raise RuleError("repeated: the first result is not a number of the formats assumed")
@@ -163,10 +161,11 @@ def _after_first(told: Enclosed, start: Enclosed, body: Enclosed, node: Repeat, 
 @dataclass(frozen=True)
 class Chained:
     """A chain of instructions, each with the previous result as its addend c: the effect of one of them on |d -
-    exact|, on all finite inputs on which nothing overflows."""
+    exact|, on all finite inputs on which nothing overflows: those of which `provided` is true of each."""
 
     unit: Unit
     step: Step
+    provided: frozenset[NoOverflow] = frozenset()
 
     def statement(self) -> str:
         return f"each instruction: {step_text(self.step)}, if nothing overflows"
@@ -200,7 +199,7 @@ def chained(result: Theorem) -> Made:
         raise RuleError(f"chained: a result in {unit.d.name} cannot be an addend in {unit.c.name}")
     (own,) = (one for one in goal.assuming if isinstance(one, Assumption))
     widened = replace(goal, facts=replace(goal.facts, known=Known.number(frozenset({unit.c}))))
-    return Made(Chained(unit, step_of(widened, own)), (result,))
+    return Made(Chained(unit, step_of(widened, own), goal.provided), (result,))
 
 
 @dataclass(frozen=True)

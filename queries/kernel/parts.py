@@ -30,9 +30,10 @@ from mmaprobe.queries.kernel.forms import NOUGHT, ONE, SIZE, Atom, Factor, Form,
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import PlanAt, pairs_of, record_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.queries.kernel.windows import Windowed
+from mmaprobe.queries.kernel.windows import Windowed, is_of_plan, plan_at
 from mmaprobe.queries.kernel.wording import COUNT
 from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -144,8 +145,9 @@ class Parted:
             operand = self.of(node.term, places)
             known = self._term(node.term)
             term = Facts(NOUGHT, NOUGHT, self.size(operand), known=known)
-            lost = after_rounding(term, node.rounding).error
-            self._sizes[symbol] = self.relative(lost, operand)
+            lost = self.relative(after_rounding(term, node.rounding).error, operand)
+            whole = node.rounding.mode in (*NEAREST, "toward_zero") and lost.covers(term.size)
+            self._sizes[symbol] = term.size if whole else lost  # no more than all of it is lost: zero is a number, too
         return self._sizes[symbol]
 
     def _term(self, node: Node) -> Known:
@@ -183,13 +185,15 @@ class OfPlan(Parted):
     """Values of a plan's nodes outside of its sums, where products of symbols of a and b, or of what roundings of their
     words add, mean the sum of these over all products."""
 
-    unit: PlanAt
+    def __init__(self, unit: Unit | Windowed | PlanAt, kept: Set[Node]) -> None:
+        super().__init__(unit, kept)
+        self.at = plan_at(unit)
 
     def _made(self, node: Node, places: Places) -> Polynomial:
         if not isinstance(node, Products):
             return super()._made(node, places)
         found = [self._of(node.start, places)]
-        for pair in record_of(self.unit.plan, node.stage, self.unit.length).places.pairs:
+        for pair in record_of(self.at.plan, node.stage, self.at.length).places.pairs:
             found.append(_times(*map(self.read, pair)))
         return _added(found)
 
@@ -205,9 +209,11 @@ class OfPlan(Parted):
         for item, value in polynomial.items():
             sides[all(isinstance(node, Element) and node.operand == "c" for (node, _), _ in item)][item] = value
         products, rest = (self.size(side, counts) for side in sides)
-        return times_products(products, self.unit.length) + rest
+        return times_products(products, self.at.length) + rest
 
     def _term(self, node: Node) -> Known:
+        if isinstance(self.unit, Windowed):
+            return super()._term(node)
         if isinstance(node, Round) and node in self.kept:
             return Known.number(frozenset({node.rounding.format}))
         return Known.number(frozenset({self.unit.formats[node.operand]})) if isinstance(node, Element) else UNKNOWN
@@ -218,14 +224,17 @@ class OfPlan(Parted):
         at least `Plan.least_normal`, which no format of a word exceeds."""
         if factor.name not in ("a", "b"):
             return Form({frozenset({(factor,)}): Fraction(1)})
-        node = pairs_of(self.unit.plan)[factor.offset][factor.name == "b"]
-        one = magnitude(factor.name, Index(), factor.raised)
+        node, windowed = pairs_of(self.at.plan)[factor.offset][factor.name == "b"], isinstance(self.unit, Windowed)
+        one = magnitude(factor.name, Index(), factor.raised and not windowed)  # none is subnormal in a window
         if isinstance(node, Element):
             return one
         assert isinstance(node, Round)
-        found = self.size(self.read(node))
+        polynomial = self.read(node)
+        found = self.size(polynomial)
         if not factor.raised:
             return found
+        if windowed:
+            return found + self.relative(number(power(node.rounding.format.emin)), polynomial)
         if found.parts.get(frozenset({(factor._replace(offset=0, raised=False),)}), Fraction(0)) >= 1:
             return found.lifted({factor.name})
         return found + number(power(node.rounding.format.emin))
@@ -275,7 +284,7 @@ def part(unit: Unit | Windowed, node: Round, places: Places, lemmas: Sequence[Th
     operand is a polynomial of inputs and of what those roundings add, each at most what `rounded` says of it: |v| is at
     most the sum of the magnitudes of all products of the polynomial, and of what this rounding adds. Likewise what each
     of those roundings rounds, which must not overflow."""
-    if places != bound_places(node, dict(places)):
+    if places != bound_places(node, dict(places)) or is_of_plan(unit):
         raise RuleError("part: it is not a rounding of a unit, or has other loop variables")
     if not all(isinstance(one, EXACTLY) for one in walk(node)):
         raise RuleError("part: a rounding of what is not exact")
@@ -325,9 +334,11 @@ def rejoined(premise: Theorem) -> Made:
         raise RuleError("rejoined: the premise is not about roundings that are kept, and nothing else but the addend")
     if goal.places or goal.node.free:
         raise RuleError("rejoined: the premise is about some places alone")
+    if others and is_of_plan(goal.unit):
+        raise RuleError("rejoined: a plan is no instruction of a chain")
     if others and any(_reads_addend(node) for node in kept):
         raise RuleError("rejoined: the addend is taken both as a previous result and as an exact input")
-    parted = OfPlan(goal.unit, kept) if isinstance(goal.unit, PlanAt) else Parted(goal.unit, kept, bool(others))
+    parted = OfPlan(goal.unit, kept) if is_of_plan(goal.unit) else Parted(goal.unit, kept, bool(others))
     polynomial = parted.of(goal.node, ())
     lost, size = parted.summed(polynomial, lambda lost: lost), parted.summed(polynomial, lambda lost: not lost)
     facts = replace(goal.facts, low=goal.facts.low + lost, high=goal.facts.high + lost, size=size)

@@ -39,6 +39,7 @@ from mmaprobe.queries.kernel.forms import (
     larger,
     magnitude,
     number,
+    power,
     round_up,
     total,
 )
@@ -48,6 +49,7 @@ from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import (
     Added,
     Begin,
+    Compensated,
     Halved,
     Loop,
     PlanAt,
@@ -60,8 +62,10 @@ from mmaprobe.queries.kernel.steps import (
     repeated,
 )
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.windows import Windowed, plan_at
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH, form_text, sum_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.nodes import Element, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of
@@ -78,7 +82,10 @@ G = magnitude(GROWTH)
 class Summed:
     """The facts about a step that has each of its products once, on all finite inputs on which nothing overflows.
     `assuming`: the formats assumed of the sums so far of the enclosing loops, by level, and of what the sum starts from
-    (`START`). `growth`: the r of G, if G is in the facts, and `loops` its m, 0 for levels of halves."""
+    (`START`). `growth`: the r of G, if G is in the facts, and `loops` its m, 0 for levels of halves. Nothing overflows
+    if `limits` are met: by any element, a and b with the number of the pair of words as their offset, and with E and A
+    at `CHAIN` the error and the size of this step, or of one that it is a step of; none of its own steps has larger
+    ones, as no rule makes them smaller."""
 
     plan: Plan
     step: Step
@@ -86,6 +93,7 @@ class Summed:
     assuming: frozenset[tuple[int, frozenset[Format]]] = frozenset()
     growth: Fraction | None = None
     loops: int = 0
+    limits: frozenset[NoOverflow] = frozenset()
 
     def statement(self) -> str:
         levels = sorted(level for level, _ in self.assuming)
@@ -103,6 +111,7 @@ class FromZero:
     unit: Unit
     own: Form
     size: Form
+    provided: frozenset[NoOverflow] = frozenset()
 
     def statement(self) -> str:
         return f"an instruction from zero: |d - exact| <= {form_text(self.own)}, if nothing overflows"
@@ -184,7 +193,7 @@ def from_zero(result: Theorem) -> Made:
     own, size = goal.facts.error, goal.facts.size
     if reads(own, CHAIN) or reads(size, CHAIN):
         raise RuleError("from_zero: the result reads another addend")
-    return Made(FromZero(unit, own, size), (result,))
+    return Made(FromZero(unit, own, size, goal.provided), (result,))
 
 
 @rule
@@ -247,7 +256,26 @@ def tile(step: Tile, chain: Theorem, start: Theorem) -> Made:
         raise RuleError("tile: an instruction adds more than products")
     error = _apart([before, own + fixed])
     facts = numbers(Known.number(frozenset({step.model.d})), error, error, _apart([goal.facts.size, size]))
-    return Made(replace(goal, step=step, facts=facts), (chain, start))
+    limits = frozenset(_of_pair(one, pairs.index(step.read)) for one in does.provided)
+    if isinstance(does, Chained) and does.step.growth < 1:  # the start may have had a larger error
+        limits |= {NoOverflow(does.unit.result, ())}
+    return Made(replace(goal, step=step, facts=facts, limits=goal.limits | limits), (chain, start))
+
+
+def _of_pair(limit: NoOverflow, pair: int) -> NoOverflow:
+    """What must not overflow in an instruction, by magnitudes of any of its products, of a pair of words."""
+
+    def placed(factor: Factor) -> Factor:
+        return factor._replace(offset=pair, factors=()) if factor.name in ("a", "b") else factor
+
+    where = tuple((factor, form.renamed(placed)) for factor, form in limit.where)
+    return replace(limit, most=None if limit.most is None else limit.most.renamed(placed), where=where)
+
+
+def _within(plan: Plan, fmt: Format) -> frozenset[NoOverflow]:
+    """That sums of values, which are rounded to a format, do not overflow."""
+    error, size = (magnitude(name, Index(CHAIN)) for name in (ERROR, SIZE))
+    return frozenset({NoOverflow(plan.result, (), fmt.emax, error + size)})
 
 
 @rule
@@ -264,7 +292,9 @@ def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     exact = Facts(error, error, size, known=known)
     facts = after_rounding(exact, step.rounding)
     lemma = RoundingLoses(step.rounding.format, step.rounding.mode)
-    return with_lemmas(Made(_joined(step, facts, goals), tuple(premises)), lemmas, [lemma])
+    found = _joined(step, facts, goals)
+    found = replace(found, limits=found.limits | _within(found.plan, step.rounding.format))
+    return with_lemmas(Made(found, tuple(premises)), lemmas, [lemma])
 
 
 def _joined(step: Step, facts: Facts, goals: Sequence[Summed]) -> Summed:
@@ -277,7 +307,12 @@ def _joined(step: Step, facts: Facts, goals: Sequence[Summed]) -> Summed:
     if len({not goal.loops for goal in growing}) > 1 or any(goal.plan is not goals[0].plan for goal in goals):
         raise RuleError("the premises are about several plans, or about loops and halves of any number: ask for a K")
     growth = max((goal.growth for goal in growing if goal.growth is not None), default=None)
-    return Summed(goals[0].plan, step, facts, assuming, growth, max((goal.loops for goal in growing), default=0))
+    loops, limits = max((goal.loops for goal in growing), default=0), _limits(goals)
+    return Summed(goals[0].plan, step, facts, assuming, growth, loops, limits)
+
+
+def _limits(goals: Sequence[Summed]) -> frozenset[NoOverflow]:
+    return frozenset[NoOverflow]().union(*(goal.limits for goal in goals))
 
 
 @rule
@@ -323,10 +358,10 @@ def iterated(step: Loop, start: Theorem, body: Theorem, zero: Theorem | None = N
     else:
         times = number(growth_of(growth, step.count - 1))
     if zero is not None:
-        facts = _from_zero(
-            step, first, goal, goal_of(zero, Summed, "iterated"), (growth, part, own, size, fixed), times
-        )
-        return Made(Summed(goal.plan, step, facts, first.assuming, rate, loops), (start, body, zero))
+        told: Summed = goal_of(zero, Summed, "iterated")
+        facts = _from_zero(step, first, goal, told, (growth, part, own, size, fixed), times)
+        limits = _limits([first, goal, told])
+        return Made(Summed(goal.plan, step, facts, first.assuming, rate, loops, limits), (start, body, zero))
     last, every = number(1) + times * (growth - 1), number(1) + times * growth  # r^(n - 1), and all powers below r^n
     own = own * last + size.lifted(own.lifts) * (times * part)
     old = _grown(first.facts.error, growth, times) + first.facts.size * (every * part)
@@ -334,7 +369,7 @@ def iterated(step: Loop, start: Theorem, body: Theorem, zero: Theorem | None = N
     facts = numbers(
         Known.number(goal.facts.known.formats or frozenset()), error, error, _apart([first.facts.size, size])
     )
-    return Made(Summed(goal.plan, step, facts, first.assuming, rate, loops), (start, body))
+    return Made(Summed(goal.plan, step, facts, first.assuming, rate, loops, _limits([first, goal])), (start, body))
 
 
 Each = tuple[Fraction, Fraction, Form, Form, Form]  # growth, part, own, size and fixed
@@ -375,11 +410,97 @@ def _grown(form: Form, growth: Fraction, times: Form) -> Form:
 
 
 def _by_growth(form: Form) -> tuple[Form, Form]:
-    """The part of a form without G, and that with it."""
+    """The part of a form without G, and that with it. Raises RuleError where it has a power of G."""
+    if any(sum(factor.name == GROWTH for factor in item) > 1 for atom in form.parts for item in atom):
+        raise RuleError("iterated: it begins with sums with compensation of any number of products: ask for a K")
     sides: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
     for atom, value in form.flat().parts.items():
         sides[any(factor.name == GROWTH for item in atom for factor in item)][atom] = value
     return Form(sides[0]), Form(sides[1])
+
+
+@rule
+def compensated(step: Compensated, start: Theorem, parts: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+    """The sums of n parts P_i added to a start P_0, with compensation. Each addition of two numbers of a format, to
+    nearest, has s' = (s + P)(1 + d), |d| <= u, r = 1 + u; what it loses, s + P - s', is a number of the format: a
+    multiple of the smaller one's last place, and, as s and P are numbers that s' could have been, no larger than either
+    (Dekker 1971, Knuth). It is computed exactly; with all of these c, s_n plus their exact sum is the sum of all P.
+
+    T is the sum of all |P|. After i additions |s_i| <= r^i T, so that all that is lost is at most T (u + u r + ... + u
+    r^(n - 1)) = T (r^n - 1). Its sum c, from the first of n numbers on, loses at most u r^(i - 2) T (r^n - 1) in step
+    i, together T (r^n - 1) (r^(n - 1) - 1). With G = 1 + r + ... + r^(n - 2) this is u^2 G (1 + r G) T. The last
+    addition loses what any does. Nothing overflows where r^n r^n T does not, and the parts do not: c is at most r^(n -
+    1) T (r^n - 1). Kahan's way is told by `_kahan`."""
+    first: Summed = goal_of(start, Summed, "compensated")
+    goals: list[Summed] = [goal_of(part, Summed, "compensated") for part in parts]
+    if first.step is not step.start or tuple(goal.step for goal in goals) != step.parts or not goals:
+        raise RuleError("compensated: the premises are not about its start and its parts")
+    if any(goal.assuming or goal.plan is not first.plan for goal in goals):
+        raise RuleError("compensated: a part reads another sum, or is of another plan")
+    if step.count is None and any(goal.growth is not None for goal in (first, *goals)):
+        raise RuleError("compensated: any number of sums, one of which is of any number of products")
+    if step.count is not None and step.count < len(goals):
+        raise RuleError("compensated: more parts than are added")
+    how, fmt = step.rounding, step.rounding.format
+    if how.mode not in NEAREST or how.subnormals != "keep" or fmt.specials != "ieee" or not fmt.subnormals:
+        raise RuleError("compensated: what an addition loses need not be a number of its format")
+    every = [first.facts, *(goal.facts for goal in goals)]
+    if any(one.known.formats is None or not all(fmt.holds(own) for own in one.known.formats)
+           for one in every if not one.is_zero):  # fmt: skip
+        raise RuleError("compensated: a number that is added is not one of the format")
+    unit = power(-fmt.fraction) / 2
+    rate = 1 + unit if step.by == "neumaier" else _rate_of_kahan(unit)
+    count, times = (magnitude(COUNT), G) if step.count is None else (
+        number(step.count), number(growth_of(rate, step.count - 1)))  # fmt: skip
+    halves = [_split(goal.facts.error) for goal in goals]
+    if any(_split(goal.facts.size)[1].parts for goal in goals):
+        raise RuleError("compensated: a part has more than products")
+    fixed = count * larger([rest for _, rest in halves])  # no more parts than products
+    error = _apart([first.facts.error, *(own for own, _ in halves)]) + fixed
+    size = _apart([first.facts.size, *(goal.facts.size for goal in goals)])
+    if step.by == "neumaier":
+        every_ = number(1) + times * rate
+        before = error + (error + size) * times * every_ * (unit * unit)
+        known = Known(grid=Known.number(frozenset({fmt})).grid)
+        facts, power_ = after_rounding(Facts(before, before, size, known=known), how), number(1) + every_ * unit
+        largest_ = power_ * power_
+    else:
+        lost, largest_ = _kahan(unit, times)
+        error = error + (error + size) * lost
+        facts = numbers(Known.number(frozenset({fmt})), error, error, size)
+    found = _joined(step, facts, [first, *goals])
+    error_, size_ = (magnitude(name, Index(CHAIN)) for name in (ERROR, SIZE))
+    limits = found.limits | {NoOverflow(found.plan.result, (), fmt.emax, (error_ + size_) * largest_)}
+    limits |= _within(found.plan, fmt)
+    if step.count is None:
+        found = replace(found, growth=rate, loops=1)
+    made_ = Made(replace(found, limits=limits), (start, *parts))
+    return with_lemmas(made_, lemmas, [RoundingLoses(fmt, how.mode)])
+
+
+def _rate_of_kahan(unit: Fraction) -> Fraction:
+    """q of `_kahan`."""
+    rate = 1 + unit
+    return rate * (1 + (rate * rate + rate) * unit)
+
+
+def _kahan(unit: Fraction, times: Form) -> tuple[Form, Form]:
+    """What is lost by n sums of Kahan's, and how large their values are, in T; `times`: G of q.
+
+    y_i = P_i + e_(i - 1) + h, s_i = s_(i - 1) + y_i + d, z_i = s_i - s_(i - 1) + f, e_i = y_i - z_i + g = g - d - f,
+    where each of h, d, f and g is at most u of the sum of two numbers that it is lost of: sums of numbers of a format
+    lose nothing where they are subnormal. So s_n + e_n = sum of P_i + h_i - f_i + g_i, whatever of s and y is larger.
+
+    With W_i = |s_(i - 1)| + |y_i|: |d_i| <= u W_i, |f_i| <= u (|y_i| + |d_i|), |g_i| <= u (|d_i| + |f_i|), |e_i| <= r
+    (|d_i| + |f_i|) <= v W_i for v = (r^2 + r) u; and W_(i + 1) <= r W_i + r (|P_(i + 1)| + v W_i), so that W_i <= q^(i
+    - 1) T with q = r (1 + v). Summed: h <= u T (1 + v G), y <= r T (1 + v G), d <= u T (1 + q G), and |e_n| <= v q^(n -
+    1) T, q^(n - 1) = 1 + (q - 1) G. No value, nor what is rounded to one, exceeds 4 q^(n - 1) T."""
+    rate, one = 1 + unit, number(1)
+    lost, growth = (rate * rate + rate) * unit, _rate_of_kahan(unit)
+    carried, sums_, last = one + times * lost, one + times * growth, one + times * (growth - 1)
+    d = sums_ * unit
+    f = (carried * rate + d) * unit
+    return carried * unit + f + (d + f) * unit + last * lost, last * 4
 
 
 @rule
@@ -421,20 +542,23 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     found = (first + products) * last + above + last * magnitude(COUNT) * (fixed + more.constant)
     facts = numbers(Known.number(frozenset({fmt})), found, found, old + size)
     lemma = RoundingLoses(fmt, step.rounding.mode)
-    made_ = Made(Summed(plan, step, facts, goals[0].assuming, rate), tuple(leaves))
+    limits = _limits(goals) | _within(plan, fmt)
+    made_ = Made(Summed(plan, step, facts, goals[0].assuming, rate, limits=limits), tuple(leaves))
     return with_lemmas(made_, lemmas, [lemma])
 
 
 @rule
-def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem, lemmas: Sequence[Theorem]) -> Made:
+def of_all_products(
+    at: PlanAt | Windowed, node: Products, total_: Theorem, start: Theorem, lemmas: Sequence[Theorem]
+) -> Made:
     """The sum of all products of a plan: its steps are those of its stage, with each product of a pair of words once,
     and E and A are those of its start, a number of the format assumed. Its magnitudes are sums over all products, so
     that two such sums may not be multiplied. All roundings in words are kept: a word is a polynomial of its element and
     of what they add, and its magnitude at most that of all terms of it."""
     goal: Summed = goal_of(total_, Summed, "of_all_products")
     first: Enclosed = goal_of(start, Enclosed, "of_all_products")
-    stage = node.stage
-    if goal.plan is not at.plan or first.unit is not at or first.node != node.start:
+    stage, unit, at = node.stage, at, plan_at(at)
+    if goal.plan is not at.plan or first.unit is not unit or first.node != node.start:
         raise RuleError("of_all_products: the premises are not about the sum and its start")
     if not all(isinstance(one, Kept) for one in first.assuming):
         raise RuleError("of_all_products: the start assumes something")
@@ -453,16 +577,34 @@ def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem,
            if isinstance(one, (Product, Scale))):  # fmt: skip
         raise RuleError("of_all_products: two sums are multiplied")
     starts = {Factor(ERROR, START): first.facts.error, Factor(SIZE, START): first.facts.size}
-    words = OfPlan(at, kept := frozenset(words_in(at.plan)))
+    words = OfPlan(unit, kept := frozenset(words_in(at.plan)))
     forms = []
     for form in (goal.facts.error, goal.facts.size):
         products, rest = _split(form)
         forms.append(times_products(_put(products, words.magnitude), at.length)
                      + _put(rest, lambda factor: starts.get(factor, _one(factor))))  # fmt: skip
     facts = numbers(Known.number(goal.facts.known.formats or frozenset()), forms[0], forms[0], forms[1])
-    provided = first.provided | {NoOverflow(node, ())}
-    made_ = Made(Enclosed(at, node, (), facts, first.assuming | set(map(Kept, kept)), provided), (total_, start))
+    told = tuple((Factor(name, CHAIN), times_elements(form, at.length))
+                 for name, form in zip((ERROR, SIZE), forms, strict=True))  # fmt: skip
+    provided = first.provided | {_of_elements(one, words, told) for one in goal.limits}
+    provided |= {NoOverflow(one, (), one.rounding.format.emax, words.size(words.of(one.term, ())), each=True)
+                 for one in kept}  # fmt: skip
+    made_ = Made(Enclosed(unit, node, (), facts, first.assuming | set(map(Kept, kept)), provided), (total_, start))
     return with_lemmas(made_, lemmas, word_lemmas(at.plan))
+
+
+def _of_elements(limit: NoOverflow, words: OfPlan, told: tuple[tuple[Factor, Form], ...]) -> NoOverflow:
+    """What must not overflow in a step of a plan, by magnitudes of any element; `told`: the error and the size of the
+    whole sum."""
+    where = tuple((factor, _put(form, words.magnitude)) for factor, form in limit.where)
+    most = None if limit.most is None else _put(limit.most, words.magnitude)
+    return replace(limit, most=most, where=(*where, *told), each=True)
+
+
+def times_elements(form: Form, length: int | None) -> Form:
+    """A form about sums over all products by magnitudes of any element: as many times that as there are products."""
+    products, rest = _split(form)
+    return products * (magnitude(COUNT) if length is None else number(length)) + rest
 
 
 def words_in(plan: Plan) -> list[Round]:

@@ -169,6 +169,21 @@ class NoInputDecides:
 
     assertion: Assertion
 
+    def __post_init__(self) -> None:
+        if self.assertion.most is not None:
+            raise RuleError("NoInputDecides: a claim about one number of products is needed")
+
+    def statement(self) -> str:
+        return f"no input decides: {self.assertion}"
+
+
+@dataclass(frozen=True)
+class NoLengthDecides:
+    """The same of a claim about several numbers of products, for each of them; its values are those numbers that they
+    are without limit of width."""
+
+    assertion: Assertion
+
     def statement(self) -> str:
         return f"no input decides: {self.assertion}"
 

@@ -7,25 +7,28 @@ over its factors and c, and a bound of that unit in magnitudes of inputs is a sh
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from mmaprobe.queries.kernel.enclosures import Enclosed, knowledge_of
-from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, Monomial, power
-from mmaprobe.queries.kernel.parts import adds_products_once
+from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, Monomial, power, round_up
+from mmaprobe.queries.kernel.parts import OfPlan, adds_products_once
 from mmaprobe.queries.kernel.recorded import recorded_part
 from mmaprobe.queries.kernel.scene import lanes_of
 from mmaprobe.queries.kernel.shares import Apart, Space, space_of
+from mmaprobe.queries.kernel.steps import PlanAt
+from mmaprobe.queries.kernel.sums import growth_of, times_elements
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.queries.kernel.undecided import NoInputDecides
-from mmaprobe.queries.kernel.windows import Windowed
-from mmaprobe.queries.kernel.wording import up_decimal
+from mmaprobe.queries.kernel.undecided import NoInputDecides, NoLengthDecides
+from mmaprobe.queries.kernel.windows import Windowed, is_of_plan, plan_at, unit_in
+from mmaprobe.queries.kernel.wording import COUNT, GROWTH, up_decimal
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.predicate import power_of
+from mmaprobe.smtmodel.algorithms.scene import Scene
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
@@ -47,7 +50,7 @@ from mmaprobe.smtmodel.nodes import (
     Segment,
 )
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.plans.plan import Products
 
 
 def unit_of(part: Part, space: Space) -> Windowed:
@@ -60,8 +63,13 @@ def unit_of(part: Part, space: Space) -> Windowed:
         raise RuleError(f"unit_of: {error}") from None
     if unit.c != space.addend:
         raise RuleError("unit_of: c is a number of another format")
+    return Windowed(unit, windows_of(space))
+
+
+def windows_of(space: Space) -> tuple[tuple[str, tuple[int, int]], ...]:
+    """The exponents of a space by operand."""
     window = space.window
-    return Windowed(unit, (("a", window.a), ("b", window.b), ("c", window.c)))
+    return ("a", window.a), ("b", window.b), ("c", window.c)
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,7 @@ def of_unit(space: Space, part: Part, bound: Theorem) -> Made:
     unit = unit_of(part, space)
     if goal.unit != unit or goal.node != unit.result or goal.places or goal.assuming:
         raise RuleError("of_unit: the bound is not that of the part's result on the inputs of the space")
-    adds_products_once(unit.unit)
+    adds_products_once(unit_in(unit))
     if not all(one.is_met(lambda factor: _most(space, factor)) for one in goal.provided):
         raise RuleError("of_unit: a rounding may overflow on the largest inputs")
     finest = knowledge_of(unit).of(unit.result).grid
@@ -149,16 +157,132 @@ def _largest(space: Space, item: Monomial) -> Fraction:
     return found
 
 
+# -- plans for any number of products
+
+
+@dataclass(frozen=True)
+class ErrsUpTo:
+    """For K = first, 2 first, and so on to the `terms` of a space: on every input of K products, and otherwise of the
+    space, where M is not zero, the result of a part is finite and differs from the exact sum by at most s M; s grows in
+    equal steps from the first of `shares` to the last."""
+
+    space: Space
+    part: Part
+    first: int
+    shares: tuple[Fraction, Fraction]
+
+    @property
+    def share(self) -> Fraction:
+        """That for the largest K."""
+        return self.shares[1]
+
+    def statement(self) -> str:
+        ends = " to ".join(up_decimal(share, 6) for share in self.shares)
+        return f"for K = {self.first} n to {self.space.terms} the error is at most M times {ends}"
+
+
+@rule
+def of_plan(space: Space, part: Part, first: int, bound: Theorem) -> Made:
+    """The result of a plan for any K is within its bound of c + sum of a_k b_k. Each coefficient of the bound is a
+    constant, K, G, or a product of these: G is a product of sums of powers of r >= 1, so that it, and the share of M
+    that the bound is at most, is convex in the number of repetitions. Between the smallest and the largest K it is at
+    most the line that joins its values there. (G of levels of halves is not convex, but grows.) Nothing overflows for
+    the largest K with the largest inputs, so nothing does for a smaller K, whose sums are smaller."""
+    goal: Enclosed = goal_of(bound, Enclosed, "of_plan")
+    unit = goal.unit
+    if not isinstance(unit, Windowed) or not is_of_plan(unit) or unit.windows != windows_of(space):
+        raise RuleError("of_plan: the bound is not that of a plan on the inputs of the space")
+    at, last = plan_at(unit), space.terms
+    if at.plan != part.plan or at.length is not None or goal.node != unit.result or goal.places or goal.assuming:
+        raise RuleError("of_plan: the bound is not that of the part's result for any K")
+    if not all(part.holds(space.factors, *bounds) for bounds in (space.window.a, space.window.b)):
+        raise RuleError("of_plan: a factor is no number of the part's format")
+    if at.c != space.addend:
+        raise RuleError("of_plan: c is a number of another format")
+    repeats = at.repeats
+    if first < 1 or last < first or last % first or (not repeats.width and (repeats.before or first % repeats.period)):
+        raise RuleError(f"of_plan: the bound is not for every multiple of {first} up to {last}")
+    added = OfPlan(unit, frozenset()).of(unit.result, ())
+    read = {tuple(sorted(node.operand if isinstance(node, Element) else "" for (node, _), count in item
+                         for _ in range(count))): value for item, value in added.items()}  # fmt: skip
+    if space.no_addend:  # c is +0
+        read[("c",)] = Fraction(1)
+    if len(read) < len(added) or read != {("a", "b"): 1, ("c",): 1}:
+        raise RuleError("of_plan: not every product, and c, is added once")
+    values = _Values(space, at, last)
+    for one in goal.provided:
+        most = one if one.each or one.most is None else replace(one, most=times_elements(one.most, None))
+        if not most.is_met(values.most):
+            raise RuleError("of_plan: a rounding may overflow on the largest inputs")
+    ends = [_Values(space, at, count).share(goal.facts.error) for count in (first, last)]
+    return Made(ErrsUpTo(space, part, first, (ends[bool(repeats.width)], ends[1])), (bound,))
+
+
+class _Values:
+    """The largest values of magnitudes in a bound of a plan for any K, for one K."""
+
+    def __init__(self, space: Space, at: PlanAt, count: int) -> None:
+        self.space, self.count = space, count
+        repeats, steps = at.repeats, 0
+        if repeats.width:
+            while repeats.width << steps < count:
+                steps += 1
+        else:
+            steps = (count - repeats.before) // repeats.period - 1
+        self.growth = growth_of(at.growth, steps)
+        for _ in range(at.loops - 1):  # times L
+            self.growth = round_up(self.growth * (1 + (at.growth - 1) * growth_of(at.growth, steps)))
+
+    def most(self, factor: Factor) -> Fraction:
+        """The largest value of a magnitude of any element. Raises RuleError."""
+        if factor.name in (GROWTH, COUNT):
+            return self.growth if factor.name == GROWTH else Fraction(self.count)
+        if factor.raised:
+            raise RuleError("of_plan: a magnitude of a number that may be subnormal")
+        return _most(replace(self.space, terms=self.count), factor)
+
+    def share(self, form: Form) -> Fraction:
+        """A share of M that bounds a form in which a product means the sum over all products: |c| and the sum of |a_k
+        b_k| are M together, so that the larger coefficient counts; a magnitude of one side is K times its largest value
+        at most, and M at least its least value other than zero."""
+        sides = {"ab": Fraction(0), "c": Fraction(0)}
+        found = Fraction(0)
+        for atom, value in form.flat().parts.items():
+            (item,) = atom
+            times, names = value, []
+            for factor in item:
+                if factor.raised or factor.factors:
+                    raise RuleError("of_plan: a magnitude of a number that may be subnormal")
+                if factor.name in (GROWTH, COUNT):
+                    times *= self.most(factor)
+                else:
+                    names.append(factor)
+            kind = "".join(factor.name for factor in names)
+            if kind in sides:
+                sides[kind] += times
+            elif kind == EXACT:
+                found += times
+            else:
+                for factor in names:
+                    times *= self.most(factor)
+                sums = self.count if any(factor.name in ("a", "b") for factor in names) else 1
+                found += times * sums / self.space.least
+        if self.space.no_addend:
+            sides["c"] = Fraction(0)
+        return round_up(found + max(sides.values())) if found or any(sides.values()) else Fraction(0)
+
+
 # -- what a unit adds, and when it makes a zero
 
 
-def makes_zero(unit: Unit) -> None:
-    """Checks that a result is zero where c, and of each product a_k b_k a factor, is zero. Raises RuleError.
+def makes_zero(result: Node) -> None:
+    """Checks that a result is zero where c, and of each product a_k b_k a factor, is zero, and each sum of all products
+    that starts from a zero. Raises RuleError.
 
     Of each node: the inputs of which any makes it zero; and whether it is zero there. A result so far is taken to be
     zero, as it is by induction if the start is, and the body whenever the result so far is."""
     inputs, zero = dict[Node, frozenset[tuple[str, Index | None]]](), dict[Node, bool]()
-    for node in walk(unit.result):  # operands first
+    for node in walk(result):  # operands first
         every, below = [inputs[one] for one in node.operands], [zero[one] for one in node.operands]
         none = frozenset[tuple[str, Index | None]]()
         some, all_zero = none.union(*every), all(below)
@@ -174,10 +298,10 @@ def makes_zero(unit: Unit) -> None:
             case ExactSum() | FusedSum():
                 inputs[node], zero[node] = frozenset.intersection(*every), all_zero
             case _:
-                inputs[node], zero[node] = none, isinstance(node, Repeat) and all_zero
+                inputs[node], zero[node] = none, isinstance(node, (Repeat, Products)) and all_zero
         own = inputs[node]
         zero[node] |= any(name == "c" or (name == "a" and ("b", index) in own) for name, index in own)
-    if not zero[unit.result]:
+    if not zero[result]:
         raise RuleError("makes_zero: it is not known that the unit makes a zero of zeros")
 
 
@@ -202,17 +326,24 @@ def share_claim(assertion: Assertion) -> ShareClaim:
     another claim."""
     names, compared, share, against = _sides(assertion)
     space = space_of(assertion)
-    # of two rows: the quantities of one are constants, which fold
-    scene = lanes_of(assertion, np.zeros((2, len(assertion.layout.formats)), dtype=np.uint64))
-    if any(scene.truth(tree).reads for tree in assertion.conditions):
-        raise RuleError("share_claim: a condition reads a result, and whether that is a number is not known here")
+    scene = _reads_no_result(assertion)
     exact = scene.exact()
     if exact.unit > space.unit:
         raise RuleError("share_claim: the exact sum has another unit")
     # numbers of a claim are multiples of the exact sum's unit, within its width
     most = power(exact.unit + exact.bits.width - 1) / space.most
     parts = tuple(assertion.shape.parts[name] for name in names)
-    return ShareClaim(space, parts, _constant(share), most, compared, against)
+    constant, each = _linear(share)
+    return ShareClaim(space, parts, constant + each * assertion.terms, most, compared, against)
+
+
+def _reads_no_result(assertion: Assertion) -> Scene:
+    """A scene of a claim. Raises RuleError where a condition reads a result, which would have to be a number."""
+    # of two rows: the quantities of one are constants, which fold
+    scene = lanes_of(assertion, np.zeros((2, len(assertion.layout.formats)), dtype=np.uint64))
+    if any(scene.truth(tree).reads for tree in assertion.conditions):
+        raise RuleError("share_claim: a condition reads a result, and whether that is a number is not known here")
+    return scene
 
 
 def _sides(assertion: Assertion) -> tuple[tuple[str, ...], ast.expr, ast.expr, ast.expr]:
@@ -235,21 +366,28 @@ def _sides(assertion: Assertion) -> tuple[tuple[str, ...], ast.expr, ast.expr, a
     raise RuleError("share_claim: the claim compares no error, or two results, with the sum of magnitudes")
 
 
-def _constant(tree: ast.expr) -> Fraction:
+def _linear(tree: ast.expr) -> tuple[Fraction, Fraction]:
+    """A constant, and what is added to it for each product. Raises RuleError for another expression."""
     match tree:
         case ast.Constant(value=int(value)):
-            return Fraction(value)
+            return Fraction(value), Fraction(0)
+        case ast.Call(func=ast.Name("terms"), args=[]):
+            return Fraction(0), Fraction(1)
         case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -_constant(inner)
-        case ast.BinOp(op=ast.Pow(), left=left, right=right) if _constant(right).denominator == 1:
-            return power_of(_constant(left), _constant(right), tree)
-        case ast.BinOp(op=ast.Mult(), left=left, right=right):
-            return _constant(left) * _constant(right)
-        case ast.BinOp(op=ast.Add(), left=left, right=right):
-            return _constant(left) + _constant(right)
-        case ast.BinOp(op=ast.Sub(), left=left, right=right):
-            return _constant(left) - _constant(right)
-    raise RuleError("share_claim: a factor of the sum of magnitudes that is not a constant")
+            constant, each = _linear(inner)
+            return -constant, -each
+        case ast.BinOp(op=operator, left=left, right=right):
+            (one, more), (two, others) = _linear(left), _linear(right)
+            match operator:
+                case ast.Add():
+                    return one + two, more + others
+                case ast.Sub():
+                    return one - two, more - others
+                case ast.Mult() if not (more and others):
+                    return one * two, one * others + two * more
+                case ast.Pow() if not (more or others) and two.denominator == 1:
+                    return power_of(one, two, tree), Fraction(0)
+    raise RuleError("share_claim: a factor of the sum of magnitudes that is no constant, nor linear in terms()")
 
 
 @rule
@@ -270,5 +408,28 @@ def compares(assertion: Assertion, within: Theorem) -> Made:
     if goal.size > wanted.size:
         raise RuleError("compares: a result may leave the range of the exact sum")
     for part in wanted.parts:
-        makes_zero(unit_of(part, space).unit)
+        makes_zero(unit_in(unit_of(part, space)).result)
     return Made(NoInputDecides(assertion), (within,))
+
+
+@rule
+def for_every_length(assertion: Assertion, within: Theorem) -> Made:
+    """Where M is not zero, the error is as small as the claim says: it is at most s M, and s and the claim's share both
+    grow in equal steps, so that two K tell. Where M is zero, every product has a factor zero, which each of its words
+    is then; units and sums make zeros of these, and so does the plan (`makes_zero`)."""
+    if assertion.most is None:
+        raise RuleError("for_every_length: the claim is about one number of products")
+    names, _, share, _ = _sides(assertion)
+    constant, each = _linear(share)
+    _reads_no_result(assertion.at(assertion.terms))
+    goal: ErrsUpTo = goal_of(within, ErrsUpTo, "for_every_length")
+    about = (space_of(assertion.at(assertion.most)), [goal.part], assertion.terms)
+    if about != (goal.space, [assertion.shape.parts[name] for name in names], goal.first):
+        raise RuleError("for_every_length: the premise is about other results")
+    for count, known in zip((assertion.terms, assertion.most), goal.shares, strict=True):
+        if known > constant + each * count:
+            raise RuleError(f"for_every_length: only {up_decimal(known, 6)} M is known for K = {count}")
+    for model in goal.part.plan.models:
+        makes_zero(model.unit.result)
+    makes_zero(goal.part.plan.result)
+    return Made(NoLengthDecides(assertion), (within,))

@@ -1,4 +1,4 @@
-"""A unit on some of its inputs alone: those whose numbers have exponents in windows."""
+"""A unit, or a plan, on some of its inputs alone: those whose numbers have exponents in windows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mmaprobe.queries.kernel.forms import power
+from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import Node
@@ -16,10 +17,11 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class Windowed:
-    """A unit on those inputs alone of which each number is zero, or a normal one with its exponent in the window of its
-    operand. Raises RuleError for a window beyond the exponents of a format, or of an operand that has none."""
+    """A unit or a plan on those inputs alone of which each number is zero, or a normal one with its exponent in the
+    window of its operand. Raises RuleError for a window beyond the exponents of a format, or of an operand that has
+    none."""
 
-    unit: Unit
+    unit: Unit | PlanAt
     windows: tuple[tuple[str, tuple[int, int]], ...]
 
     def __post_init__(self) -> None:
@@ -50,3 +52,23 @@ class Windowed:
                 head=2 - power(-fmt.fraction), top=high + 1, never_tiny=True,
             )  # fmt: skip
         return found
+
+
+def plan_at(unit: Unit | Windowed | PlanAt) -> PlanAt:
+    """The plan that a theorem is about, on all inputs or on some. Raises RuleError where it is about none."""
+    found = unit.unit if isinstance(unit, Windowed) else unit
+    if not isinstance(found, PlanAt):
+        raise RuleError("it is about a unit, where a plan is needed")
+    return found
+
+
+def unit_in(unit: Unit | Windowed) -> Unit:
+    """The unit that a theorem is about, on all inputs or on some. Raises RuleError where it is about a plan."""
+    found = unit.unit if isinstance(unit, Windowed) else unit
+    if not isinstance(found, Unit):
+        raise RuleError("it is about a plan, where a unit is needed")
+    return found
+
+
+def is_of_plan(unit: Unit | Windowed | PlanAt) -> bool:
+    return isinstance(unit.unit if isinstance(unit, Windowed) else unit, PlanAt)

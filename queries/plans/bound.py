@@ -10,9 +10,22 @@ from mmaprobe.queries.kernel import enclosures, parts, sums
 from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
+from mmaprobe.queries.kernel.steps import (
+    Added,
+    Begin,
+    Compensated,
+    Halved,
+    Loop,
+    PlanAt,
+    SoFar,
+    Step,
+    Tile,
+    Zero,
+    recorded,
+)
 from mmaprobe.queries.kernel.sums import START, Summed
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.queries.properties.bound import Settle, chain_of, from_zero
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -21,20 +34,21 @@ from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Stage
 
+Windows = tuple[tuple[str, tuple[int, int]], ...]  # exponents by operand
 Formats = tuple[tuple[int, frozenset[Format]], ...]  # those assumed of the start and of sums so far, by level
 
 
-def bound_of_plan(plan: Plan, length: int | None, settle: Settle) -> Theorem:
+def bound_of_plan(plan: Plan, length: int | None, settle: Settle, windows: Windows = ()) -> Theorem:
     """A theorem that bounds |d - exact| for K = `length`, or, if `length` is None, for every multiple of the plan's
-    period. `settle` proves a lemma or returns None. Raises RuleError if no rule gives a bound, and ParameterError if
-    the plan does not take `length` products."""
+    period; `windows`: where the exponents of these operands are within them. `settle` proves a lemma or returns None.
+    Raises RuleError if no rule gives a bound, and ParameterError if the plan does not take `length` products."""
     with plan.named():
-        return _Composer(plan, length, settle).result()
+        return _Composer(plan, length, settle, windows).result()
 
 
 class _Composer:
-    def __init__(self, plan: Plan, length: int | None, settle: Settle) -> None:
-        self.plan, self.length, self.settle = plan, length, settle
+    def __init__(self, plan: Plan, length: int | None, settle: Settle, windows: Windows = ()) -> None:
+        self.plan, self.length, self.settle, self.windows = plan, length, settle, windows
         self.chains: dict[tuple[Model, bool], Theorem | None] = {}
         self.steps: dict[tuple[Step, Formats], Theorem] = {}
         self.sums: dict[Stage, Theorem] = {}
@@ -51,17 +65,18 @@ class _Composer:
         goals = [found.goal for found in self.sums.values() if isinstance(found.goal, Summed)]
         growth = max(goal.growth or Fraction(1) for goal in goals)
         loops = max(1, *(goal.loops for goal in goals))
-        return self._node(self.plan.result, PlanAt(self.plan, self.length, growth, loops), top)
+        at = PlanAt(self.plan, self.length, growth, loops)
+        return self._node(self.plan.result, Windowed(at, self.windows) if self.windows else at, top)
 
     # -- the expression around the sums
 
-    def _node(self, node: Node, at: PlanAt, top: set[Node]) -> Theorem:
+    def _node(self, node: Node, at: PlanAt | Windowed, top: set[Node]) -> Theorem:
         found = self._made(node, at, top)
         if node in self.whole and isinstance(found.goal, Enclosed) and found.goal.assuming:
             found = parts.rejoined(found)
         return enclosures.whole(found) if node in top else found
 
-    def _made(self, node: Node, at: PlanAt, top: set[Node]) -> Theorem:
+    def _made(self, node: Node, at: PlanAt | Windowed, top: set[Node]) -> Theorem:
         match node:
             case Element():
                 return enclosures.element(at, node)
@@ -123,6 +138,10 @@ class _Composer:
             case Added():
                 goal = RoundingLoses(step.rounding.format, step.rounding.mode)
                 return sums.added(step, [self._step(value, formats) for value in step.values], self._lemmas(goal))
+            case Compensated():
+                goal = RoundingLoses(step.rounding.format, step.rounding.mode)
+                own, parts = self._step(step.start, formats), [self._step(part, formats) for part in step.parts]
+                return sums.compensated(step, own, parts, self._lemmas(goal))
             case Halved():
                 goal = RoundingLoses(step.rounding.format, step.rounding.mode)
                 return sums.halved(step, [self._step(leaf, formats) for leaf in step.leaves], self._lemmas(goal))
@@ -174,7 +193,7 @@ def _results(step: Step) -> frozenset[Format]:
     match step:
         case Tile():
             return frozenset({step.model.d})
-        case Added() | Halved():
+        case Added() | Compensated() | Halved():
             return frozenset({step.rounding.format})
         case Loop():
             return _results(step.start) | _results(step.body)

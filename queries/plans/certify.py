@@ -20,6 +20,7 @@ from mmaprobe.queries.kernel.same import SidesAgree
 from mmaprobe.queries.kernel.stages import same_steps
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.equal import PlanProof
+from mmaprobe.queries.plans.invariant import Invariance
 from mmaprobe.queries.search.distinguish import Options
 
 
@@ -40,6 +41,22 @@ def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[C
     wholes, rest = wholes_of([theorem], proof.proofs, options)
     about = of_plans(goal, solved)
     return [(directory, certify_theorems([theorem], about, texts, directory, rest, wholes))]
+
+
+def certify_invariance(found: Invariance, directory: Path, options: Options) -> list[Certificate]:
+    """Write the certificate of each proof that two plans of a map are equal, in a folder of its own, or the one of two
+    plans that differ. Which element has which plan is said by the map, and no certificate is about it. Raises as
+    `certify_plans`, also where no two plans had to be compared."""
+    if found.difference is not None:
+        return certify_difference(found.difference[0], directory, options)
+    proofs = [proof for proof in found.proofs if proof.verdict == "equal"]
+    if not proofs:
+        raise CertificateError("the map has one plan for each K: nothing was to be proved")
+    return [
+        made
+        for number, proof in enumerate(proofs, 1)
+        for made in certify_plans(proof, directory / f"{number:0{len(str(len(proofs)))}}", options)
+    ]
 
 
 def _part(goal: PlansAgree, theorem: Theorem, problem: Problem) -> Part:

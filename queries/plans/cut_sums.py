@@ -6,9 +6,10 @@ additions of NumPy's. This only chooses candidates: each is then held against re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from functools import cache
+from itertools import combinations, islice, pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +30,27 @@ TILES = (16, 32, 64, 128)  # products of K, at whose multiples it is cut
 MOST = 64  # of these tiles in K, for one or two cuts
 FEWER = 32  # the same, for three cuts
 ADDED = ("f16", "f32", "f64")  # formats in which NumPy adds, each addition rounded to nearest even
+HELD = 32  # ways of cutting K that give a sample, which are told
 FIRST = 2  # results by which most ways of cutting are told apart
 
 Numbers = NDArray[np.floating]
 Evaluate = Callable[[Plan, Sample], Matrix | None]
+
+
+def cuts_of(
+    model: Model, forms: Sequence[Form], samples: Sequence[Sample], evaluate: Evaluate
+) -> Iterator[tuple[Form, Parted, Matrix]]:
+    """The ways of cutting K around a unit that give all of a sample in one of some forms, with what they give; at most
+    `HELD` of a form and a sample. The samples have the same inputs."""
+    begun: dict[tuple[object, ...], list[Form]] = {}
+    for form in forms:
+        if form.taken == (model.a, model.b) and form.format == model.c:
+            begun.setdefault((form.convert, form.start), []).append(form)
+    for alike in begun.values():
+        sums = CutSums(model, alike[0], samples[0], evaluate)
+        for form, sample in product(alike, samples):
+            for stage, results in islice(sums.stages(form, sample), HELD):
+                yield form, stage, results
 
 
 class CutSums:
@@ -44,19 +62,20 @@ class CutSums:
         fitting = [tile for tile in TILES if tile % model.length == 0 and 1 < -(-length // tile) <= MOST]
         self.tile = fitting[0] if fitting else 0
         self.count = -(-length // self.tile) if fitting else 0
-        self._table: dict[tuple[int, int], Numbers] = {}  # of the tiles from one up to another
+        self._table: Numbers | None = None  # of the tiles from one up to another, of each element
         takes = model.addend and model.c.name in ADDED and form.format == model.c
-        if takes and fitting and not self._filled(form, sample, evaluate):
-            self._table.clear()
+        if takes and fitting:
+            self._table = self._filled(form, sample, evaluate)
 
-    def _filled(self, form: Form, sample: Sample, evaluate: Evaluate) -> bool:
-        """Sum every run of tiles: one tile more at a time, for all places where a run may begin."""
+    def _filled(self, form: Form, sample: Sample, evaluate: Evaluate) -> Numbers | None:
+        """The sum of every run of tiles: one tile more at a time, for all places where a run may begin."""
         asked, model = form.asked, self.model
         total = Products(Chain(model), Element("c"))
         result = total if model.d == model.c else Round(total, self.how)
         plan = Plan(asked.a, asked.b, model.c, result, form.convert, form.convert)
         many, last = len(sample.d), sample.a.shape[2] - (self.count - 1) * self.tile
         sums = np.zeros((self.count, many, 1, 1), dtype=f"u{model.c.width // 8}")
+        table = np.zeros((self.count + 1, self.count + 1, many), dtype=sums.dtype)
         if form.start == Element("c"):
             sums[0] = from_numbers(to_numbers(np.ascontiguousarray(sample.c), asked.c), model.c, "nearest_even")
         for more in range(self.count):
@@ -66,13 +85,12 @@ class CutSums:
                     own = slice(places.start - more, places.stop - more)
                     found = evaluate(plan, self._part(sample, places, size, sums[own]))
                     if found is None:
-                        return False
+                        return None
                     sums[own] = found.reshape(len(places), many, 1, 1)
             sums = sums[: self.count - more]
-            for first, one in enumerate(sums):
-                self._table[first, first + more + 1] = one.ravel().view(f"f{model.c.width // 8}")
-            sums = sums.copy()
-        return True
+            firsts = np.arange(len(sums))
+            table[firsts, firsts + more + 1] = sums[:, :, 0, 0]
+        return table.view(f"f{sums.itemsize}")
 
     def _part(self, sample: Sample, tiles: range, size: int, c: Matrix) -> Sample:
         """The products of some tiles, each a product of its own, with what is summed before."""
@@ -86,14 +104,13 @@ class CutSums:
         number = ~nans(sample.d, form.asked.d).ravel()  # all NaNs are equal
         for at, orders in self._ways():
             for order in orders:
-                sums = self._added(at, order)
-                left = np.arange(len(at))
+                left = at
                 for some in (slice(FIRST), slice(FIRST, None)):
-                    given = self._ended(form, sums[left][:, some], sample.c.ravel()[some])
+                    given = self._ended(form, self._added(left, order, some), sample.c.ravel()[some])
                     left = left[((given == sample.d.ravel()[some]) | ~number[some]).all(axis=1)]
                 for way in left:
-                    places = tuple(int(tile) * self.tile for tile in at[way])
-                    given = self._ended(form, sums[way], sample.c.ravel())
+                    places = tuple(int(tile) * self.tile for tile in way)
+                    given = self._ended(form, self._added(way[None], order)[0], sample.c.ravel())
                     yield in_runs_at(places, Chain(self.model), self.how, order), given.reshape(sample.d.shape)
 
     @staticmethod
@@ -104,25 +121,29 @@ class CutSums:
 
     def _ways(self) -> Iterator[tuple[NDArray[np.int64], tuple[Order, ...]]]:
         """Tiles at which K is cut, and the orders in which its runs are added: those of one cut, of two, of three."""
-        if self._table:
-            places = range(1, self.count)
-            yield np.array([*combinations(places, 1)]), ("sequential",)
-            if self.count > 2:
-                yield np.array([*combinations(places, 2)]), ("sequential", "backwards")
+        if self._table is not None:
+            yield _cuts(self.count, 1, 1), ("sequential",)
+            yield _cuts(self.count, 2, 1), ("sequential", "backwards")
             step = next(size for size in (1, 2, 4) if self.count <= size * FEWER)
-            if len(places[step - 1 :: step]) > 2:
-                orders: tuple[Order, ...] = ("sequential", "backwards", "pairwise")
-                yield np.array([*combinations(places[step - 1 :: step], 3)]), orders
+            yield _cuts(self.count, 3, step), ("sequential", "backwards", "pairwise")
 
-    def _added(self, at: NDArray[np.int64], order: Order) -> Numbers:
-        """The sums (ways x elements) of K cut at some tiles (ways x cuts)."""
+    def _added(self, at: NDArray[np.int64], order: Order, some: slice = slice(None)) -> Numbers:
+        """The sums (ways x elements) of K cut at some tiles (ways x cuts), of some elements."""
+        assert self._table is not None
+        table = self._table[:, :, some]
         ends = np.concatenate([np.zeros_like(at[:, :1]), at, np.full_like(at[:, :1], self.count)], axis=1)
-        runs = [np.stack([self._table[first, last] for first, last in zip(ends[:, n], ends[:, n + 1], strict=True)])
-                for n in range(ends.shape[1] - 1)]  # fmt: skip
+        runs = [table[first, last] for first, last in pairwise(ends.T)]
         with np.errstate(all="ignore"):
             if order == "pairwise" and len(runs) == 4:
                 runs = [runs[0] + runs[1], runs[2] + runs[3]]
+            total: Numbers
             total, *others = runs[::-1] if order == "backwards" else runs
             for other in others:
-                total = total + other
+                total += other
         return total
+
+
+@cache
+def _cuts(count: int, cuts: int, step: int) -> NDArray[np.int64]:
+    """The ways of cutting `count` tiles at some places, multiples of a step (ways x cuts)."""
+    return np.array([*combinations(range(step, count, step), cuts)], dtype=np.int64).reshape(-1, cuts)

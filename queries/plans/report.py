@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mmaprobe.documents.devices import PlansFound
-from mmaprobe.documents.identify import IdentifyGemm, IdentifyProduct, LeftOut, OrderAt, Rule
+from mmaprobe.documents.identify import (
+    Depends,
+    IdentifyGemm,
+    IdentifyInvariant,
+    IdentifyProduct,
+    LeftOut,
+    OrderAt,
+    ResultAt,
+    Rule,
+)
 from mmaprobe.documents.parts import ABSENT
-from mmaprobe.documents.prove import ProvePlans, WitnessVector
+from mmaprobe.documents.prove import ElementAt, PlansCompared, ProveInvariant, ProvePlans, WitnessVector
 from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, Node
+from mmaprobe.queries.plans.dependence import Asked, Seen
 from mmaprobe.queries.plans.equal import PlanProof
+from mmaprobe.queries.plans.invariant import At, Fixed, Invariance, Need, spans_of
 from mmaprobe.queries.plans.library import Mapped
 from mmaprobe.queries.plans.results import Given
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.tactics.records import confirmations_of
+from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
@@ -23,12 +35,7 @@ from mmaprobe.smtmodel.plans.plantext import plan_text
 
 def document_of(proof: PlanProof, left: str, right: str, length: int | None) -> ProvePlans:
     """The document that `prove` prints of two plans, by the names that they were given; `length`: the K asked."""
-    proofs, witness, vector = proof.proofs, proof.witness, None
-    if witness is not None and proof.problem is not None:
-        problem = proof.problem
-        results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
-        row = Vector(problem.left, problem.whole(witness.operands)).to_json()
-        vector = WitnessVector.of(row, results=results)
+    proofs = proof.proofs
     return ProvePlans(
         left=left,
         right=right,
@@ -42,7 +49,104 @@ def document_of(proof: PlanProof, left: str, right: str, length: int | None) -> 
         confirmed_by=confirmations_of(proofs),
         proofs=[pair_proof(one) for one in proofs],
         unanswered=proof.tried,
-        vector=vector,
+        vector=_vector_of(proof),
+    )
+
+
+def _vector_of(proof: PlanProof) -> WitnessVector | None:
+    """The input on which two plans differ; None without one."""
+    witness, problem = proof.witness, proof.problem
+    if witness is None or problem is None:
+        return None
+    results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
+    row = Vector(problem.left, problem.whole(witness.operands)).to_json()
+    return WitnessVector.of(row, results=results)
+
+
+def document_of_invariance(found: Invariance) -> ProveInvariant:
+    """The document that `prove --invariant` prints."""
+    what, difference = found.found, found.difference
+    first = min(what.open, default=None)
+    return ProveInvariant(
+        map=found.rules.reference,
+        verdict=found.verdict,
+        interrupted=found.interrupted,
+        seconds=round(found.seconds, 3),
+        fixed=found.fixed,
+        shapes=dict(zip("MNK", (found.shapes.rows, found.shapes.columns, found.shapes.length), strict=True)),
+        plans={plan.reference: spans_of(lengths) for plan, lengths in what.plans.items()},
+        compared=[_compared(found, need) for need in what.needs],
+        open=spans_of(sorted(what.open)),
+        open_example=None if first is None else _element(what.open[first], None),
+        difference=[] if difference is None else [
+            _element(at, plan)
+            for at, plan in zip(difference[1:], (difference[0].left, difference[0].right), strict=True)
+        ],
+        vector=None if difference is None else _vector_of(difference[0]),
+    )  # fmt: skip
+
+
+def _compared(found: Invariance, need: Need) -> PlansCompared:
+    proofs = [proof for proof in found.proofs if (proof.left, proof.right) == (need.left, need.right)]
+    solved = [one for proof in proofs for one in proof.proofs]
+    still = set(found.left_open(need))
+    return PlansCompared(
+        left=need.left.reference,
+        right=need.right.reference,
+        lengths=spans_of(need.lengths),
+        proved=spans_of([length for length in need.lengths if length not in still]),
+        example=[_element(at, plan) for at, plan in
+                 zip(need.places[need.lengths[0]], (need.left, need.right), strict=True)],
+        rules=list(dict.fromkeys(line for proof in proofs for line in proof.rules)),
+        engines=sorted({engine for one in solved for engine in one.engines}),
+        confirmed_by=confirmations_of(solved),
+        unanswered=list(dict.fromkeys(text for proof in proofs for text in proof.tried)) if still else [],
+    )  # fmt: skip
+
+
+def _element(at: At, plan: Plan | None) -> ElementAt:
+    return ElementAt(
+        shape=_sides_of([at.shape])[0],
+        place=[at.row, at.column],
+        plan=None if plan is None else plan.reference,
+    )
+
+
+def document_of_dependence(
+    found: Asked, name: str, asked: Signature, top: Shape, fixed: Fixed | None, seconds: float
+) -> IdentifyInvariant:
+    """The document that `identify --gemm --invariant` prints of a function of this name."""
+    depends = found.depends
+    shown = None if depends is None else Depends(
+        results=[_result(seen, asked) for seen in (depends.one, depends.other)],
+        a=[to_hex(pattern, asked.a) for pattern in depends.a],
+        b=[to_hex(pattern, asked.b) for pattern in depends.b],
+        others="random" if depends.filled else "zeros",
+    )  # fmt: skip
+    return IdentifyInvariant(
+        device={"name": name},
+        verdict="depends" if depends is not None else "none seen" if found.error is None else "open",
+        error=found.error,
+        fixed=fixed,
+        shape=_sides_of([top])[0],
+        lengths=found.lengths,
+        stacked=found.unstacked is None,
+        why_not=found.unstacked,
+        products_asked=found.products,
+        compared=found.compared,
+        depends=shown,
+        alike=found.alike,
+        seconds=round(seconds, 3),
+    )
+
+
+def _result(seen: Seen, asked: Signature) -> ResultAt:
+    return ResultAt(
+        shape=_sides_of([seen.at.shape])[0],
+        stack=seen.stack,
+        block=seen.block,
+        place=[seen.at.row, seen.at.column],
+        d=to_hex(seen.d, asked.d),
     )
 
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice, product, zip_longest
+from itertools import chain, islice, zip_longest
 
 import numpy as np
 
 from mmaprobe.queries.plans.candidates import Candidates, likelihood, with_unit
-from mmaprobe.queries.plans.cut_sums import CutSums
-from mmaprobe.queries.plans.forms import Form, forms_of, named
+from mmaprobe.queries.plans.cut_sums import cuts_of
+from mmaprobe.queries.plans.forms import forms_of, named
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -35,7 +35,6 @@ RECOUNTED = 4  # plans that come near, of which all elements are counted if none
 NEAREST = 64  # plans that come near, which are kept
 NARROW = 16  # bits of results that hide much
 BEST = 4  # times as many of the unit that has given most so far
-MOST_HELD = 32  # ways of cutting K at few places that are held against all elements, of each form
 CHUNK = 12  # ways of cutting K that are tried of each unit in turn
 
 Report = Callable[[str], None]
@@ -168,35 +167,25 @@ class _Trial:
             yield from islice(self.candidates.stages(model, self.asked.length), CHUNK)
 
     def uneven(self) -> None:
-        """Hold all ways of cutting K at few places against the results, for each unit; where one gives a result, what
-        is nearest to it as well."""
-        begun: dict[tuple[object, ...], Form] = {}
-        for form in self.forms:
-            begun.setdefault((form.convert, form.start, form.format), form)
-        for model, first in chain([(None, None)], product(self.ranked(), begun.values())):
+        """Hold all ways of cutting K at few places against the results, for each unit; the usual ones of a unit before
+        them, which may cut this K so."""
+        for model in (None, *self.ranked()):
             if time.monotonic() > self._until:
                 self._untried.append(UNEVEN)
                 break
-            if model is None or first is None or first.taken != (model.a, model.b) or first.format != model.c:
+            if model is None or not self.wanting:  # the time is looked at before the first
                 continue
             self._report(f"trying {model.reference}")
-            found = set(self._cut(model, first))
-            if not self.wanting:
-                self.look(CUTS, chain.from_iterable(self.beside(model, stage) for stage in found))
-                break
-
-    def _cut(self, model: Model, first: Form) -> Iterator[Stage]:
-        """The ways of cutting K around a unit, of sums begun as those of a form, that give all of a result."""
-        sums = CutSums(model, first, self._samples[0], self.candidates.results)
-        alike = [form for form in self.forms if (form.convert, form.start, form.format) ==
-                 (first.convert, first.start, first.format)]  # fmt: skip
-        for form, sample in product(alike, self._samples):
-            for stage, results in islice(sums.stages(form, sample), MOST_HELD):
+            cuts = cuts_of(model, self.forms, self._samples, self.candidates.results)
+            for number, (form, stage, results) in enumerate(cuts):
+                self.look(CUTS, self.candidates.stages(model, self.asked.length) if number == 0 else ())
+                known = sum(map(len, self.found))
+                if not self.wanting:
+                    break
                 self._number += 1
-                before = [len(found) for found in self.found]
                 self._enter(results, partial(form.plan, stage))
-                if [len(found) for found in self.found] != before:
-                    yield stage
+                if sum(map(len, self.found)) > known:
+                    self.look(CUTS, self.beside(model, stage))
 
     @property
     def wanting(self) -> bool:

@@ -14,7 +14,7 @@ from mmaprobe.queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined, 
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
 from mmaprobe.queries.kernel.table9 import loosened, sum_of, summed, terms_of_sum, truncated
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.windows import Windowed
+from mmaprobe.queries.kernel.windows import Windowed, unit_in
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
@@ -122,7 +122,7 @@ class _Composer:
         self.known: dict[tuple[Node, Places], Theorem] = {}
         self.formats: dict[int, frozenset[Format]] = {}
         self.tops: set[Node] = set()
-        own = unit.unit if isinstance(unit, Windowed) else unit
+        own = unit_in(unit)
         self.steps = {step: name for name, step in own.names.items()} | {own.result: "d"}
         self.where: str | None = None
         node = unit.result

@@ -18,7 +18,8 @@ Quantifier = Literal["all", "exists"]
 @dataclass(frozen=True)
 class Assertion:
     """A claim about sums of `terms` products: the predicate `text` holds for all inputs (or for some input) in the
-    windows of a shape that meet every predicate of `where`. `zero_addend`: c is +0."""
+    windows of a shape that meet every predicate of `where`. `zero_addend`: c is +0. `most`: the claim is about `terms`,
+    twice `terms`, ... and up to `most` products, about each of these numbers of products."""
 
     quantifier: Quantifier
     terms: int
@@ -26,6 +27,11 @@ class Assertion:
     zero_addend: bool
     where: tuple[str, ...]
     text: str
+    most: int | None = None
+
+    def at(self, terms: int) -> Assertion:
+        """The same of this many products alone."""
+        return replace(self, terms=terms, most=None)
 
     @cached_property
     def predicate(self) -> ast.expr:
@@ -50,4 +56,5 @@ class Assertion:
 
     def __str__(self) -> str:
         conditions = "".join(f", {text}" for text in self.where)
-        return f"for {self.quantifier} inputs of {self.terms} products{conditions}: {self.text}"
+        count = f"{self.terms}" if self.most is None else f"{self.terms} n, to {self.most},"
+        return f"for {self.quantifier} inputs of {count} products{conditions}: {self.text}"

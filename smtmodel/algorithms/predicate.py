@@ -15,6 +15,7 @@ FUNCTIONS: dict[str, tuple[int, int, str]] = {
     "value": (1, 1, "the number that a part's result or an input is"),
     "exact": (0, 0, "c + sum of a_k * b_k without rounding"),
     "magnitude_sum": (0, 0, "|c| + sum of |a_k * b_k|"),
+    "terms": (0, 0, "how many products there are"),
     "top": (0, 0, "2^e for the largest exponent e of a product (the sum of its factors') or of c; 0 if all are zero"),
     "ulp": (
         1,

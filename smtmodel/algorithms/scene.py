@@ -304,6 +304,9 @@ class _Evaluation:
     def _magnitude_sum(self, node: ast.expr) -> Fixed:
         return self.scene.exact(magnitudes=True)
 
+    def _terms(self, node: ast.expr) -> Fraction:
+        return Fraction(len(self.scene.a))
+
     def _top(self, node: ast.expr) -> Fixed:
         """The largest of the terms' tops."""
         tops = self.scene.tops()

@@ -402,5 +402,5 @@ def sum_of(carrier: Carrier, signs: Sequence[Bit], magnitudes: Sequence[Bits], w
     if all(sign.value is not None and magnitude.value is not None for sign, magnitude in terms):
         total = sum(-(m.value or 0) if s.value else (m.value or 0) for s, m in terms)
         return constant(carrier, total, width)
-    node = carrier.sum_of([sign for sign, _ in terms], [magnitude for _, magnitude in terms], width)
-    return Bits(carrier, width, node)
+    signs, magnitudes, widths = zip(*((sign.node, own.node, own.width) for sign, own in terms), strict=True)
+    return Bits(carrier, width, carrier.sum_of(signs, magnitudes, widths, width))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.carrier import Carrier
 from mmaprobe.smtmodel.carriers.limbs import WideCarrier
 
@@ -154,12 +154,12 @@ class ArrayWords(Carrier):
             largest = self.xp.maximum(largest, value)
         return largest
 
-    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Lanes:
+    def sum_of(self, signs: Sequence[Any], magnitudes: Sequence[Lanes], widths: Sequence[int], width: int) -> Lanes:
         word = _word(width)
         total: Any = word(0)
         for sign, magnitude in zip(signs, magnitudes, strict=True):
-            term = self._as(magnitude.node, width)
-            total = total + self.xp.where(sign.node, word(0) - term, term)
+            term = self._as(magnitude, width)
+            total = total + self.xp.where(sign, word(0) - term, term)
         return self._trim(total, width)
 
 

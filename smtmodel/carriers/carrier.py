@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from typing import Any, TypeVar
 
 Node = Any  # a carrier's own representation of a value
 Made = TypeVar("Made")
@@ -126,5 +123,6 @@ class Carrier(ABC):
         """The largest, as unsigned numbers."""
 
     @abstractmethod
-    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Node:
-        """The sum of signed magnitudes (of at most `width` bits), in two's complement of `width` bits; it wraps."""
+    def sum_of(self, signs: Sequence[Node], magnitudes: Sequence[Node], widths: Sequence[int], width: int) -> Node:
+        """The sum of signed magnitudes (of `widths`, each at most `width`), in two's complement of `width` bits; it
+        wraps. Signs are truth nodes."""

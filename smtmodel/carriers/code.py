@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mmaprobe.smtmodel.base.libraries import IS_X86
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.carrier import Carrier
 from mmaprobe.smtmodel.carriers.limbs import LIMB, WideCarrier
 
@@ -438,11 +438,13 @@ class CodeWords(Carrier):
         self.largest[largest.text] = values
         return largest
 
-    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> CodeValue:
+    def sum_of(
+        self, signs: Sequence[CodeValue], magnitudes: Sequence[CodeValue], widths: Sequence[int], width: int
+    ) -> CodeValue:
         """Runs of terms that together fit 32 bits and a sign are summed in such lanes."""
         kind = word_type(width)
         parts, run, room = list[CodeValue](), list[tuple[CodeValue, CodeValue]](), 0
-        terms = [(sign.node, magnitude.node) for sign, magnitude in zip(signs, magnitudes, strict=True)]
+        terms = list(zip(signs, magnitudes, strict=True))
         for mask, magnitude in terms:
             if magnitude.most < 1 << 31:
                 if room + magnitude.most >= 1 << 31:

@@ -261,10 +261,10 @@ class WideCarrier(Carrier):
         return largest
 
     @of_limbs
-    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Node:
+    def sum_of(self, signs: Sequence[Node], magnitudes: Sequence[Node], widths: Sequence[int], width: int) -> Node:
         total = self.constant(0, width)
-        for sign, magnitude in zip(signs, magnitudes, strict=True):
-            wide = self._cut(self._limbs(magnitude.node, magnitude.width), width)
+        for node, magnitude, own in zip(signs, magnitudes, widths, strict=True):
+            sign, wide = Bit(self, node), self._cut(self._limbs(magnitude, own), width)
             flipped = tuple(limb ^ self._mask(sign, limb.width) for limb in wide)
             total = self._add(total, self._add(flipped, self._cut([sign.bits(LIMB)], width), False), False)
         return total

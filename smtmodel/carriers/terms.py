@@ -307,24 +307,33 @@ class TermCarrier(Carrier):
             self._known[key], self._maxima[symbol] = symbol, key
         return self._known[key]
 
-    def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:
+    def sum_of(self, signs: Sequence[FNode], magnitudes: Sequence[FNode], widths: Sequence[int], width: int) -> FNode:
+        terms = [(self._bit(sign), self._vector(*own)) for sign, *own in zip(signs, magnitudes, widths, strict=True)]
         if self.signs_apart:
-            return self._signs_apart(signs, magnitudes, width)
+            return self._signs_apart(terms, width)
         total = Bits(self, width, value=0)
-        for sign, magnitude in zip(signs, magnitudes, strict=True):
+        for sign, magnitude in terms:
             mask = sign.bits(1).sext(width)
             addend = (magnitude.zext(width) ^ mask) + sign.bits(width)
             self.addends.append(addend.node)
             total = total + addend
         return total.node
 
-    def _signs_apart(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:
-        largest = sum((1 << magnitude.width) - 1 for magnitude in magnitudes).bit_length()
+    def _bit(self, node: FNode) -> Bit:
+        """A truth node as a value, a constant if it is one."""
+        return Bit(self, value=node.is_true()) if node.is_bool_constant() else Bit(self, node)
+
+    def _vector(self, node: FNode, width: int) -> Bits:
+        """A node as a vector, a constant if it is one."""
+        return Bits(self, width, value=node.constant_value()) if node.is_bv_constant() else Bits(self, width, node)
+
+    def _signs_apart(self, terms: Sequence[tuple[Bit, Bits]], width: int) -> FNode:
+        largest = sum((1 << magnitude.width) - 1 for _, magnitude in terms).bit_length()
         # one bit less suffices where nothing wraps, so that the difference is never the most negative number
         room = max(largest, 1) if largest < width else width
         zero = Bits(self, room, value=0)
         sides = [zero, zero]
-        for sign, magnitude in zip(signs, magnitudes, strict=True):
+        for sign, magnitude in terms:
             wide = magnitude.zext(room)
             sides = [sides[0] + select(sign, zero, wide), sides[1] + select(sign, wide, zero)]
         self.addends += [side.node for side in sides]

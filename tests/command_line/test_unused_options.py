@@ -48,6 +48,10 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
         f"{PLAN} plan:cublas/split-k",
         f"wanted confirm certificate explain length as_json {SOLVING}",
     ),
+    ("prove", "invariant"): (
+        "--invariant RULES.yaml",
+        f"rules shapes fixed confirm certificate explain as_json {SOLVING}",
+    ),
     ("verify", "claim"): ("ootomo-not-worse-f16", f"certificate largest as_json {SOLVING}"),
     ("check", "folder"): (".", "engines timeout as_json"),
     ("separate", "all"): ("nvidia-f16", f"model output one each as_json {SOLVING}"),
@@ -62,7 +66,11 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ),
     ("identify", "function"): (
         "--gemm --device python:FUNCTION --formats f32,f32,f32 --length 8",
-        "device_name formats length save gemm shape device_timeout timeout as_json",
+        "device_name formats length save gemm invariant shape device_timeout timeout as_json",
+    ),
+    ("identify", "invariant"): (
+        "--gemm --invariant --device python:FUNCTION --formats f32,f32,f32 --length 8",
+        "device_name formats length gemm invariant fixed shape device_timeout timeout as_json",
     ),
     ("identify", "files"): (
         "--gemm --device recorded:A,B,D --formats f16,f16,f32",
@@ -131,6 +139,7 @@ VALUES = {
     "vectors": "VECTORS", "addend": "C", "scale_a": "SCALES", "scale_b": "SCALES", "svg": "OUT.svg", "pdf": "OUT.pdf",
     "tikz": "OUT.tex", "gemm": "A B D D2", "length": "32", "cluster": "tcp://127.0.0.1:1", "output": "OUT.jsonl",
     "store": "OUT.sqlite", "wanted": "exact", "smt2": "OUT.smt2", "certificate": "OUT",
+    "rules": "RULES.yaml", "shapes": "M=1",
 }  # fmt: skip
 
 
@@ -158,6 +167,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, array in arrays.items():
         np.save(tmp_path / f"{name}.npy", array)
     (tmp_path / "FUNCTION.py").write_text("def f(a, b):\n    return a @ b\n")
+    (tmp_path / "RULES.yaml").write_text(f"rules: one\nshapes: {{M: 4, N: 4, K: 4}}\nelements: [{{plan: {AMPERE}}}]\n")
     row = {"model": AMPERE, "a": ["3c00"], "b": ["3c00"], "c": "00000000", "d": "3f800000"}
     (tmp_path / "VECTORS").write_text(json.dumps(row) + "\n")
     return tmp_path

@@ -96,7 +96,7 @@ class Rationals:
             **{name: (self.formats[name], d) for name, d in self.results.items()}, **{name: name for name in FORMATS},
             "error": lambda x: abs(self.value(x) - self.exact), "value": self.value, "exact": lambda: self.exact,
             "magnitude_sum": lambda: abs(self.last) + sum(map(abs, self.products), mpq(0)),
-            "top": self.top, "ulp": self.ulp,
+            "terms": lambda: len(self.products), "top": self.top, "ulp": self.ulp,
             "distance": lambda x, y: abs(self.ordinal(x) - self.ordinal(y)), "bits": lambda x: x[1],
             "finite": lambda x: decode(self.format_of(x), x[1]).kind == "finite",
             "zero": lambda x: self.every(x, lambda y: self.value(y) == 0),

@@ -33,6 +33,10 @@ def ones(a: Any, b: Any, c: Any) -> Any:
     return a @ b + c
 
 
+def product(a: Any, b: Any) -> Any:
+    return a @ b
+
+
 GOOD: dict[str, dict[str, Any]] = {  # of each function: arguments that it takes
     "matmul": {"a": MATRIX, "b": MATRIX, "unit": HOPPER},
     "dot": {"a": ROW, "b": ROW, "unit": HOPPER},
@@ -43,6 +47,7 @@ GOOD: dict[str, dict[str, Any]] = {  # of each function: arguments that it takes
     "verify": {"claim": "ootomo-not-worse-f16@terms=2,split=toward_zero"},
     "order": {"device": ones, "formats": "f16,f16,f32,f32", "length": 2},
     "identify": {"device": ones, "formats": "f16,f16,f32,f32", "length": 2},
+    "invariant": {"of": product, "formats": "f16,f16,f16", "length": 2},
     "unit": {"reference": HOPPER},
     "plan": {"reference": "cublas/plain"},
     "study": {"study": "navarro-cub", "sizes": [32]},

@@ -404,10 +404,10 @@ steps: {{d: "{step}"}}
 """
     unit = parse_unit(text, "one.yaml")
     if zero:
-        makes_zero(unit)
+        makes_zero(unit.result)
     else:
         with pytest.raises(RuleError, match="zero of zeros"):
-            makes_zero(unit)
+            makes_zero(unit.result)
 
 
 def test_a_magnitude_that_is_no_term_counts_by_its_least_sum() -> None:

@@ -85,6 +85,7 @@ def read_facts(given: Mapping[str, Any]) -> Facts:
 
 
 def read_condition(given: Mapping[str, Any]) -> Condition:
+    need(given["each"] is False, "of a unit it is said what is said of plans")
     places = tuple((level, place) for level, place in given["places"])
     found = Condition(given["node"], places, given["below"], frozen(read_form(given["most"])))
     for factor, form in given["where"]:
@@ -96,10 +97,13 @@ def read_goal(given: Mapping[str, Any], conditions: Sequence[Condition] = ()) ->
     """`conditions`: those of the document, which goals have by number."""
     kind = given["is"]
     if kind != "Enclosed":
-        parts = {name: value for name, value in given.items() if name != "is"}
-        return Goal(kind, parts=parts)
+        parts = {name: value for name, value in given.items() if name not in ("is", "provided")}
+        return Goal(kind, provided=_read_provided(given, conditions), parts=parts)
     assuming = frozenset((("kept", one["node"]), frozenset[int]()) if "node" in one else
                          (one["level"], frozenset(one["formats"])) for one in given["assuming"])  # fmt: skip
     places = tuple((level, place) for level, place in given["places"])
-    provided = frozenset(conditions[number] for number in given["provided"])
-    return Goal(kind, given["node"], places, read_facts(given["facts"]), assuming, provided)
+    return Goal(kind, given["node"], places, read_facts(given["facts"]), assuming, _read_provided(given, conditions))
+
+
+def _read_provided(given: Mapping[str, Any], conditions: Sequence[Condition]) -> frozenset[Condition]:
+    return frozenset(conditions[number] for number in given.get("provided", ()))

@@ -162,6 +162,7 @@ def chained(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     need(all(one[name] == other[name] for name in alike) and width["d"] == width["c"]
          and one["fraction"] <= other["fraction"], "a result is not an addend")  # fmt: skip
     need(facts.formats is not None, "the result is not a number of a format")
+    need(goal.provided == below.provided, "something else may not overflow")
     step = _step(tree, below, CHAIN, frozenset({c}), frozenset({c}))
     need(Step.read(goal.parts["step"]) == step, "the conclusion does not follow")
 

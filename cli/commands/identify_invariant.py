@@ -1,0 +1,80 @@
+"""`identify --gemm --invariant`: whether results of a function depend on the shape of the product."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, NoReturn
+
+from mmaprobe.cli.commands.identify_gemm import sides_of
+from mmaprobe.cli.options import print_json, progress, say
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.inputs.signature import parse_signature
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mmaprobe.documents.identify import IdentifyInvariant
+    from mmaprobe.queries.plans.dependence import Depends
+    from mmaprobe.queries.plans.invariant import Fixed
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.inputs.signature import Signature
+
+
+def ask_invariant(
+    name: str, formats: str, length: int, shape: str, fixed: Fixed | None, device_timeout: float, options: Options,
+    as_json: bool,
+) -> NoReturn:  # fmt: skip
+    """Ask the function, print what was found, and end with the exit code. Raises MmaprobeError."""
+    from mmaprobe.queries.plans.report import document_of_dependence
+    from mmaprobe.queries.plans.rules import Shape
+    from mmaprobe.runner.device_plans import dependence_of
+
+    start = time.monotonic()
+    asked, top = parse_signature(formats, length), Shape(*sides_of(shape), length)
+    found = dependence_of(name, asked, top, fixed, options.timeout, device_timeout, progress)
+    progress("")
+    document = document_of_dependence(found, name, asked, top, fixed, time.monotonic() - start)
+    _show(document, found.depends, asked)
+    if as_json:
+        print_json(document)
+    sys.exit({"none seen": 0, "depends": 1, "open": 3}[document.verdict])
+
+
+def _show(document: IdentifyInvariant, depends: Depends | None, asked: Signature) -> None:
+    m, n, k = document.shape
+    looked = f"{counted(document.compared, 'result')} of {counted(document.products_asked, 'product')}"
+    fixed = f"; {document.fixed} fixed" if document.fixed else ""
+    what = f"batch-invariant (M up to {m}, N up to {n}, K up to {k}{fixed})"
+    if depends is not None:
+        say(f"{what}: no; one row and one column, in two shapes, asked again:")
+        _show_depends(depends, asked)
+        for side, groups in document.alike.items():
+            where = f"K = {depends.one.at.shape.length}, {'N' if side == 'M' else 'M'} = {n if side == 'M' else m}"
+            say(f"  at {where} {'row' if side == 'M' else 'column'} 0 has the same bits for {side} = {_groups(groups)}")
+    elif document.error is None:
+        say(f"{what}: no dependence seen, which proves nothing of shapes that were not asked")
+    else:
+        say(f"{what}: open: {document.error}")
+    if document.why_not is not None:
+        say(f"  stacks of products were not asked: {document.why_not}")
+    say(f"{looked}, at K = {', '.join(map(str, document.lengths))}; {document.seconds:.1f} s")
+
+
+def _show_depends(depends: Depends, asked: Signature) -> None:
+    from mmaprobe.cli.text.vectors import result_text, show_operands
+    from mmaprobe.smtmodel.evaluate.operands import Operands
+
+    show_operands(asked, Operands(depends.a, depends.b, 0))
+    names = [str(seen) for seen in (depends.one, depends.other)]
+    width = max(map(len, names))
+    for name, seen in zip(names, (depends.one, depends.other), strict=True):
+        say(f"  {name:<{width}} gives {result_text(seen.d, asked.d)}")
+    if depends.filled:
+        say("  the other rows and columns hold random numbers; beside zeros the results are the same")
+
+
+def _groups(groups: Sequence[Sequence[Sequence[int]]]) -> str:
+    return " | ".join(
+        ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in spans) for spans in groups
+    )

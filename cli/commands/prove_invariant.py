@@ -1,0 +1,104 @@
+"""`prove --invariant`: whether results depend on the shape of a product, by a map of a library or by rules by hand."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from mmaprobe.cli.options import say
+from mmaprobe.cli.text.certificates import finish
+from mmaprobe.cli.text.vectors import merged
+from mmaprobe.smtmodel.base.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mmaprobe.documents.prove import ElementAt, ProveInvariant
+    from mmaprobe.queries.certificates.certificate import Certificate
+    from mmaprobe.queries.plans.invariant import Fixed, Invariance
+    from mmaprobe.queries.search.distinguish import Options
+
+LISTED = 4  # pairs of plans
+
+
+def run_invariant(
+    path: Path, shapes: str, fixed: Fixed | None, options: Options, confirm: bool, explain: bool, as_json: bool,
+    certificate: Path | None,
+) -> NoReturn:  # fmt: skip
+    """Prove or refute, print the verdict, and end with its exit code. Raises MmaprobeError."""
+    from mmaprobe.queries.plans.invariant import Shapes, prove_invariant
+    from mmaprobe.queries.plans.mapping import rules_of
+    from mmaprobe.queries.plans.report import document_of_invariance
+
+    rules = rules_of(path)
+    found = prove_invariant(rules, Shapes.of(rules, shapes), fixed, options, confirm)
+    options.progress("")
+    document = document_of_invariance(found)
+    _show(document, found, explain)
+
+    def write(folder: Path) -> Iterable[Certificate]:
+        from mmaprobe.queries.plans.certify import certify_invariance
+
+        return certify_invariance(found, folder, options)
+
+    finish(document, None if found.verdict == "unknown" else certificate, write, options.timeout, as_json)
+    sys.exit({"equal": 0, "different": 1, "unknown": 3}[found.verdict])
+
+
+def _show(document: ProveInvariant, found: Invariance, explain: bool) -> None:
+    wanted = f"{document.property} ({found.shapes.text()}{f'; {found.fixed} fixed' if found.fixed else ''})"
+    if document.verdict == "different":
+        _show_difference(document, found, wanted)
+        return
+    pairs = document.compared
+    engines = sorted({engine for pair in pairs for engine in pair.engines})
+    by = sorted({engine for pair in pairs for engine in pair.confirmed_by}) or ["no other engine"]
+    how = f"by {', '.join(engines)}; confirmed by {', '.join(by)}" if engines else "by rewriting alone"
+    if document.verdict == "equal":
+        how = how if pairs else "as each K has one plan"
+        say(f"{wanted}: proved in {document.seconds:.1f} s, {how}")
+    else:
+        stopped = "interrupted" if document.interrupted else "unknown"
+        say(f"{wanted}: {stopped} after {document.seconds:.1f} s")
+    for pair in pairs[: None if explain else LISTED]:
+        say(f"  {pair.left} and {pair.right}: one sum in {_named(pair.example[0])} and {_named(pair.example[1])}")
+        say(f"    equal at {_spans(pair.proved)} of K = {_spans(pair.lengths)}")
+        for line in pair.rules if explain else ():
+            say(f"      {line}")
+        if pair.unanswered:
+            say(f"    tried: {merged(pair.unanswered)}")
+    if len(pairs) > LISTED and not explain:
+        say(f"  and {counted(len(pairs) - LISTED, 'more pair')} of plans (--explain)")
+    if document.open_example is not None:
+        say(
+            f"  the map says nothing of some results at K = {_spans(document.open)}, the first one "
+            f"{_named(document.open_example)}: --shapes leaves them out"
+        )
+        if not any(map(found.left_open, found.found.needs)):
+            say("  results of which it speaks are the same wherever K is")
+
+
+def _show_difference(document: ProveInvariant, found: Invariance, wanted: str) -> None:
+    from mmaprobe.cli.text.vectors import result_text, show_operands
+
+    assert found.difference is not None
+    problem, witness = found.difference[0].problem, found.difference[0].witness
+    assert problem is not None
+    assert witness is not None
+    say(f"{wanted}: no; one row and one column, in two shapes, replayed on both plans")
+    show_operands(problem.left, problem.whole(witness.operands))
+    sides = ((problem.left, witness.left), (problem.right, witness.right))
+    names = [f"{_named(one)}, by {one.plan}," for one in document.difference]
+    width = max(map(len, names))
+    for name, (model, result) in zip(names, sides, strict=True):
+        say(f"  {name:<{width}} gives {result_text(result, model.d)}")
+
+
+def _named(element: ElementAt) -> str:
+    return f"{element.place} of {' x '.join(map(str, element.shape))}"
+
+
+def _spans(spans: Sequence[Sequence[int]]) -> str:
+    found = [str(low) if low == high else f"{low} to {high}" for low, high in spans]
+    return ", ".join([*found[:LISTED], *(["..."] if len(found) > LISTED else [])]) or "no K"

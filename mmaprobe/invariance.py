@@ -1,0 +1,116 @@
+"""Whether the result of a row and a column depends on the shape of the product that it is part of."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mmaprobe.named import WantedError, seconds_of, signature_of, text_of, whole_of
+from mmaprobe.questions import Verdicts, flag_of, options_of
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+
+if TYPE_CHECKING:
+    from mmaprobe.documents.identify import IdentifyInvariant
+    from mmaprobe.documents.prove import ProveInvariant
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.inputs.signature import Signature
+
+WANTED = "the path of a map or of rules by hand, or a function (a, b) that multiplies matrices"
+SIDE = 64
+
+
+@dataclass(frozen=True, repr=False)
+class Invariant(Verdicts):
+    """Whether results depend on the shape. `verdict`: of a map equal (proved), different or unknown; of a function, to
+    which questions were put, none seen, depends or open. `document`: what `mmaprobe prove --invariant --json`, or
+    `identify --gemm --invariant --json`, prints, as a value whose attributes are its keys: two shapes and an input."""
+
+    document: ProveInvariant | IdentifyInvariant
+
+    def _lines(self) -> list[str]:
+        about = self.document
+        elements = about.difference if about.verdict == "different" else ()
+        return [self.verdict, *(f"{one.place} of {' x '.join(map(str, one.shape))}: {one.plan}" for one in elements)]
+
+
+def invariant(
+    of: str | os.PathLike[str] | Callable[..., Any],
+    *,
+    shapes: str = "",
+    fixed: Literal["M", "N"] | None = None,
+    formats: str | None = None,
+    length: int | None = None,
+    shape: tuple[int, int] = (SIDE, SIDE),
+    confirm: bool = True,
+    timeout: float = 300.0,
+    device_timeout: float = 60.0,
+    solver: str = "auto",
+) -> Invariant:
+    """Whether a row and a column have the same sum in a product of any shape: proved by a map, or asked of a function.
+
+    `of`: the path of a map (`mmaprobe identify --gemm --json`) or of rules by hand (docs/batch-invariance.md); or a
+    function `f(a, b)`, or python:FILE.py:FUNCTION.
+
+    Shapes: any M and N, with the row and the column in any place. A function gets a of M x K and b of K x N, and, if
+    it takes them, stacks of these. `fixed`: the side, M or
+    N, that is the same in the shapes that are compared.
+
+    Units: of a map `shapes` narrows what is asked about, as "M=1..8,N=4096,K=16..1024", `confirm` and `solver` are as
+    for `prove`. Of a function `formats` as for `order`, `length` is the largest K, `shape` the largest M and N,
+    `device_timeout` seconds for one call of a function that is named. `timeout`: seconds for everything.
+
+    Raises MmaprobeError: a file that is no map, a device that fails.
+
+    Source: theorems about the plans of a map; questions to a function, which prove nothing of others
+    (docs/batch-invariance.md).
+    """
+    if fixed not in ("M", "N", None):
+        raise UnknownNameError("fixed", str(fixed), ("M", "N"))
+    shapes, options, confirm = (
+        text_of("shapes", shapes, "M=1..8"),
+        options_of(solver, timeout),
+        flag_of("confirm", confirm),
+    )
+    device_timeout = seconds_of("device_timeout", device_timeout)
+    if isinstance(of, (str, os.PathLike)) and not str(of).startswith("python:"):
+        if formats is not None or length is not None or shape != (SIDE, SIDE):
+            raise ParameterError("formats, length, shape", "they are for a function; a map is narrowed by shapes")
+        return _proved(Path(of), shapes, fixed, confirm, options)
+    if not callable(of) and not isinstance(of, str):
+        raise WantedError("of", of, WANTED)
+    if shapes:
+        raise ParameterError("shapes", "it is for a map; a function has shape and length")
+    if formats is None or length is None:
+        raise ParameterError("formats, length", "both are wanted of a function")
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise WantedError("shape", shape, "two numbers, the largest M and N")
+    asked, sides = signature_of(formats, length), (whole_of("shape", shape[0]), whole_of("shape", shape[1]))
+    return _asked(of, fixed, asked, sides, seconds_of("timeout", timeout), device_timeout)
+
+
+def _proved(path: Path, shapes: str, fixed: Literal["M", "N"] | None, confirm: bool, options: Options) -> Invariant:
+    from mmaprobe.queries.plans.invariant import Shapes, prove_invariant
+    from mmaprobe.queries.plans.mapping import rules_of
+    from mmaprobe.queries.plans.report import document_of_invariance
+
+    rules = rules_of(path)
+    found = prove_invariant(rules, Shapes.of(rules, shapes), fixed, options, confirm)
+    return Invariant(document_of_invariance(found))
+
+
+def _asked(
+    of: str | Callable[..., Any], fixed: Literal["M", "N"] | None, asked: Signature, sides: tuple[int, int],
+    timeout: float, device_timeout: float,
+) -> Invariant:  # fmt: skip
+    from mmaprobe.queries.plans.report import document_of_dependence
+    from mmaprobe.queries.plans.rules import Shape
+    from mmaprobe.runner.device_plans import dependence_of
+
+    start, top = time.monotonic(), Shape(*sides, asked.length)
+    found = dependence_of(of, asked, top, fixed, timeout, device_timeout)
+    name = of if isinstance(of, str) else str(getattr(of, "__name__", type(of).__name__))
+    return Invariant(document_of_dependence(found, name, asked, top, fixed, time.monotonic() - start))

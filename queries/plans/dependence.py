@@ -1,0 +1,253 @@
+"""Asks a function that multiplies matrices whether a result depends on the shape of its product: on M, N, how many
+products are stacked, or on where its row and its column stand.
+
+Rows of A are repeated copies of a few, and so are columns of B: results of the same two are compared in every place of
+every shape. Of two that differ, the products are then left out that the difference does not need.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mmaprobe.queries.plans.invariant import At, Fixed, spans_of
+from mmaprobe.queries.plans.rules import Shape
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
+from mmaprobe.smtmodel.inputs.signature import Signature
+
+OWN = 3  # rows, and columns, that are repeated: a prime, no period of a kernel's blocks
+SHAPES, DRAWN = 72, 24  # shapes of each K, at most, and how many of them are drawn at random
+SIDES = (1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 32, 33, 64, 65, 128, 256, 512, 1024, 2048, 4096)
+LENGTHS = 10  # K asked, at most
+ALIKE = 64  # M and N that are told apart by their bits, at most
+STACKS = (1, 2, 3, 8)
+SHRINKING = 600  # products asked to leave products out
+SEED = 1
+
+#: from the patterns of A, B and C to those of D, each a matrix or a stack of them
+Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A result. `stack`: how many products were computed at once, 0 for matrices that are no stack; `block`: which of
+    them it is of."""
+
+    at: At
+    stack: int
+    block: int
+    d: int
+
+    def __str__(self) -> str:
+        return f"{self.at}" + (f", product {self.block} of {self.stack}" if self.stack else "")
+
+
+def _size(seen: Seen) -> tuple[int, ...]:
+    """What is smaller in the examples that are preferred."""
+    shape = seen.at.shape
+    return seen.stack, shape.rows * shape.columns, seen.at.row + seen.at.column + seen.block
+
+
+@dataclass(frozen=True)
+class Depends:
+    """Two results of the same row `a` and the same column `b` that differ, asked again. `filled`: whether the other
+    rows and columns hold random numbers, as the results do not differ beside zeros."""
+
+    one: Seen
+    other: Seen
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    filled: bool
+
+
+@dataclass
+class Asked:
+    """What was asked of a function. `alike`: at the K of the difference, with the largest other side, the values of M
+    and of N that give row 0, or column 0, the same bits; `unstacked`: why stacks were not asked, None if they were."""
+
+    lengths: list[int] = field(default_factory=list)
+    products: int = 0
+    compared: int = 0
+    unstacked: str | None = None
+    depends: Depends | None = None
+    alike: dict[str, list[list[tuple[int, int]]]] = field(default_factory=dict)
+    error: str | None = None
+
+
+class Dependence:
+    """Asks one function. `multiply`: from patterns of A, B and C to those of D; `top`: the largest shape. Past
+    `deadline`, in seconds of time.monotonic(), nothing more is asked."""
+
+    def __init__(
+        self, asked: Signature, multiply: Multiply, top: Shape, fixed: Fixed | None = None,
+        deadline: float | None = None, progress: Callable[[str], None] = lambda text: None,
+    ) -> None:  # fmt: skip
+        self.asked, self.multiply, self.top, self.fixed = asked, multiply, top, fixed
+        self.deadline, self.progress = deadline, progress
+        self.rng = np.random.default_rng(SEED)
+        self.found = Asked()
+
+    def run(self) -> Asked:
+        """Ask until two results differ, or all shapes are asked."""
+        try:
+            self._stacks()
+            for length in self._lengths():
+                self.found.lengths.append(length)
+                if (pair := self._compared(length)) is not None:
+                    self.found.depends = self._smaller(*pair)
+                    self._alike(*pair[2:])
+                    break
+        except IncompleteError as error:
+            self.found.error = str(error)
+        return self.found
+
+    def _lengths(self) -> Iterator[int]:
+        """Some K, the smallest first, as it shows a difference with the fewest products."""
+        top = self.top.length
+        yield from sorted({max(1, round(top ** ((n + 1) / LENGTHS))) for n in range(LENGTHS)} | {max(1, top - 1)})
+
+    def _stacks(self) -> None:
+        """Find out whether the function takes stacks."""
+        try:
+            self._product(*(np.zeros(side, kind_of(fmt)) for side, fmt in
+                            (((2, 1, 1), self.asked.a), ((2, 1, 1), self.asked.b))))  # fmt: skip
+        except MmaprobeError as error:
+            self.found.unstacked = str(error).splitlines()[0]
+
+    def _shapes(self, length: int) -> Iterator[tuple[Shape, int]]:
+        """The shapes of a K with the number of their stack, 0 for none: the usual sizes of each side, and random
+        ones."""
+        rows, columns = ([side for side in (*SIDES, top - 1, top) if 0 < side <= top]
+                         for top in (self.top.rows, self.top.columns))  # fmt: skip
+        pairs = dict.fromkeys([(1, 1), *((m, columns[-1]) for m in rows), *((rows[-1], n) for n in columns)])
+        drawn = self.rng.integers(1, (self.top.rows + 1, self.top.columns + 1), (DRAWN, 2)).tolist()
+        both = dict.fromkeys((*pairs, *map(tuple, drawn), *((m, n) for m in rows[:8] for n in columns[:3])))
+        for number, (m, n) in enumerate(list(both)[:SHAPES]):
+            yield Shape(m, n, length), 0
+            if self.found.unstacked is None and number % 4 == 0:
+                yield Shape(m, n, length), STACKS[number // 4 % len(STACKS)]
+
+    def _compared(self, length: int) -> tuple[Seen, Seen, Matrix, Matrix] | None:
+        """The two smallest shapes with different results of one row and one column, and these two; None where no
+        results differ."""
+        a, b = self._drawn(length)
+        seen: dict[tuple[int, ...], dict[int, Seen]] = {}
+        for number, (shape, stack) in enumerate(self._shapes(length)):
+            self.progress(f"K = {length}, {shape}, {number + 1}")
+            x, y = np.arange(shape.rows) % OWN, np.arange(shape.columns) % OWN
+            sides = [np.tile(side, (stack or 1, 1, 1)) for side in (a[x], b[y].T)]
+            d = self._product(*(sides if stack else (side[0] for side in sides)))
+            d = d.reshape(stack or 1, shape.rows, shape.columns)
+            self.found.compared += d.size
+            # a side that is fixed is the same matrix: its rows, or columns, stay where they are
+            down, along = (1 if self.fixed == "M" else OWN), (1 if self.fixed == "N" else OWN)
+            rows, columns = (side if step == 1 else min(OWN, side) for side, step in
+                             ((shape.rows, down), (shape.columns, along)))  # fmt: skip
+            kept = {None: 0, "M": shape.rows, "N": shape.columns}[self.fixed]
+            for i, j in np.ndindex(rows, columns):
+                same = d[:, i : i + 1 if down == 1 else None : OWN, j : j + 1 if along == 1 else None : OWN]
+                known = seen.setdefault((i, j, kept), {})
+                for pattern in [same.flat[0]] if (same == same.flat[0]).all() else np.unique(same):
+                    block, row, column = (int(where[0]) for where in np.nonzero(same == pattern))
+                    one = Seen(At(shape, i + row * OWN, j + column * OWN), stack, block, int(pattern))
+                    known[one.d] = min(known.get(one.d, one), one, key=_size)
+        pairs: list[tuple[Seen, Seen, tuple[int, ...]]] = []
+        for place, known in seen.items():
+            some = sorted((one for one in known.values() if not self._is_nan(one.d)), key=_size)
+            pairs += [(some[0], some[1], place)] if len(some) > 1 else []
+        if not pairs:
+            return None
+        one, other, place = min(pairs, key=lambda pair: (_size(pair[0]), _size(pair[1])))
+        return one, other, a[place[0] % OWN], b[place[1] % OWN]
+
+    def _is_nan(self, pattern: int) -> bool:
+        return bool(np.isnan(np.array([pattern], kind_of(self.asked.d)).view(type_of(self.asked.d)).astype(float))[0])
+
+    def _drawn(self, length: int) -> tuple[Matrix, Matrix]:
+        """OWN rows and as many columns. The products of all columns but one come in pairs whose exact sum is zero: what
+        is left are rounding errors, which a narrow format of d otherwise hides."""
+        a, b = self._vectors(OWN, length, self.asked.a), self._vectors(OWN, length, self.asked.b)
+        order, half = self.rng.permutation(length), length // 2
+        one, other = order[:half], order[half : 2 * half]
+        a[:, other] = a[:, one]
+        if length > 1:
+            b[1:, other] = b[1:, one] ^ b.dtype.type(self.asked.b.sign_bit)
+            b[1:, order[2 * half :]] = 0
+        return a, b
+
+    def _vectors(self, count: int, length: int, fmt: Format) -> Matrix:
+        """Random vectors (count x K) with numbers of several sizes, so that the order of a sum shows."""
+        numbers = np.ldexp(self.rng.standard_normal((count, length)), self.rng.integers(-3, 4, (count, length)))
+        return from_numbers(numbers.astype(type_of(fmt)), fmt, "nearest_even")
+
+    def _product(self, a: Matrix, b: Matrix) -> Matrix:
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise IncompleteError("the time ran out")
+        self.found.products += 1
+        return self.multiply(a, b, np.zeros((*a.shape[:-1], b.shape[-1]), kind_of(self.asked.c)))
+
+    # -- a small example
+
+    def _result(self, seen: Seen, a: Matrix, b: Matrix, filled: bool) -> int:
+        """The result of a row and a column in the place of another result; beside zeros, or random numbers."""
+        shape, count = seen.at.shape, seen.stack or 1
+        sides = (count, shape.rows, shape.length), (count, shape.length, shape.columns)
+        rng = np.random.default_rng(SEED)
+        x, y = (
+            from_numbers(rng.standard_normal(side).astype(type_of(fmt)), fmt, "nearest_even")
+            if filled
+            else np.zeros(side, kind_of(fmt))
+            for side, fmt in zip(sides, (self.asked.a, self.asked.b), strict=True)
+        )
+        x[seen.block, seen.at.row], y[seen.block, :, seen.at.column] = a, b
+        d = self._product(x, y) if seen.stack else self._product(x[0], y[0])
+        return int(d.reshape(count, shape.rows, shape.columns)[seen.block, seen.at.row, seen.at.column])
+
+    def _results(self, one: Seen, other: Seen, a: Matrix, b: Matrix, filled: bool) -> tuple[int, int] | None:
+        """Both results; None where they are the same, or one is NaN."""
+        both = self._result(one, a, b, filled), self._result(other, a, b, filled)
+        return None if both[0] == both[1] or any(map(self._is_nan, both)) else both
+
+    def _smaller(self, one: Seen, other: Seen, a: Matrix, b: Matrix) -> Depends:
+        """The same difference with as few products as are found to suffice. Raises IncompleteError where the function
+        does not give it again."""
+        filled = next((filled for filled in (False, True) if self._results(one, other, a, b, filled)), None)
+        if filled is None:
+            raise IncompleteError(f"results that differ do not differ when asked again: {one} and {other}")
+        end = self.found.products + SHRINKING
+        size = 1 << max(0, (len(a) - 1).bit_length() - 1)
+        while size:
+            for start in range(0, len(a), size):
+                part = slice(start, start + size)
+                if self.found.products > end or not (a[part].any() or b[part].any()):
+                    continue
+                x, y = a.copy(), b.copy()
+                x[part], y[part] = 0, 0
+                if self._results(one, other, x, y, filled):
+                    a, b = x, y
+            size //= 2
+        both = self._results(one, other, a, b, filled)
+        if both is None:
+            raise IncompleteError(f"results that differ do not differ when asked again: {one} and {other}")
+        sides = [Seen(seen.at, seen.stack, seen.block, d) for seen, d in zip((one, other), both, strict=True)]
+        return Depends(sides[0], sides[1], tuple(a.tolist()), tuple(b.tolist()), filled)
+
+    def _alike(self, x: Matrix, y: Matrix) -> None:
+        """Group the values of M, and those of N, that give row 0, or column 0, the same bits; these are a row and a
+        column whose result depends on the shape."""
+        most = {"M": self.top.rows, "N": self.top.columns}
+        a, b = (self._vectors(most[side], len(x), fmt) for side, fmt in (("M", self.asked.a), ("N", self.asked.b)))
+        a[0], b[0] = x, y
+        for side, top in most.items():
+            groups: dict[bytes, list[int]] = {}
+            for value in range(1, min(top, ALIKE) + 1) if side != self.fixed else ():
+                d = self._product(a[:value], b.T) if side == "M" else self._product(a, b[:value].T)
+                groups.setdefault((d[0] if side == "M" else d[:, 0]).tobytes(), []).append(value)
+            if len(groups) > 1:
+                self.found.alike[side] = [spans_of(values) for values in groups.values()]

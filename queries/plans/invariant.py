@@ -1,0 +1,354 @@
+"""Whether a result depends on the shape of its product: by a map of a library, does the sum of a row of A and a column
+of B have the same bits for every M and N, wherever the two stand?
+
+For each K the plans are enumerated that the map has for all rows of all M and all columns of all N: elements that no
+condition of a rule tells apart are one. Of two plans that compute the same sum in two shapes it is proved that they are
+equal at each such K, or an input is found on which they differ (`equal`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.queries.plans.equal import PlanProof, matrices_agree, prove_plans
+from mmaprobe.queries.plans.planmap import PlanMap, Within
+from mmaprobe.queries.plans.rulefile import span_of
+from mmaprobe.queries.plans.rules import Numbers, Shape
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.records import Verdict
+from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
+from mmaprobe.smtmodel.plans import Plan
+
+#: the side that is the same in the shapes that are compared; None: both may differ
+Fixed = Literal["M", "N"]
+Span = tuple[int, int]
+
+LARGEST = 1 << 16  # a side, or K
+TRIED = 12  # K at which matrices are multiplied by two plans before anything is proved
+MOST = 1 << 28  # pairs of classes of rows and columns, times K
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The shapes that are asked about: the first and the last M, N and K."""
+
+    rows: Span
+    columns: Span
+    length: Span
+
+    @staticmethod
+    def of(rules: PlanMap, given: str = "") -> Shapes:
+        """Those of a map, narrowed by a text such as M=1..8,N=4096,K=16..1024. Raises ParameterError."""
+        spans = {side: _all_of(rules, side) for side in ("M", "N", "K")}
+        for part in filter(None, (part.strip() for part in given.split(","))):
+            side, equals, text = (word.strip() for word in part.partition("="))
+            ends = span_of(text)
+            if not equals or side not in spans or ends is None:
+                raise ParameterError("shapes", f"{part!r}: it is written M=1..8,N=4096,K=16..1024")
+            low, high = spans[side]
+            spans[side] = (max(1 if ends[0] is None else ends[0], 1), high if ends[1] is None else ends[1])
+            if spans[side][0] > spans[side][1] or spans[side][1] < 1:
+                raise ParameterError("shapes", f"{part!r}: no number; the map has {side} = {low} to {high}")
+        for side, (_, high) in spans.items():
+            if high > LARGEST:
+                raise ParameterError("shapes", f"{side} up to {high} is too large; at most {LARGEST}")
+        return Shapes(*spans.values())
+
+    def holds(self, shape: Shape) -> bool:
+        """Whether a shape is one of them."""
+        sides = (shape.rows, shape.columns, shape.length)
+        return all(low <= side <= high for side, (low, high) in zip(sides, vars(self).values(), strict=True))
+
+    def text(self) -> str:
+        """The shapes in words."""
+        spans = zip("MNK", vars(self).values(), strict=True)
+        return ", ".join(f"{side} = {low}" if low == high else f"{side} = {low} to {high}"
+                         for side, (low, high) in spans)  # fmt: skip
+
+
+def _all_of(rules: PlanMap, side: str) -> Span:
+    """The smallest and the largest number of a side of which some rule speaks."""
+    found = [
+        end
+        for rule in rules.rules
+        for limit in rule.limits
+        if limit.feature.kind == "number" and limit.feature.of == side
+        for low, high in limit.spans
+        for end in (low, high)
+        if end is not None
+    ]
+    return (min(found), max(found)) if found else (1, LARGEST)
+
+
+@dataclass(frozen=True)
+class At:
+    """An element of a product."""
+
+    shape: Shape
+    row: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"[{self.row}, {self.column}] of {self.shape}"
+
+
+@dataclass(frozen=True)
+class Class:
+    """Rows, or columns, that no condition of a rule tells apart, by their first one: in which M or N, at which place.
+    `held`: for each rule whether its conditions about the side and the place hold."""
+
+    side: int
+    place: int
+    held: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Need:
+    """Two plans that compute the same sum in two shapes, and the K at which they do, each with two such elements."""
+
+    left: Plan
+    right: Plan
+    places: dict[int, tuple[At, At]] = field(hash=False)
+
+    @property
+    def lengths(self) -> list[int]:
+        return sorted(self.places)
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    """What a map says of shapes. `needs`: the plans that have to be equal; `open`: the K at which the map says nothing
+    of some element, with the first one; `plans`: the K of each plan."""
+
+    needs: tuple[Need, ...]
+    open: dict[int, At]
+    plans: dict[Plan, list[int]]
+
+
+@lru_cache(maxsize=8)
+def enumerated(rules: PlanMap, shapes: Shapes, fixed: Fixed | None) -> Enumerated:
+    """What a map says of every element of some shapes. Raises IncompleteError for too many."""
+    products = {limit.feature.of for rule in rules.rules for limit in rule.limits} & {"M * N", "M * N * K"}
+    rows, columns = (
+        _classes(rules, names, span, bool(products))
+        for names, span in ((("M", "rows"), shapes.rows), (("N", "columns"), shapes.columns))
+    )
+    lengths: dict[object, list[int]] = {}  # K of which the rules say the same
+    for k in range(shapes.length[0], shapes.length[1] + 1):
+        held = tuple(_hold(rule.limits, ("K",), Shape(1, 1, k))[0] for rule in rules.rules)
+        lengths.setdefault((held, k if "M * N * K" in products else None), []).append(k)
+    if len(rows) * len(columns) * len(lengths) > MOST:
+        raise IncompleteError(f"{rules.reference}: too many shapes ({shapes.text()}): give fewer")
+    found: dict[tuple[Plan, Plan], dict[int, tuple[At, At]]] = {}
+    open_ones: dict[int, At] = {}
+    plans: dict[Plan, list[int]] = {}
+
+    def at(row: int, column: int, k: int) -> At:
+        one, other = rows[row], columns[column]
+        return At(Shape(one.side, other.side, k), one.place, other.place)
+
+    for some in lengths.values():
+        own = _numbers(rules, rows, columns, some[0])
+        missing = np.argwhere(own < 0)
+        if len(missing):
+            row, column = missing[0].tolist()
+            open_ones |= {k: at(row, column, k) for k in some}
+        for number in np.unique(own[own >= 0]).tolist():
+            plans.setdefault(rules.rules[number].plan, []).extend(some)
+        for first, other in _together(own, rules, fixed):
+            pair = tuple(rules.rules[own[place]].plan for place in (first, other))
+            into = found.setdefault((pair[0], pair[1]), {})
+            for k in some:
+                into.setdefault(k, (at(*first, k), at(*other, k)))
+    needs = tuple(Need(left, right, places) for (left, right), places in found.items())
+    return Enumerated(needs, open_ones, {plan: sorted(set(ks)) for plan, ks in plans.items()})
+
+
+def _classes(rules: PlanMap, names: tuple[str, str], span: Span, apart: bool) -> list[Class]:
+    """The classes of rows or columns; `apart`: those of two sides are two."""
+    found: dict[object, Class] = {}
+    places = any(limit.feature.of in names and limit.feature.kind not in ("number", "rest")
+                 for rule in rules.rules for limit in rule.limits)  # fmt: skip
+    for side in range(span[0], span[1] + 1):
+        shape, count = Shape(side, side, 1), side if places else 1
+        held = np.array([_hold(rule.limits, names, shape, count) for rule in rules.rules])
+        for place in sorted(np.unique(held, axis=1, return_index=True)[1].tolist()):
+            own = tuple(held[:, place].tolist())
+            found.setdefault((own, side if apart else None), Class(side, place, own))
+    return list(found.values())
+
+
+def _hold(limits: Iterable[Within], names: Sequence[str], shape: Shape, count: int = 1) -> NDArray[np.bool_]:
+    """At which of the first places of a shape the conditions about one side hold."""
+    places, found = np.arange(count), np.ones(count, dtype=np.bool_)
+    for limit in limits:
+        if limit.feature.of in names:
+            found &= limit.holds(shape, places, places)
+    return found
+
+
+def _numbers(rules: PlanMap, rows: Sequence[Class], columns: Sequence[Class], k: int) -> Numbers:
+    """The rule of each class of rows with each of columns, -1 for none."""
+    found = np.full((len(rows), len(columns)), -1)
+    m, n = (np.array([one.side for one in some]) for some in (rows, columns))
+    for number, rule in reversed(list(enumerate(rules.rules))):
+        if not _hold(rule.limits, ("K",), Shape(1, 1, k))[0]:
+            continue
+        own = np.outer([one.held[number] for one in rows], [one.held[number] for one in columns])
+        for limit in rule.limits:
+            if limit.feature.of in ("M * N", "M * N * K"):
+                values = np.outer(m, n) * (k if limit.feature.of == "M * N * K" else 1)
+                own &= limit.among(values)
+        found[own] = number
+    return found
+
+
+def _together(own: Numbers, rules: PlanMap, fixed: Fixed | None) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Pairs of elements that are the same sum in two shapes and have two plans: the first of one plan with the first of
+    each other."""
+    if fixed is None:
+        yield from _apart([(int(i), int(j)) for i, j in np.ndindex(own.shape)], own.ravel(), rules)
+        return
+    lines = own.T if fixed == "N" else own
+    _, kept = np.unique(lines, axis=0, return_index=True)
+    for line in sorted(kept.tolist()):
+        places = [(k, line) if fixed == "N" else (line, k) for k in range(lines.shape[1])]
+        yield from _apart(places, lines[line], rules)
+
+
+def _apart(
+    places: Sequence[tuple[int, int]], own: Numbers, rules: PlanMap
+) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    firsts: dict[Plan, tuple[int, int]] = {}
+    for number, at in zip(*np.unique(own, return_index=True), strict=True):
+        if number >= 0:
+            firsts.setdefault(rules.rules[number].plan, places[int(at)])
+    yield from ((first, other) for first, other in [(next(iter(firsts.values())), one) for one in firsts.values()][1:])
+
+
+@dataclass
+class Invariance:
+    """What was found of the shapes of a map. `proofs`: of the plans compared, in the order in which they were."""
+
+    rules: PlanMap
+    shapes: Shapes
+    fixed: Fixed | None
+    proofs: list[PlanProof] = field(default_factory=list)
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def found(self) -> Enumerated:
+        """What the map says of the shapes."""
+        return enumerated(self.rules, self.shapes, self.fixed)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Different, where two plans of the same sum differ on an input that is replayed; equal, where the map says a
+        plan of every element and theorems say that those of the same sum are equal at each K."""
+        if self.difference is not None:
+            return "different"
+        return "unknown" if self.found.open or any(map(self.left_open, self.found.needs)) else "equal"
+
+    @property
+    def difference(self) -> tuple[PlanProof, At, At] | None:
+        """Two plans with an input on which they differ, and two elements that are their sums for the map."""
+        for proof in self.proofs:
+            for need in self.found.needs if proof.verdict == "different" else ():
+                places = need.places.get(proof.length or 0)
+                theirs = None if places is None else [self._plan_at(place) for place in places]
+                if places is not None and theirs == [need.left, need.right] == [proof.left, proof.right]:
+                    return (proof, *places)
+        return None
+
+    def _plan_at(self, place: At) -> Plan | None:
+        own = self.rules.numbers_of(place.shape)[place.row, place.column]
+        return self.rules.rules[own].plan if own >= 0 and self.shapes.holds(place.shape) else None
+
+    def left_open(self, need: Need) -> list[int]:
+        """The K at which no theorem says that two plans are equal."""
+        goals = [proof.goal for proof in self.proofs if (proof.left, proof.right) == (need.left, need.right)]
+        return [k for k in need.lengths if not any(goal is not None and goal.covers(k) for goal in goals)]
+
+
+def prove_invariant(
+    rules: PlanMap, shapes: Shapes, fixed: Fixed | None = None, options: Options | None = None, confirm: bool = True
+) -> Invariance:
+    """Prove that a result does not depend on its shape, or find two shapes and an input for which it does. `fixed`: the
+    side that is the same in both. An interrupt ends the work. Raises ParameterError for a K that a plan does not take,
+    IncompleteError for too many shapes, and FaultError where an evaluation contradicts a proof."""
+    options = options or Options()
+    start = options.clock()
+    found = Invariance(rules, shapes, fixed)
+    try:
+        _Prover(found, options, confirm, start).run()
+    except KeyboardInterrupt:
+        found.interrupted = True
+    found.seconds = options.clock() - start
+    return found
+
+
+class _Prover:
+    def __init__(self, found: Invariance, options: Options, confirm: bool, start: float) -> None:
+        self.found, self.options, self.confirm, self.start = found, options, confirm, start
+
+    def run(self) -> None:
+        """Look for a difference of any two plans first, which ends the search; then prove."""
+        needs = self.found.found.needs
+        for look in (self._differs, self._proved):
+            for need in needs:
+                look(need)
+                if self.found.difference is not None:
+                    return
+
+    def _differs(self, need: Need) -> None:
+        """Multiply random matrices at some K; where two plans differ, find a small input."""
+        for k in _some(need.lengths):
+            if not matrices_agree(need.left, need.right, k):
+                self._prove(need, k)
+                return
+
+    def _proved(self, need: Need) -> None:
+        """A theorem for each K that none so far is about: one K's may be about every multiple of a tile."""
+        for k in need.lengths:
+            if self._time() == 0 or self.found.difference is not None:
+                return
+            if k in self.found.left_open(need):
+                self._prove(need, k)
+
+    def _prove(self, need: Need, length: int) -> None:
+        left = self._time()
+        options = self.options if left is None else replace(self.options, timeout=left)
+        proof = prove_plans(need.left, need.right, length, options, self.confirm)
+        self.found.proofs.append(proof)
+        if proof.interrupted:
+            raise KeyboardInterrupt
+
+    def _time(self) -> float | None:
+        limit = self.options.timeout
+        return None if limit is None else max(0.0, limit - (self.options.clock() - self.start))
+
+
+def _some(lengths: Sequence[int]) -> list[int]:
+    """Some of many K, the smallest and the largest among them."""
+    return sorted({lengths[round(n * (len(lengths) - 1) / max(TRIED - 1, 1))] for n in range(TRIED)})
+
+
+def spans_of(numbers: Sequence[int]) -> list[Span]:
+    """Whole numbers, in order, as spans."""
+    if not numbers:
+        return []
+    ends = [0, *(k for k, (one, other) in enumerate(pairwise(numbers), 1) if other != one + 1), len(numbers)]
+    return [(numbers[first], numbers[end - 1]) for first, end in pairwise(ends)]
+
+
+def spans_text(numbers: Sequence[int]) -> str:
+    """The same in words."""
+    return " or ".join(str(low) if low == high else f"{low} to {high}" for low, high in spans_of(numbers))

@@ -1,0 +1,87 @@
+"""Which plan computes which element of a product: the rules of a map, each with conditions on the element and its
+shape, the first of which that holds counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.queries.plans.rules import Feature, Numbers, Shape
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.evaluate.tiles import Matrix
+from mmaprobe.smtmodel.plans import Plan
+
+
+@dataclass(frozen=True)
+class Within:
+    """The condition that the value of a feature lies within one of some spans, ends included; None: no limit."""
+
+    feature: Feature
+    spans: tuple[tuple[int | None, int | None], ...]
+
+    def holds(self, shape: Shape, rows: Numbers, columns: Numbers) -> NDArray[np.bool_]:
+        """Which elements meet the condition, for their shape, rows and columns."""
+        return self.among(self.feature.values(shape, rows, columns))
+
+    def among(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which values lie within one of the spans."""
+        found = np.zeros(values.shape, dtype=np.bool_)
+        for low, high in self.spans:
+            found |= (values >= (values if low is None else low)) & (values <= (values if high is None else high))
+        return found
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The conditions of a rule, and the plan of the elements that meet all of them."""
+
+    limits: tuple[Within, ...]
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class PlanMap:
+    """The rules of a map that are relied on."""
+
+    reference: str
+    rules: tuple[Reach, ...]
+
+    @property
+    def plan(self) -> Plan:
+        """One of its plans: all have the same formats."""
+        return self.rules[0].plan
+
+    def numbers_of(self, shape: Shape) -> NDArray[np.int64]:
+        """The number of each element's rule (M x N), -1 for none."""
+        rows, columns = (places.ravel() for places in np.indices((shape.rows, shape.columns)))
+        found = np.full(len(rows), -1)
+        for number, rule in enumerate(self.rules):
+            own = np.ones(len(rows), dtype=np.bool_)
+            for limit in rule.limits:
+                own &= limit.holds(shape, rows, columns)
+            found[own & (found < 0)] = number
+        return found.reshape(shape.rows, shape.columns)
+
+    def plans_of(self, shape: Shape) -> NDArray[np.int64]:
+        """The same. Raises IncompleteError if an element has no rule that is relied on."""
+        found = self.numbers_of(shape)
+        if len(missing := np.argwhere(found < 0)):
+            first = f"[{missing[0][0]}, {missing[0][1]}]"
+            raise IncompleteError(
+                f"{self.reference}: no rule that is relied on speaks of {len(missing)} of {found.size} elements of "
+                f"{shape}, the first one {first}"
+            )
+        return found
+
+    def product(self, shape: Shape, multiply: Callable[[Plan], Matrix]) -> Matrix:
+        """The patterns of D (M x N), each element computed by its plan; `multiply`: the whole D of one plan. Raises
+        IncompleteError if an element has no rule that is relied on."""
+        own = self.plans_of(shape)
+        results = {number: multiply(self.rules[number].plan) for number in np.unique(own).tolist()}
+        d = np.zeros_like(next(iter(results.values())))
+        for number, result in results.items():
+            d[own == number] = result[own == number]
+        return d

@@ -1,0 +1,196 @@
+"""Inputs whose result hangs on one bit far below its last place: a term, or a sum of two, half way between two results
+but for a bit in one of them, at each place of its significand and at any distance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaprobe.queries.search.samples import Lanes, Table, pattern_of, with_raised, with_signs
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.operands import Layout
+
+MOST = 63  # bits of integers here
+ALONE, OTHERS, NONE = 0.3, 0.3, 0.15  # shares: the bit is all of its term; a third term; no term with the other bits
+
+
+def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:
+    """Such rows, for a result that is rounded to the format; empty where operands or results are integers. Two terms,
+    which may be any products or the addend; other terms are zero."""
+    n, formats = layout.length, layout.formats
+    if any(fmt.is_integer for fmt in (*formats[: 2 * n + 1], result)):
+        return np.zeros((0, len(layout.names)), dtype=np.uint64)
+    rng, rows = np.random.default_rng(seed), np.arange(count)
+    table = np.zeros((count, layout.columns), dtype=np.uint64)
+    terms = rng.permuted(np.tile(np.arange(n + 1), (count, 1)), axis=1)[:, :2]
+    where = np.clip(_exponents(layout, result, rng, count), -(1 << 20), 1 << 20)  # of the half
+    gap = 1 + np.minimum(rng.integers(0, 2 * result.precision + 3, count), rng.integers(0, 1 << 10, count))
+    tie = rng.random(count) < 0.5  # the half is a bit of the term with the lone one
+    alone = rng.random(count) < ALONE
+    low = where - gap
+    own = _odd(rng, count, np.where(alone, 1, rng.integers(1, 12, count) * result.precision // 8 + 1))
+    for product in (False, True):  # the term with the lone bit
+        chosen = (terms[:, 0] < n) == product
+        if product:
+            a, b = formats[0], formats[n]
+            x = _odd(rng, count, np.where(alone, 1, rng.integers(1, a.precision + 1, count)))
+            spread = np.minimum(gap + 1, b.precision).astype(np.uint64)
+            mask = (np.uint64(1) << spread) - np.uint64(1)
+            wanted = np.where(tie & (gap < b.precision), np.uint64(1) << (spread - np.uint64(1)), 0).astype(np.uint64)
+            with np.errstate(over="ignore"):
+                y = ((wanted | np.uint64(1)) * _inverse(x)) & mask
+            y |= _below(rng, count, b.precision) & ~mask & np.where(rng.random(count) < 0.5, ~np.uint64(0), 0)
+            y = np.where(alone, np.uint64(1), y)
+            _put_product(layout, table, rng, chosen, rows, terms[:, 0], x, y, low)
+        else:
+            c = formats[2 * n]
+            spread = np.minimum(gap, MOST).astype(np.uint64)
+            bits = own >> np.uint64(1) << (spread + np.uint64(1)) | np.uint64(1)
+            bits |= np.where(tie, np.uint64(1) << spread, 0).astype(np.uint64)
+            bits &= np.uint64((1 << c.precision) - 1)
+            bits = np.where(alone, np.uint64(1), bits)
+            table[:, 2 * n] = np.where(chosen, _number(c, rng, bits, low), table[:, 2 * n])
+    # the other one: as many bits as the result keeps, and the half where the first term has none
+    there = rng.random(count) >= NONE
+    half = ~tie | alone
+    size = np.clip(result.precision + half - rng.integers(0, 2, count) * rng.integers(0, 3, count), 1, MOST)
+    start = where + ~half
+    for product in (False, True):
+        chosen = ((terms[:, 1] < n) == product) & there
+        if product:
+            a, b = formats[0], formats[n]
+            left = np.clip(size - rng.integers(0, b.precision + 1, count), 1, a.precision)
+            right = np.clip(size - left + rng.integers(0, 2, count), 1, b.precision)
+            _put_product(layout, table, rng, chosen, rows, terms[:, 1], _odd(rng, count, left),
+                         _odd(rng, count, right), start)  # fmt: skip
+        else:
+            c = formats[2 * n]
+            bits = _odd(rng, count, np.minimum(size, c.precision))
+            table[:, 2 * n] = np.where(chosen, _number(c, rng, bits, start), table[:, 2 * n])
+    for place in range(2 * n + 1, layout.columns):
+        table[:, place] = formats[place].one  # scale factors and further operands are one
+    return with_raised(layout, table, rng)
+
+
+def lone_input_rows(layout: Layout, count: int, seed: int = 1) -> Table:
+    """Rows of one product or the addend, alone or beside one term, of which an input is told from others by one bit: of
+    its exponent, or of the fraction of a subnormal number or NaN. Exponents of products are about one where they can
+    be."""
+    n, formats = layout.length, layout.formats
+    if any(fmt.is_integer for fmt in formats[: 2 * n + 1]):
+        return np.zeros((0, len(layout.names)), dtype=np.uint64)
+    rng = np.random.default_rng(seed)
+    table = np.zeros((count, layout.columns), dtype=np.uint64)
+    place = rng.integers(0, 2 * n + 1, count)
+    for column in range(2 * n + 1):
+        fmt = formats[column]
+        ones, kind = (1 << fmt.exponent) - 1, rng.integers(0, 4, count)
+        bit = np.uint64(1) << rng.integers(0, max(fmt.exponent, 1), count).astype(np.uint64)
+        low = np.uint64(1) << rng.integers(0, max(fmt.fraction, 1), count).astype(np.uint64)
+        every = np.uint64((1 << fmt.fraction) - 1)
+        any_low = _below(rng, count, fmt.fraction) & np.where(rng.random(count) < 0.5, every, np.uint64(0))
+        exponent = np.select([kind == 0, kind == 1, kind == 2], [bit * 0, bit * 0 + np.uint64(ones), bit],
+                             np.uint64(ones) - bit)  # fmt: skip
+        fields = exponent << np.uint64(fmt.fraction) | (np.where(kind < 2, low, any_low) & every)
+        signs = rng.integers(0, 1 + fmt.signed, count)
+        pattern = with_signs(fmt, signs, fields)
+        chosen = place == column
+        table[:, column] = np.where(chosen, pattern, table[:, column])
+        if column < 2 * n:
+            other = (column + n) % (2 * n)
+            own = formats[other]
+            near = np.clip(fmt.bias - exponent.astype(np.int64) + rng.integers(-2, 3, count), own.emin, own.emax)
+            beside = pattern_of(own, rng.integers(0, 1 + own.signed, count), near + own.bias, _below(rng, count, MOST))
+            table[:, other] = np.where(chosen, beside, table[:, other])
+    c = formats[2 * n]
+    third = (place < 2 * n) & (rng.random(count) < 0.5)  # beside an addend
+    addend = pattern_of(
+        c,
+        rng.integers(0, 1 + c.signed, count),
+        rng.integers(max(c.emin, -40), 4, count) + c.bias,
+        _below(rng, count, MOST),
+    )
+    table[:, 2 * n] = np.where(third, addend, table[:, 2 * n])
+    third = (place == 2 * n) & (rng.random(count) < 0.5)  # beside a product
+    for column in (0, n):
+        fmt = formats[column]
+        factor = pattern_of(
+            fmt,
+            rng.integers(0, 1 + fmt.signed, count),
+            rng.integers(max(fmt.emin, -80), 4, count) + fmt.bias,
+            _below(rng, count, MOST),
+        )
+        table[:, column] = np.where(third, factor, table[:, column])
+    for column in range(2 * n + 1, layout.columns):
+        table[:, column] = formats[column].one
+    return with_raised(layout, table, rng)
+
+
+def _exponents(layout: Layout, result: Format, rng: np.random.Generator, count: int) -> Lanes:
+    """Of a half below results: about one, anywhere, at the smallest normal number or at the smallest of all."""
+    a, b, c = layout.formats[0], layout.formats[layout.length], layout.formats[2 * layout.length]
+    low = max(min(a.emin + b.emin, c.emin), result.emin)
+    high = max(low + 1, min(max(a.emax + b.emax, c.emax), result.emax))
+    kind = rng.integers(0, 4, count)
+    top = np.select([kind == 0, kind == 1], [rng.integers(-4, 5, count), rng.integers(low, high + 1, count)],
+                    result.emin + rng.integers(-1, 3, count))  # fmt: skip
+    return np.where(kind < 3, np.maximum(top - result.fraction, result.emin - result.fraction),
+                    result.emin - result.fraction + rng.integers(0, result.precision, count)) - 1  # fmt: skip
+
+
+def _below(rng: np.random.Generator, count: int, width: int) -> Table:
+    found: Table = rng.integers(0, 1 << min(width, MOST), count, dtype=np.uint64)
+    return found
+
+
+def _odd(rng: np.random.Generator, count: int, width: Lanes) -> Table:
+    """Odd integers of so many bits, the first one set."""
+    top = np.uint64(1) << np.clip(width - 1, 0, MOST - 1).astype(np.uint64)
+    found: Table = (_below(rng, count, MOST) & (top - np.uint64(1))) | top | np.uint64(1)
+    return found
+
+
+def _inverse(x: Table) -> Table:
+    """Of odd integers modulo 2^64 (Newton)."""
+    found = x.copy()
+    with np.errstate(over="ignore"):
+        for _ in range(6):
+            found = found * (np.uint64(2) - x * found)
+    return found
+
+
+def _width(bits: Table) -> Lanes:
+    found = np.zeros(len(bits), dtype=np.int64)
+    for step in (32, 16, 8, 4, 2, 1):
+        more = bits >> np.uint64(step) > 0
+        found += np.where(more, step, 0)
+        bits = np.where(more, bits >> np.uint64(step), bits)
+    return found + (bits > 0)
+
+
+def _number(fmt: Format, rng: np.random.Generator, bits: Table, unit: Lanes) -> Table:
+    """The pattern of bits * 2^unit, with any sign; its last places are cut off where they have no room."""
+    width = _width(bits)
+    shift = fmt.fraction + 1 - width
+    left = np.where(shift >= 0, bits << np.maximum(shift, 0).astype(np.uint64),
+                    bits >> np.maximum(-shift, 0).astype(np.uint64))  # fmt: skip
+    return pattern_of(fmt, rng.integers(0, 1 + fmt.signed, len(bits)), unit + width - 1 + fmt.bias, left)
+
+
+def _put_product(layout: Layout, table: Table, rng: np.random.Generator, chosen: np.ndarray, rows: Lanes,
+                 place: Lanes, x: Table, y: Table, unit: Lanes) -> None:  # fmt: skip
+    """Set products, in the chosen rows, to x * y * 2^unit."""
+    n = layout.length
+    a, b = layout.formats[0], layout.formats[n]
+    swapped = (rng.random(len(x)) < 0.5) if a == b else np.zeros(len(x), dtype=np.bool_)
+    x, y = np.where(swapped, y, x), np.where(swapped, x, y)
+    top, other = _width(x) - 1, _width(y) - 1
+    least, most = a.emin - a.fraction, a.emax
+    low = np.maximum(least, unit + top + other - b.emax)
+    high = np.maximum(np.minimum(most, unit + top + other - (b.emin - b.fraction)), low)
+    exponent = np.where(rng.random(len(x)) < 0.5, (unit + top + other) // 2, rng.integers(low, high + 1))
+    exponent = np.clip(exponent, low, high)
+    left = _number(a, rng, x, exponent - top)
+    right = _number(b, rng, y, unit + top - exponent)
+    for side, pattern in ((0, left), (n, right)):
+        at = rows[chosen], side + place[chosen]
+        table[at] = pattern[chosen]
