@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 TORCH := .venv-torch
 
-.PHONY: demo test test-fast test-torch proofs wheel lint bench evidence man schemas tables clean
+.PHONY: demo test test-fast test-torch proofs wheel lint bench evidence man schemas tables lock site clean
 
 demo: $(INSTALLED)
 	$(BIN)/mmaprobe distinguish carry-bits-ampere -o carry-bits-ampere.jsonl
@@ -55,13 +55,24 @@ schemas: $(INSTALLED)
 	$(BIN)/python -m tests.reference
 	$(BIN)/python -m tests.nodes_page
 
+# the versions of constraints.txt with the hashes of all their files, for every platform; needs uv (pip install uv)
+lock:
+	uv pip compile pyproject.toml --extra dev --extra docs -c constraints.txt --generate-hashes --universal \
+	  --python-version 3.11 --no-header --no-annotate -o requirements.lock
+
+# the pages of docs/ as a site, in site/
+site: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 # on a machine with an NVIDIA GPU, after: .venv/bin/python -m pip install -e '.[cuda12]' (or cuda13); see docs/hardware.md
 evidence: $(INSTALLED)
 	$(BIN)/python -m benchmarks.evidence
 
-$(INSTALLED): pyproject.toml constraints.txt
+# every file that is installed has the hash of requirements.lock, setuptools too, which then builds without the network
+$(INSTALLED): pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
 $(TORCH)/installed: pyproject.toml constraints.txt
@@ -70,4 +81,4 @@ $(TORCH)/installed: pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(TORCH) build *.egg-info
+	rm -rf $(VENV) $(TORCH) build site *.egg-info

@@ -42,6 +42,14 @@ class Bound(Verdicts):
     nearest: Case | None
     proved: BoundResult | PlanBound = field(repr=False, compare=False)
 
+    @property
+    def latex(self) -> str | None:
+        """The formula, or that for every length, for display mathematics."""
+        from mmaprobe.reports.latex import latex_of
+
+        formula = self.formula or self.every
+        return None if formula is None else latex_of(formula)
+
     def _lines(self) -> list[str]:
         said = self.formula or self.every or str(getattr(self.document, "reason", "") or "")
         largest = [] if self.largest is None else [f"at most {self.largest:.5g} where inputs are below {self._below}"]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar, overload
 
 from mmaprobe.documents import lists
-from mmaprobe.named import WantedError
 from mmaprobe.smtmodel.base.errors import ParameterError, nearest
 from mmaprobe.smtmodel.base.htmltext import html_table
 
@@ -125,6 +124,8 @@ def gpus(*words: str) -> Listed[lists.ListedGpu]:
 
 
 def _listed(kind: str, every: Sequence[Row], words: Sequence[str]) -> Listed[Row]:
+    from mmaprobe.named import WantedError  # the command line lists without NumPy
+
     for word in words:
         if not isinstance(word, str):
             raise WantedError("words", word, "a string such as 'hopper'")
@@ -135,6 +136,7 @@ def _listed(kind: str, every: Sequence[Row], words: Sequence[str]) -> Listed[Row
 
 
 def _of_formats(kind: str, every: Sequence[Row], words: Sequence[str], wanted: Mapping[str, str | None]) -> Listed[Row]:
+    from mmaprobe.named import WantedError
     from mmaprobe.smtmodel.arithmetic.formats import FORMATS
     from mmaprobe.smtmodel.base.errors import UnknownNameError
 

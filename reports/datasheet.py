@@ -30,7 +30,7 @@ from mmaprobe.smtmodel.families.parameters import format_parameter
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import is_unit_file, parse_reference
 from mmaprobe.smtmodel.units.unit_files import units_of
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 
@@ -165,7 +165,9 @@ def sheet_of_model(model: Model, ask: PropertyAnswers) -> Sheet:
     else:
         rests = partial(basis.of_changed, row, model)
     pair = f"{model.a.name} * {model.b.name}"
-    return Sheet(model.reference, [model.reference], basis_of_model(model), _lines(model, pair, ask, rests))
+    own = model.unit.reference if is_unit_file(model.reference) else ""
+    title = f"{own} ({model.reference})" if own and own != model.reference else model.reference
+    return Sheet(title, [model.reference], basis_of_model(model), _lines(model, pair, ask, rests))
 
 
 def _row(model: Model) -> Instruction | None:
@@ -175,7 +177,8 @@ def _row(model: Model) -> Instruction | None:
 def basis_of_model(model: Model) -> str:
     """Where a model is from: its evidence and its source."""
     if model.member is None:
-        return "; ".join(text for text in (model.unit.evidence, model.unit.source) if text) or "as the file has it"
+        about = model.unit.about if is_unit_file(model.reference) else ""
+        return "; ".join(filter(None, (about, model.unit.evidence, model.unit.source))) or "as the file has it"
     if (row := _row(model)) is None:
         return "IEEE 754-2019"
     return ("parameters as given; " if "@" in model.reference else "") + _basis([row])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.certificates.certificate import Certificate
     from mmaprobe.queries.search.distinguish import Options
 
-LISTED = 12  # conditions out of reach, and open ones, that are listed
+LISTED = 4  # conditions out of reach, and open ones, that are listed
 
 
 @click.command(cls=Command)
@@ -32,10 +33,11 @@ LISTED = 12  # conditions out of reach, and open ones, that are listed
     help="Also every two conditions of a step that can hold together.",
 )  # fmt: skip
 @CERTIFICATE
+@click.option("--all", "every", is_flag=True, help="Print every condition that is out of reach, or open.")
 @solver_options("everything together")
 @JSON
 def cover(
-    model: str, output: str | None, pairs: bool, certificate: Path | None, options: Options, as_json: bool
+    model: str, output: str | None, pairs: bool, certificate: Path | None, every: bool, options: Options, as_json: bool
 ) -> None:
     """Write vectors that reach every condition of a datapath. The datapath is MODEL's, and the
     vectors are for tests of RTL, simulators and kernels.
@@ -59,7 +61,7 @@ def cover(
     found = Covering(unit, pairs).run(options)
     progress("")
     document = document_of(found, options.clock() - start)
-    _show(document)
+    _show(document, every)
     if not as_json or output is not None:
         write_vectors(vectors := vectors_of(found), output)
         if output not in (None, "-"):
@@ -76,7 +78,7 @@ def cover(
     sys.exit(3 if found.open or found.interrupted else 0)
 
 
-def _show(document: Document) -> None:
+def _show(document: Document, every: bool) -> None:
     say(f"{document.model}: {counted(len(document.vectors), 'vector')}, {document.seconds:.1f} s")
     for words, kind in (
         ("conditions", document.conditions),
@@ -92,11 +94,11 @@ def _show(document: Document) -> None:
             said.append(f"{len(kind.open)} open")
         say(f"  {words}: {', '.join(said)}")
         if kind is not document.pairs:
-            _list([_unreached(one.condition) for one in kind.out_of_reach])
-        _list([f"not decided: {one}" for one in kind.open])
-    for why in dict.fromkeys(one.why for kind in (document.conditions, document.pairs) for one in kind.out_of_reach):
-        if why:
-            say(f"  out of reach by {why}")
+            _list([_unreached(one.condition) for one in kind.out_of_reach], every)
+        _list([f"not decided: {one}" for one in kind.open], every)
+    ways = Counter(one.why for kind in (document.conditions, document.pairs) for one in kind.out_of_reach if one.why)
+    for why, count in ways.items():
+        say(f"  {count} out of reach by {why}")
 
 
 def _unreached(condition: str) -> str:
@@ -104,8 +106,9 @@ def _unreached(condition: str) -> str:
     return f"no input reaches: {condition}" if change == condition else f"{change} gives the same results"
 
 
-def _list(lines: list[str]) -> None:
-    for line in lines[:LISTED]:
+def _list(lines: list[str], every: bool) -> None:
+    shown = len(lines) if every else LISTED
+    for line in lines[:shown]:
         say(f"    {line}")
-    if len(lines) > LISTED:
-        say(f"    and {len(lines) - LISTED} more (--json lists them)")
+    if len(lines) > shown:
+        say(f"    and {len(lines) - shown} more (--all lists them)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -11,21 +12,33 @@ from mmaprobe.cli.text.certificates import finish
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from mmaprobe.documents.prove import ErrorBound, Nearest, NumericBound, PlanErrorBound
+    from mmaprobe.queries.kernel.forms import Form
     from mmaprobe.queries.plans.bound_report import PlanBound
     from mmaprobe.queries.properties.bound_report import BoundResult
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.smtmodel.inputs.admitted import Inputs
 
 ERROR_BOUND = "error-bound"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is printed: the chain of lemmas too; or the formulas alone, as LaTeX."""
+
+    explain: bool
+    latex: bool
+
+
 SHOWN = 8  # products of an input that is printed
 SMALL = 16  # exponents below it are shown as whole numbers
 
 
 def prove_bound(
-    models: tuple[str, ...], inputs: Inputs, length: int | None, options: Options, confirm: bool, explain: bool,
+    models: tuple[str, ...], inputs: Inputs, length: int | None, options: Options, confirm: bool, how: Shown,
     as_json: bool, certificate: Path | None = None,
 ) -> int:  # fmt: skip
     """Print the bound; returns the exit code. Raises ParameterError and FaultError as `find_bound` does, and
@@ -38,11 +51,11 @@ def prove_bound(
     if len(models) != 1:
         raise click.UsageError(f"{ERROR_BOUND} is a property of one model")
     if names_plan(models[0]):
-        return _prove_of_plan(models[0], inputs, length, options, confirm, explain, as_json, certificate)
+        return _prove_of_plan(models[0], inputs, length, options, confirm, how, as_json, certificate)
     result = find_bound(parse_reference(models[0]), inputs, length, Settled(options, confirm))
     progress("")
     document = document_of(result)
-    _show(result, document, explain)
+    _show(result, document, how)
     write = certify_bound if result.verdict == "holds" else certify_wrap
     into = None if result.verdict == "unknown" else certificate
     finish(document, into, lambda folder: [(folder, write(result, folder, options))], options.timeout, as_json)
@@ -50,7 +63,7 @@ def prove_bound(
 
 
 def _prove_of_plan(
-    name: str, inputs: Inputs, length: int | None, options: Options, confirm: bool, explain: bool, as_json: bool,
+    name: str, inputs: Inputs, length: int | None, options: Options, confirm: bool, how: Shown, as_json: bool,
     certificate: Path | None,
 ) -> int:  # fmt: skip
     from mmaprobe.queries.plans.bound_certificate import certify_plan_bound
@@ -63,19 +76,23 @@ def _prove_of_plan(
     found = find_plan_bound(plan, inputs, lengths, settled, options.progress, late=settled.late)
     progress("")
     document = document_of_plan(found, name)
-    _show_plan(found, document, explain)
+    _show_plan(found, document, how)
     into = certificate if found.verdict == "holds" else None
     finish(document, into, lambda folder: certify_plan_bound(found, folder, options), options.timeout, as_json)
     return {"holds": 0, "unknown": 3}[found.verdict]
 
 
-def _show_plan(found: PlanBound, document: PlanErrorBound, explain: bool) -> None:
+def _show_plan(found: PlanBound, document: PlanErrorBound, how: Shown) -> None:
     from mmaprobe.queries.plans.bound_report import lengths_text
 
     if found.verdict == "unknown":
         say(f"{ERROR_BOUND}: unknown: no bound is proved: {found.reason}")
         return
-    for theorem in found.theorems[0].walk() if explain else ():
+    if how.latex:
+        of_any = [] if document.formula is None else [document.formula.bound]
+        _show_latex([*of_any, *(row.bound for row in document.sizes)])
+        return
+    for theorem in found.theorems[0].walk() if how.explain else ():
         say(f"  {theorem.rule}: {theorem.goal.statement()}{f' ({theorem.word})' if theorem.word else ''}")
     if (formula := document.formula) is not None:
         say(f"  for {lengths_text(formula)}{'' if formula.width else ', any n'}: {formula.bound}")
@@ -83,8 +100,9 @@ def _show_plan(found: PlanBound, document: PlanErrorBound, explain: bool) -> Non
             say(f"    where G = {formula.growth}")
     else:
         say(f"  no formula for any K: {found.reason}")
-    for row in document.sizes:
+    for row, form in zip(document.sizes, (size.form for size in found.sizes), strict=True):
         say(f"  for K = {row.length}: {row.bound}")
+        _show_constants(form, row.bound)
         say(f"    {_numeric(row.window)}")
         if (near := row.nearest) is not None:
             tried = f"nearest input of {row.tried}"
@@ -95,6 +113,21 @@ def _show_plan(found: PlanBound, document: PlanErrorBound, explain: bool) -> Non
     rules = sum(document.rules.values()) - len(document.lemmas)
     say(f"{ERROR_BOUND}: proved in {found.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
         f"{counted(len(document.lemmas), 'lemma')} about the datapath")  # fmt: skip
+
+
+def _show_latex(formulas: Sequence[str]) -> None:
+    from mmaprobe.reports.latex import latex_of
+
+    for formula in formulas:
+        say(latex_of(formula))
+
+
+def _show_constants(form: Form, shown: str) -> None:
+    """The coefficients that are rounded up in a formula."""
+    from mmaprobe.queries.properties.bound_report import constants_of
+
+    for line in constants_of(form, shown):
+        say(f"    {line}")
 
 
 def _numeric(window: NumericBound) -> str:
@@ -118,7 +151,8 @@ def _show_near(result: BoundResult, nearest: Nearest) -> None:
         say("    (its operands: --json)")
 
 
-def _show(result: BoundResult, document: ErrorBound, explain: bool) -> None:
+def _show(result: BoundResult, document: ErrorBound, how: Shown) -> None:
+    from mmaprobe.queries.properties.bound import error_of
     from mmaprobe.queries.properties.bound_report import conditions_of
     from mmaprobe.smtmodel.arithmetic.display import exact_value
 
@@ -132,16 +166,20 @@ def _show(result: BoundResult, document: ErrorBound, explain: bool) -> None:
             f"{float(result.near.exact):.6g} and all magnitudes add up to {near.bound:.6g}")  # fmt: skip
         _show_near(result, near)
         return
-    for theorem in result.shown.walk() if explain else ():
+    if how.latex:
+        _show_latex([document.formula, *([document.chain.any] if document.chain else [])])
+        return
+    for theorem in result.shown.walk() if how.explain else ():
         word = f" ({theorem.word})" if theorem.word else ""
         say(f"  {theorem.rule}: {theorem.goal.statement()}{word}")
     say(f"  {document.formula}")
+    _show_constants(error_of(result.shown), document.formula)
     say(f"  where {conditions_of(result.premises, document.formula)}")
     say(f"  {_numeric(document.window)}")
     if (near := document.nearest) is None:
         say("  none of the inputs tried is one that the bound is about")
     else:
-        say(f"  nearest input: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there")
+        say(f"  nearest input, of any size: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there")
         _show_near(result, near)
     if document.chain:
         say(f"  each instruction: {document.chain.step}")

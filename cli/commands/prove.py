@@ -10,7 +10,7 @@ import click
 
 from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
-from mmaprobe.cli.commands.error_bound import ERROR_BOUND, prove_bound
+from mmaprobe.cli.commands.error_bound import ERROR_BOUND, Shown, prove_bound
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import (
     COMPARE_HELP,
@@ -68,6 +68,7 @@ DESIGN = "rtl:"
 )
 @CERTIFICATE
 @click.option("--explain", is_flag=True, help="Print the chain of lemmas.")
+@click.option("--latex", is_flag=True, help="error-bound: print the formulas as LaTeX.")
 @click.option(
     "--length",
     type=WholeNumber(1),
@@ -92,8 +93,8 @@ DESIGN = "rtl:"
 @JSON
 def prove(
     models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool,
-    certificate: Path | None, explain: bool, length: int | None, rules: Path | None, shapes: str, fixed: Any,
-    options: Options, as_json: bool,
+    certificate: Path | None, explain: bool, latex: bool, length: int | None, rules: Path | None, shapes: str,
+    fixed: Any, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Prove two models or designs equal, or a property. A proof is about every input.
 
@@ -121,15 +122,18 @@ def prove(
             raise click.UsageError("--invariant is about a map: it takes no model")
         refuse("--invariant compares plans, bit for bit and on every input", "wanted", "restrictions", "compare")
         refuse("--invariant has --shapes", "length")
+        refuse(f"LaTeX is for {ERROR_BOUND}", "latex")
         run_invariant(rules, shapes, fixed, options, confirm, explain, as_json, certificate)
     refuse("it goes with --invariant", "shapes", "fixed")
     if not models:
         raise click.UsageError("Missing argument 'MODEL [MODEL]'.")
     if wanted == ERROR_BOUND:
         refuse(f"{ERROR_BOUND} compares no results", "compare")
-        sys.exit(
-            prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json, certificate)
-        )
+        if latex:
+            refuse("LaTeX is of the formulas alone", "explain")
+        inputs, how = parse_inputs(restrictions), Shown(explain, latex)
+        sys.exit(prove_bound(models, inputs, length, options, confirm, how, as_json, certificate))
+    refuse(f"LaTeX is for {ERROR_BOUND}", "latex")
     if wanted != "equal" and len(models) != 1:
         raise click.UsageError(f"{wanted} is a property of one model{_fixed(models)}")
     if about_plans(models, length):

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from mmaprobe.documents.verify import ClaimVector, Shares, Worst
     from mmaprobe.queries.search.distinguish import Options
 
+TRIED = 8  # steps of a search without an answer that are printed
+
 
 @click.command(cls=Command)
 @click.argument("names", nargs=-1, required=True, metavar="CLAIM...", shell_complete=claim_names)
@@ -154,10 +156,12 @@ def _show(document: Document, zeros: Mapping[str, str]) -> None:
         "" if document.expect is None else "as expected" if document.as_expected else f"EXPECTED {document.expect}"
     )
     if document.verdict == "unknown":
-        tried = "; ".join(f"{step.what}: {', '.join(step.answers) or 'nothing found'}"
-                          for step in document.asked)  # fmt: skip
         stopped = "interrupted" if document.interrupted else "unknown"
-        say(f"  {stopped} after {document.seconds:.1f} s; tried {tried}")
+        say(f"  {stopped} after {document.seconds:.1f} s; tried")
+        for step in document.asked[:TRIED]:
+            say(f"    {step.what}: {', '.join(step.answers) or 'nothing found'}")
+        if len(document.asked) > TRIED:
+            say(f"    and {len(document.asked) - TRIED} steps more (--json lists them)")
     else:
         says = {"nothing": "says nothing"}.get(document.says, f"says {document.says}")
         source = f"(the source {says})" if document.source else ""

@@ -3,6 +3,7 @@ input whose error is near the bound."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -18,16 +19,18 @@ from mmaprobe.queries.kernel.forms import Form
 from mmaprobe.queries.kernel.induction import MOST_CARRIED, Chained, Closed, carried, closed, step_text
 from mmaprobe.queries.kernel.rounding_losses import LEMMAS
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.wording import form_text, premises_of, raised, up_float
+from mmaprobe.queries.kernel.wording import form_text, premises_of, raised, up_decimal, up_float, up_text
 from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of
 from mmaprobe.queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
 from mmaprobe.queries.properties.wraps import wrapped_input
+from mmaprobe.smtmodel.arithmetic.display import powers
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
+MOST_BITS = 128  # of a coefficient that is shown exactly
 SHOWN = 160  # characters of a formula up to which it is shown as proved, its terms not merged
 WINDOW = ExponentRange(min=0, max=0)
 
@@ -105,6 +108,17 @@ def shown_bound(theorem: Theorem) -> Theorem:
 def formula_of(theorem: Theorem) -> str:
     """The bound as a formula."""
     return f"|d - exact| <= {form_text(error_of(theorem))}"
+
+
+def constants_of(form: Form, shown: str) -> list[str]:
+    """Of each coefficient that is rounded in a formula: as it is shown there, exactly, and in decimals, rounded up."""
+    found: dict[str, str] = {}
+    for value in sorted(set(form.flat().parts.values()), reverse=True):
+        text, short = up_text(value), max(value.numerator, value.denominator).bit_length() <= MOST_BITS
+        if text in shown and re.fullmatch(r"1\.\d{4}(\*.*)?", text):
+            exact = f"exactly {powers(value)}, " if short else ""
+            found.setdefault(text, f"{text}: {exact}at most {up_decimal(value, 9)}")
+    return list(found.values())
 
 
 def conditions_of(premises: Sequence[str], formula: str) -> str:

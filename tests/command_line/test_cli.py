@@ -21,8 +21,10 @@ from mmaprobe.hypotheses.library import library
 from mmaprobe.queries.search import distinguish as search
 from mmaprobe.queries.solvers import asking
 from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.smtmodel.algorithms import reductions
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, SPELLINGS
 from mmaprobe.smtmodel.families.parameters import PARAMETERS
+from mmaprobe.smtmodel.plans import multiword
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit_files import units
@@ -291,7 +293,7 @@ def test_evaluate_with_odd_predictions(tmp_path: Path) -> None:
     [
         ("models", [*INSTRUCTIONS, *units()]),
         ("hypotheses", library()),
-        ("parameters", PARAMETERS),
+        ("parameters", [*PARAMETERS, *multiword.PARAMETERS, *reductions.PARAMETERS]),
         ("formats", [*FORMATS, *SPELLINGS]),
     ],
 )

@@ -38,7 +38,11 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ),
     ("prove", "bound"): (
         f"{AMPERE} --property error-bound",
-        f"wanted restrictions confirm certificate explain length as_json {SOLVING}",
+        f"wanted restrictions confirm certificate explain latex length as_json {SOLVING}",
+    ),
+    ("prove", "latex"): (
+        f"{AMPERE} --property error-bound --latex",
+        f"wanted restrictions confirm certificate latex length as_json {SOLVING}",
     ),
     ("prove", "plans"): (
         f"{PLAN} plan:cublas/split-k",
@@ -80,7 +84,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
         f"--device model:{AMPERE}",
         "device_name formats length svg pdf tikz output device_timeout timeout as_json",
     ),
-    ("cover", "model"): (AMPERE, f"output pairs certificate as_json {SOLVING}"),
+    ("cover", "model"): (AMPERE, f"output pairs certificate every as_json {SOLVING}"),
     ("evaluate", "rows"): ("VECTORS", "model output junit as_json"),
     ("run", "rows"): (f"VECTORS --device model:{AMPERE}", "device_name output check device_timeout as_json"),
     ("device", "model"): (AMPERE, ""),

@@ -21,6 +21,7 @@ from mmaprobe.cli.choice import Millimetres
 from mmaprobe.cli.commands import listing
 from mmaprobe.cli.main import main
 from mmaprobe.listed import SHOWN
+from mmaprobe.reports.latex import latex_of
 from mmaprobe.smtmodel.algorithms import ALGORITHMS
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.arithmetic.rounding import MODES, ROUNDINGS, SHORT
@@ -280,3 +281,41 @@ def test_a_study_gives_arrays(tmp_path: Path) -> None:
     assert all(np.array_equal(again.values[key], values[:1]) for key, values in found.values.items())
     with pytest.raises(mmaprobe.MmaprobeError, match="sizes"):
         mmaprobe.study("navarro-cub", sizes=[0])
+
+
+# -- bounds
+
+
+@pytest.mark.parametrize(
+    ("formula", "latex"),
+    [
+        ("|d - exact| <= 2^-23 * |exact| + 1.0001*2^-21 * max(|a_k° b_k°| (k=0..15), |c°|)",
+         r"\lvert d - \mathrm{exact}\rvert \le 2^{-23} \cdot \lvert \mathrm{exact}\rvert + 1.0001 \cdot 2^{-21} \cdot "
+         r"\max(\max_{k=0..15} \lvert a_{k}^{\circ} b_{k}^{\circ}\rvert, \lvert c^{\circ}\rvert)"),
+        ("(2^-24 G + 2^-6) * sum |a_k b_k| + 3*2^-133 G",
+         r"(2^{-24} G + 2^{-6}) \cdot \sum_k \lvert a_k b_k\rvert + 3 \cdot 2^{-133} G"),
+        ("2^-7 * sum |a_k| (k=0..63) + |a_12 b_12|",
+         r"2^{-7} \cdot \sum_{k=0}^{63} \lvert a_k\rvert + \lvert a_{12} b_{12}\rvert"),
+    ],
+)  # fmt: skip
+def test_a_formula_as_latex(formula: str, latex: str) -> None:
+    assert latex_of(formula) == latex
+
+
+def test_bounds_are_printed_as_latex_and_with_their_constants() -> None:
+    found = mmaprobe.bound(VOLTA, length=64, confirm=False)
+    assert found.latex is not None
+    assert found.latex.count("{") == found.latex.count("}")
+    assert not set("*|°") & set(found.latex)
+    shown = run("prove", "--property", "error-bound", VOLTA, "--length", "64", "--no-confirm", "--latex")
+    assert shown.splitlines()[0] == found.latex
+    lines = run("prove", "--property", "error-bound", VOLTA, "--length", "64", "--no-confirm").splitlines()
+    rows = [line.strip() for line in lines if ": exactly " in line or ": at most " in line]
+    assert rows
+    assert len(rows) == len({row.partition(":")[0] for row in rows})
+    for row in rows:
+        text, _, rest = row.partition(": ")
+        assert text in lines[0]
+        factor, _, power = text.partition("*2^")
+        decimal = Fraction(rest.rpartition("at most ")[2])
+        assert decimal <= Fraction(factor) * Fraction(2) ** int(power or 0) * (1 + Fraction(1, 10**8))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -87,3 +90,46 @@ def test_it_works_in_a_bare_environment(wheel: Path, tmp_path: Path) -> None:
     assert (float(product), float(plan)) == (8.0, 8.0)
     assert (bare / "share" / "man" / "man1" / "mmaprobe.1").is_file()
     assert run(bare / "bin" / "mmaprobe", "list", "plans", folder=tmp_path).startswith("plan:")
+
+
+@pytest.mark.slow
+def test_a_source_distribution_passes_its_tests(tmp_path: Path) -> None:
+    """It holds every file of the project, with the links between its folders."""
+    pytest.importorskip("setuptools")
+    source = tmp_path / "source"
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "site", "build", "*.egg-info", "*.jsonl.tmp")
+    shutil.copytree(ROOT, source, symlinks=True, ignore=left_out)
+    build = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
+    run(sys.executable, "-c", build, folder=source)
+    (packed,) = tmp_path.glob("mmaprobe-*.tar.gz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / packed.name.removesuffix(".tar.gz")
+    every = {path.relative_to(source) for path in source.rglob("*") if ".egg-info" not in str(path)}
+    assert {path for path in every if not (unpacked / path).exists()} == set()
+    for link in (ROOT / "mmaprobe").iterdir():
+        if link.is_symlink():
+            assert (unpacked / "mmaprobe" / link.name).readlink() == link.readlink()
+    quick = ("tests/package/test_layout.py", "tests/units/test_integers.py")
+    run(sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", *quick, folder=unpacked)
+
+
+def test_every_pinned_version_has_its_hashes() -> None:
+    """`make` installs by requirements.lock alone: the versions of constraints.txt, and hashes for each of them."""
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8").replace("\\\n", "")
+    locked = {}
+    for line in lock.splitlines():
+        pin, *hashes = line.split(" --hash=")
+        assert hashes, line
+        assert all(re.fullmatch("sha256:[0-9a-f]{64}", one.strip()) for one in hashes), line
+        name, version = pin.partition(";")[0].strip().split("==")
+        locked[_plain(name)] = version
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines())
+    apart = {"torch"}  # in an environment of its own
+    assert locked == {_plain(name): version for name, version in pins.items() if name not in apart}
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    assert wanted == [f"setuptools=={locked['setuptools']}"]
+
+
+def _plain(name: str) -> str:
+    return re.sub("[-_.]+", "-", name).lower()
