@@ -34,6 +34,7 @@ KERNEL = Part(
 BOUNDS = Part(
     "rules of error bounds", "error bounds", _in("queries/kernel", "forms enclosures induction table9 rounding_losses")
 )
+DRAWN = Part("the rule of stochastic rounding", "error bounds", _in("queries/kernel", "draws"))
 PARTED = Part("rules of the parts of an input", "error bounds", _in("queries/kernel", "parts"))
 REWRITING = Part(
     "rules of rewriting, with their lemmas", "normal forms", _in("queries/kernel", "rewriting ranges effects")
@@ -58,6 +59,7 @@ RISING = Part("the rule of what rises", "monotonicity", _in("queries/kernel", "r
 RULED = (
     KERNEL,
     BOUNDS,
+    DRAWN,
     PARTED,
     REWRITING,
     SIGNS,
@@ -104,6 +106,7 @@ CHECKER = Part("the checker of certificates", "with `mmaprobe check`, in place o
 PARTS = (
     KERNEL,
     BOUNDS,
+    DRAWN,
     PARTED,
     REWRITING,
     SIGNS,

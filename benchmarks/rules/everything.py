@@ -100,7 +100,8 @@ PARTS = (
 )  # fmt: skip
 
 #: what no part calls, and why
-LEFT_OUT: dict[str, str] = {}
+_DRAWS = "the units of the campaign take no random bits; tests/rules/test_draws.py has all inputs of small ones"
+LEFT_OUT: dict[str, str] = {"drawn": _DRAWS, "DrawIsNextTo": _DRAWS}
 
 STAGES = "every stage of the project has each of its products once; the rule does not take its word for it"
 TYPES = "the types of arguments tell it before (queries/kernel/arguments.py)"

@@ -27,7 +27,7 @@ RULES = _by_name({
     "undecided": "by_first_words undecided",
     "enclosures": "element segment constant literal assumed product unchanged scale exact fused grid cut "
                   "rounded whole weakened",
-    "parts": "part rejoined",
+    "draws": "drawn", "parts": "part rejoined",
     "induction": "repeated chained closed carried",
     "table9": "summed truncated loosened",
     "sums": "from_zero begun held nothing tile added iterated compensated halved of_all_products",
@@ -56,7 +56,7 @@ REWRITES = _by_name({
 #: statements about all values of some bits, which engines or evaluation settle: name -> module
 LEMMAS = _by_name({
     "lemmas": "AlignmentLoses",
-    "rounding_losses": "RoundingLoses TruncationKeeps",
+    "rounding_losses": "RoundingLoses TruncationKeeps", "draws": "DrawIsNextTo",
     "effects": "BoundKeeps NeverReaches Normalises FormatHolds RoundsAlike RoundsTwice",
     "opposite": "RoundsOpposite",
     "rounding_rises": "RoundingRises RoundingScales",

@@ -622,7 +622,7 @@ def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Se
     nothing; where subnormal results are flushed, all of y is lost."""
     (goal,) = goals = _joined("rounded", node, places, _operands(node, places), premises)
     facts = after_rounding(goal.facts, node.rounding)
-    lemma = RoundingLoses(node.rounding.format, node.rounding.mode)
+    lemma = RoundingLoses(node.rounding.format, node.rounding.fixed)
     bound = NoOverflow(node, places, node.rounding.format.emax, goal.facts.value)
     return with_lemmas(_made(node, places, facts, goals, premises, bound), lemmas, [lemma])
 
@@ -642,7 +642,7 @@ def after_rounding(y: Facts, how: Rounding) -> Facts:
     flush = flush and not normal
     fixed = Fraction(0) if fine else power(fmt.emin - fmt.fraction)
     sides = []
-    for loss in LOSSES[how.mode]:
+    for loss in LOSSES[how.fixed]:
         tiny = power(fmt.emin) if flush else fixed * loss
         sides.append(y.value * (relative * loss) + number(tiny))
     return numbers(how.known(known, True), y.low + sides[0], y.high + sides[1], y.size)

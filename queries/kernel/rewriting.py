@@ -35,7 +35,7 @@ from mmaprobe.queries.kernel.rounding_rises import RoundingScales
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import unit_digest
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode, Overflow, Target
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode, Overflow, ResultMode, Target
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import (
     Constant,
@@ -57,6 +57,7 @@ from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import Terminal, walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, replaced, with_operands, with_running
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes.scale import spread
 from mmaprobe.smtmodel.units.unit import Unit
 
 SHORT = 3  # loops of at most this number of steps are often written out
@@ -106,7 +107,7 @@ def rewrite(name: str) -> Callable[[Rewrite], Rewrite]:
 
 
 #: what IEEE 754 does beyond the largest number, where that does not depend on the sign
-AS_IEEE: dict[Mode, Overflow] = {
+AS_IEEE: dict[ResultMode, Overflow] = {
     "nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate", "to_odd": "saturate",
 }  # fmt: skip
 
@@ -237,9 +238,11 @@ def lossless_sum(scope: Scope, node: Node) -> Replacement | None:
 def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
     """IEEE 754-2019, 7.4: beyond the largest number, to nearest gives infinity, and toward zero the largest number. The
     rule for overflow changes nothing else in a rounding."""
-    if not isinstance(node, Round) or node.rounding.overflow != "ieee" or node.rounding.mode not in AS_IEEE:
+    if not isinstance(node, Round) or node.rounding.overflow != "ieee":
         return None
-    how = replace(node.rounding, overflow=AS_IEEE[node.rounding.mode])
+    if (plain := AS_IEEE.get(node.rounding.mode)) is None:
+        return None
+    how = replace(node.rounding, overflow=plain)
     return Replacement(replace(node, rounding=how), (RoundsAlike(target_of(node.rounding), target_of(how)),))
 
 
@@ -250,7 +253,7 @@ def unreached_overflow(scope: Scope, node: Node) -> Replacement | None:
     if not isinstance(node, Round):
         return None
     how, top = node.rounding, scope.known(node.term).top
-    plain = AS_IEEE.get(how.mode, "ieee")
+    plain: Overflow = AS_IEEE.get(how.mode, "ieee")
     if how.overflow in ("ieee", plain) or top is None or top > how.format.emax:
         return None
     return Replacement(replace(node, rounding=replace(how, overflow=plain)))
@@ -359,19 +362,8 @@ def scaled_sum(scope: Scope, node: Node) -> Replacement | None:
     terms: a single one that is scaled by zero has its own."""
     if not isinstance(node, ExactSum) or not _is_several(node):
         return None
-    items = tuple(_with_scaled_terms(scope, item) for item in node.items)
+    items = tuple(spread(item, lambda factor: scope.known(factor).is_magnitude) for item in node.items)
     return None if items == node.items else Replacement(replace(node, items=items))
-
-
-def _with_scaled_terms(scope: Scope, item: Node) -> Node:
-    """A term, or each of some, with a scaled exact sum replaced by that of scaled terms."""
-    if isinstance(item, Each):
-        return replace(item, body=_with_scaled_terms(scope, item.body))
-    if not isinstance(item, Scale):
-        return item
-    held = [scope.known(factor).formats for factor in (item.left, item.right)]
-    positive = all(own and not any(fmt.signed or fmt.has_infinity for fmt in own) for own in held)
-    return item.spread if positive else item
 
 
 @rewrite("zero added")
@@ -587,8 +579,11 @@ def is_blind(node: Node) -> bool:
 
 
 def target_of(how: Rounding) -> Target:
-    """The target by which a rounding rounds a finite magnitude, except tiny ones that it flushes before."""
-    return Target(how.format, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
+    """The target by which a rounding rounds a finite magnitude, except tiny ones that it flushes before. Raises
+    RuleError for a rounding by random bits: it is no function of the magnitude."""
+    if how.stochastic:
+        raise RuleError(f"nothing is known of {how.mode}")
+    return Target(how.format, how.mode, how.beyond, how.subnormals == "flush_after", how.zero == "positive")
 
 
 def _sorted(ranges: frozenset[Range]) -> list[Range]:

@@ -291,7 +291,7 @@ def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     known = Known(grid=grid_of([one.known for one in every]), bits=own[0].known.bits if len(own) == 1 else None)
     exact = Facts(error, error, size, known=known)
     facts = after_rounding(exact, step.rounding)
-    lemma = RoundingLoses(step.rounding.format, step.rounding.mode)
+    lemma = RoundingLoses(step.rounding.format, step.rounding.fixed)
     found = _joined(step, facts, goals)
     found = replace(found, limits=found.limits | _within(found.plan, step.rounding.format))
     return with_lemmas(Made(found, tuple(premises)), lemmas, [lemma])
@@ -541,7 +541,7 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     above = (old + size.lifted(products.lifts)) * G * part
     found = (first + products) * last + above + last * magnitude(COUNT) * (fixed + more.constant)
     facts = numbers(Known.number(frozenset({fmt})), found, found, old + size)
-    lemma = RoundingLoses(fmt, step.rounding.mode)
+    lemma = RoundingLoses(fmt, step.rounding.fixed)
     limits = _limits(goals) | _within(plan, fmt)
     made_ = Made(Summed(plan, step, facts, goals[0].assuming, rate, limits=limits), tuple(leaves))
     return with_lemmas(made_, lemmas, [lemma])

@@ -98,7 +98,7 @@ class _Composer:
             case Cut():
                 return enclosures.cut(node, (), premises, self._lemmas(enclosures.cut_loses(node.bits, node.mode)))
             case Round():
-                lemmas = self._lemmas(RoundingLoses(node.rounding.format, node.rounding.mode))
+                lemmas = self._lemmas(RoundingLoses(node.rounding.format, node.rounding.fixed))
                 return enclosures.rounded(node, (), premises, lemmas)
         raise RuleError(f"no rule says what {node.kind} loses in a plan")
 
@@ -136,14 +136,14 @@ class _Composer:
                 zero = self._from_zero(step.model) if _is_zero(start) else None
                 return sums.tile(step, zero or self._chain(step.model), start)
             case Added():
-                goal = RoundingLoses(step.rounding.format, step.rounding.mode)
+                goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
                 return sums.added(step, [self._step(value, formats) for value in step.values], self._lemmas(goal))
             case Compensated():
-                goal = RoundingLoses(step.rounding.format, step.rounding.mode)
+                goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
                 own, parts = self._step(step.start, formats), [self._step(part, formats) for part in step.parts]
                 return sums.compensated(step, own, parts, self._lemmas(goal))
             case Halved():
-                goal = RoundingLoses(step.rounding.format, step.rounding.mode)
+                goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
                 return sums.halved(step, [self._step(leaf, formats) for leaf in step.leaves], self._lemmas(goal))
             case Loop():
                 start = self._step(step.start, formats)
