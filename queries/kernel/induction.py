@@ -190,10 +190,8 @@ def chained(result: Theorem) -> Made:
     next."""
     goal: Enclosed = goal_of(result, Enclosed, "chained")
     unit = goal.unit
-    levels = {one.level for one in goal.assuming}
-    if (
-        goal.node != unit.result or levels != {CHAIN} or len(goal.assuming) > 1 or not isinstance(unit, Unit)
-    ):  # a plan is no instruction
+    # a plan is no instruction
+    if goal.node != unit.result or [one.level for one in goal.assuming] != [CHAIN] or not isinstance(unit, Unit):
         raise RuleError("chained: the premise is not about the result for any addend c: there is none, or it is fixed")
     if not embeds(unit.d, unit.c):
         raise RuleError(f"chained: a result in {unit.d.name} cannot be an addend in {unit.c.name}")
