@@ -57,6 +57,7 @@ from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import Terminal, walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, replaced, with_operands, with_running
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes.scale import spread
 from mmaprobe.smtmodel.units.unit import Unit
 
 SHORT = 3  # loops of at most this number of steps are often written out
@@ -361,19 +362,8 @@ def scaled_sum(scope: Scope, node: Node) -> Replacement | None:
     terms: a single one that is scaled by zero has its own."""
     if not isinstance(node, ExactSum) or not _is_several(node):
         return None
-    items = tuple(_with_scaled_terms(scope, item) for item in node.items)
+    items = tuple(spread(item, lambda factor: scope.known(factor).is_magnitude) for item in node.items)
     return None if items == node.items else Replacement(replace(node, items=items))
-
-
-def _with_scaled_terms(scope: Scope, item: Node) -> Node:
-    """A term, or each of some, with a scaled exact sum replaced by that of scaled terms."""
-    if isinstance(item, Each):
-        return replace(item, body=_with_scaled_terms(scope, item.body))
-    if not isinstance(item, Scale):
-        return item
-    held = [scope.known(factor).formats for factor in (item.left, item.right)]
-    positive = all(own and not any(fmt.signed or fmt.has_infinity for fmt in own) for own in held)
-    return item.spread if positive else item
 
 
 @rewrite("zero added")

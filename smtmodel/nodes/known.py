@@ -59,6 +59,11 @@ class Known:
             return Known(emin, emin, Fraction(2), emin - grid, grid, bits, emax + 1, formats, agrees=True)
         return Known(max(emin, grid), emax, 2 - power(-digits), digits, grid, bits, emax + 1, formats, agrees=True)
 
+    @property
+    def is_magnitude(self) -> bool:
+        """Whether the formats are known, none of which has a sign or an infinity: v has neither."""
+        return bool(self.formats) and not any(fmt.signed or fmt.has_infinity for fmt in self.formats or ())
+
     def or_else(self, other: Known) -> Known:
         """The facts that both have in common."""
         if self.zero or other.zero:

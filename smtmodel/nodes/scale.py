@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -28,21 +28,6 @@ class Scale(Node):
     def operands(self) -> tuple[Node, ...]:
         return self.term, self.left, self.right
 
-    @property
-    def spread(self) -> Node:
-        """Of an exact sum, the exact sum of its terms, each scaled: the same number. The node itself of others, and
-        where a factor depends on the place of terms over a range."""
-        if not isinstance(self.term, ExactSum):
-            return self
-        levels = {part.level for part in walk(self.term) if isinstance(part, Each)}
-        if levels & (self.left.free | self.right.free):
-            return self
-        return ExactSum(tuple(map(self._of, self.term.items)))
-
-    def _of(self, term: Node) -> Node:
-        """A term, or each of those over a range, with these factors."""
-        return replace(term, body=self._of(term.body)) if isinstance(term, Each) else replace(self, term=term)
-
     def place(self, context: Context) -> str:
         return self.term.place(context)
 
@@ -61,3 +46,21 @@ class Scale(Node):
 
     def sentence(self) -> str:
         return "times its scale factors"
+
+
+def spread(item: Node, free: Callable[[Node], bool]) -> Node:
+    """A term of a sum, or each of those over a range, with a scaled exact sum replaced by the exact sum of its terms,
+    each scaled, if `free` says so of both factors, and neither depends on the place of terms over a range."""
+    if isinstance(item, Each):
+        return replace(item, body=spread(item.body, free))
+    if not isinstance(item, Scale) or not isinstance(item.term, ExactSum):
+        return item
+    levels = {part.level for part in walk(item.term) if isinstance(part, Each)}
+    if levels & (item.left.free | item.right.free) or not (free(item.left) and free(item.right)):
+        return item
+    return ExactSum(tuple(_scaled(item, term) for term in item.term.items))
+
+
+def _scaled(node: Scale, term: Node) -> Node:
+    """A term, or each of those over a range, times the factors of a node."""
+    return replace(term, body=_scaled(node, term.body)) if isinstance(term, Each) else replace(node, term=term)
