@@ -61,7 +61,7 @@ def study(
 
     Units: `sizes` in the unit of the study's axis, its own if they are not given; the same `seed` gives the same
     numbers; errors are relative to the norms that the study names. `folder`: where the table and the pictures are kept,
-    as `mmaprobe study -o` keeps them: points that are there are not measured again.
+    as `mmaprobe study` keeps them: points that are there are not measured again.
 
     Raises MmaprobeError: a name that is not known, a file with a mistake, sizes that the study does not take.
 
