@@ -30,7 +30,7 @@ def family_of(name: str, model: str | None) -> Family:
         raise InputError(f"{name} has several instructions: --model says on which formats and length the device is "
                          f"asked (`mmaprobe list {name}`)")  # fmt: skip
     asked = None if model is None else parse_reference(model)
-    if asked is not None and (found := gpu_family(name, asked)) is not None:
-        return found
+    if asked is not None and (own := gpu_family(name, asked)) is not None:
+        return own
     family = family_named(name)
     return family if asked is None else family.retargeted(asked)

@@ -88,7 +88,7 @@ def _inputs(ctx: click.Context) -> Iterator[Path]:
             if name in OUTPUTS or not isinstance(word, str | Path):
                 continue
             text = str(word)
-            ends = [0, *(at for found in SEPARATORS.finditer(text) for at in found.span()), len(text)][: 2 * PARTS]
+            ends = [0, *(at for match in SEPARATORS.finditer(text) for at in match.span()), len(text)][: 2 * PARTS]
             for part in dict.fromkeys(text[start:end] for start in ends[::2] for end in ends[1::2] if start < end):
                 if is_file(part):
                     yield Path(real_path(part))

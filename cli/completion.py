@@ -90,7 +90,7 @@ def completion(context: click.Context, shell: str) -> None:
     mmaprobe completion zsh > ~/.zfunc/_mmaprobe
     mmaprobe completion fish > ~/.config/fish/completions/mmaprobe.fish
     """
-    found = get_completion_class(shell)
-    assert found is not None
-    source = found(context.find_root().command, {}, PROGRAM, VARIABLE)
-    click.echo(found.source_template % source.source_vars())
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None
+    source = shell_class(context.find_root().command, {}, PROGRAM, VARIABLE)
+    click.echo(shell_class.source_template % source.source_vars())

@@ -47,8 +47,8 @@ def load_defaults(group: click.Group, path: Path, name: str) -> dict[str, Any]:
     defaults: dict[str, Any] = {}
     for table, key, value in _entries(content):
         try:
-            if (found := _meant(group, name, table, key)) is not None:
-                command, option = found
+            if (unknown := _meant(group, name, table, key)) is not None:
+                command, option = unknown
                 if isinstance(option.type, click.types.BoolParamType) and not isinstance(value, bool):
                     raise ValueError(f"{value!r} is not a value of this option: true or false, without quotes")
                 option.type_cast_value(click.Context(group.commands[command]), value)

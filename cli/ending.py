@@ -51,9 +51,9 @@ def _place() -> str:
 
 def _descendants(parent: int) -> list[int]:
     """The processes that a process has started, and those that these have, where Linux tells them."""
-    found: list[int] = []
+    children: list[int] = []
     for listed in Path(f"/proc/{parent}/task").glob("*/children"):
         with suppress(OSError):
             for child in map(int, listed.read_text().split()):
-                found += [child, *_descendants(child)]
-    return found
+                children += [child, *_descendants(child)]
+    return children

@@ -28,19 +28,19 @@ def formats_of(files: Mapping[str, Path], formats: str | None, instead: str = ""
         if given.addend != ("c" in files):
             raise ParameterError("--formats", "one for each matrix: a,b,d, or a,b,c,d where C is given")
         return given
-    found = {}
+    named = {}
     for name, path in files.items():
         kind = load_matrix(path, mapped=True).dtype
         if (fmt := format_of(kind)) is None:
             wanted = f"give --formats {'a,b,c,d' if 'c' in files else 'a,b,d'}{instead}"
             raise InputError(f"numbers of type {kind} say no format: {wanted}", str(path))
-        found[name] = fmt
-    if found["d"] != found.get("d2", found["d"]):
-        first, second = found["d"].name, found["d2"].name
+        named[name] = fmt
+    if named["d"] != named.get("d2", named["d"]):
+        first, second = named["d"].name, named["d2"].name
         raise InputError(
             f"its numbers are {second}, those of {files['d']} {first}: --model says which is right", str(files["d2"])
         )
-    return Signature(found["a"], found["b"], found.get("c", found["d"]), found["d"], 1, "c" in files)
+    return Signature(named["a"], named["b"], named.get("c", named["d"]), named["d"], 1, "c" in files)
 
 
 def patterns_of(path: Path, fmt: Format, convert: Any = None, wanted: str = CONVERTED) -> NDArray[Any]:

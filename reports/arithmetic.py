@@ -84,7 +84,7 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
     cuts = [node for node in nodes if isinstance(node, Cut)]
     relus = [node for node in nodes if isinstance(node, Relu)]
     (*result, tiny), others = _rounding(unit.rounding).items(), _other_roundings(unit)
-    found = [
+    lines = [
         ("Operation", "; ".join(_operations(unit))),
         ("Products", f"{unit.length}; {_steps(unit)}"),
         ("Fraction bits", _each(unit, sums, _fraction_bits)),
@@ -102,16 +102,16 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
         ("Zero inputs", _each(unit, inputs, lambda node: "read as +0" if node.positive_zeros else "keep their signs")),
         tiny,
     ]
-    return [(name, text) for name, text in found if text]
+    return [(name, text) for name, text in lines if text]
 
 
 def on_the_way(unit: Unit) -> dict[str, list[str]]:
     """For each other rounding of the unit, the values that the lines about the result's rounding would have."""
-    found: dict[str, list[str]] = {}
+    steps: dict[str, list[str]] = {}
     for node in _other_roundings(unit):
         for name, text in _rounding(node.rounding).items():
-            found.setdefault(name, []).append(text)
-    return found
+            steps.setdefault(name, []).append(text)
+    return steps
 
 
 def _other_roundings(unit: Unit) -> list[Round]:
@@ -267,10 +267,10 @@ def _carry_bits(node: FusedSum) -> str:
 def _floor(node: FusedSum) -> str:
     if node.zeros is None and node.least is None and not node.floors:
         return "none: zero terms have no exponent"
-    found = [f"{node.zeros}: the exponent of zero terms in the alignment"] if node.zeros is not None else []
-    found += [f"{node.least}: the largest exponent is at least this"] if node.least is not None else []
-    found += [f"{', '.join(map(str, node.floors))}: the least exponents of its terms in order"] if node.floors else []
-    return "; ".join(found)
+    parts = [f"{node.zeros}: the exponent of zero terms in the alignment"] if node.zeros is not None else []
+    parts += [f"{node.least}: the largest exponent is at least this"] if node.least is not None else []
+    parts += [f"{', '.join(map(str, node.floors))}: the least exponents of its terms in order"] if node.floors else []
+    return "; ".join(parts)
 
 
 def _product(node: Product) -> str:

@@ -105,7 +105,7 @@ class Sheet:
 def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
     """The instructions grouped by unit and expression; those of a group differ in shape or in the formats of their
     factors."""
-    found: dict[tuple[Any, ...], list[Instruction]] = {}
+    by_arithmetic: dict[tuple[Any, ...], list[Instruction]] = {}
     for row in rows:
         unit = parse_reference(row.reference).unit
         key = (
@@ -116,16 +116,16 @@ def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
             row.source,
             row.emulated,
         )
-        found.setdefault(key, []).append(row)
-    return list(found.values())
+        by_arithmetic.setdefault(key, []).append(row)
+    return list(by_arithmetic.values())
 
 
 def sheets_of(arch: str | None, ask: PropertyAnswers, pieces: Pieces) -> list[Sheet]:
     """The sheets of an architecture, its shipped unit files included; None: of all instructions of the table."""
     chosen = groups(row for row in INSTRUCTIONS.values() if arch is None or row.arch == arch)
     files = () if arch is None else units_of(arch)
-    found = [_sheet_of_group(group, ask) for group in pieces.of(chosen)]
-    return found + [sheet_of_model(parse_reference(name), ask) for name in files]
+    sheets = [_sheet_of_group(group, ask) for group in pieces.of(chosen)]
+    return sheets + [sheet_of_model(parse_reference(name), ask) for name in files]
 
 
 def _sheet_of_group(group: list[Instruction], ask: PropertyAnswers) -> Sheet:
@@ -188,8 +188,8 @@ def identification(document: Mapping[str, Any]) -> Identify | Build:
     """The document that `identify` prints, with a family or without. Raises ValueError for another one."""
     if not {"device", "verdict"} <= document.keys():
         raise ValueError("a document of identify is needed (--json)")
-    found: Identify | Build = read(Identify if "family" in document else Build, document)
-    return found
+    result: Identify | Build = read(Identify if "family" in document else Build, document)
+    return result
 
 
 def model_of_identified(document: Identify | Build) -> Model:
@@ -204,8 +204,8 @@ def model_of_identified(document: Identify | Build) -> Model:
 
 def basis_of_identified(document: Identify | Build) -> str:
     """How a device was identified."""
-    found = f"identified in {document.family}" if isinstance(document, Identify) else "built without a family"
-    return f"{found}, from answers to {basis.question_count_text(document)}"
+    text = f"identified in {document.family}" if isinstance(document, Identify) else "built without a family"
+    return f"{text}, from answers to {basis.question_count_text(document)}"
 
 
 def sheet_of_identified(document: Identify | Build, ask: PropertyAnswers) -> Sheet:
@@ -245,7 +245,7 @@ def _lines(
     for parameter, values in (undecided or {}).items():
         every = [with_value(model, parameter, value) for value in values]
         said = {name: [one[name] for one in every if name in one] for name, _ in arithmetic(unit)}
-        texts = {name: alternatives_text(found) for name, found in said.items() if len(set(found)) > 1}
+        texts = {name: alternatives_text(texts_of) for name, texts_of in said.items() if len(set(texts_of)) > 1}
         for name, text in (texts or {parameter: " or ".join(values)}).items():
             open_lines.setdefault(name, []).append(text)
     lines = [SheetLine(line.name, "; ".join(open_lines.pop(line.name)), why) if line.name in open_lines else line
@@ -285,13 +285,13 @@ def special_values(model: Model) -> list[tuple[str, str]]:
     if a.has_infinity and c.has_infinity:
         cases["infinity - infinity"] = (a.infinity | a.sign_bit, b.one, c.infinity)
     scales = (model.scale.one,) * model.scales if model.scale else ()
-    found = []
+    rows = []
     for name, (x, y, z) in cases.items():
         d = evaluate_row(model, Operands((x,), (y,), z, (scales, scales)))
         value = exact_value(d, model.d)
         known = value != "nan" or model.nan is not None
-        found.append((name, f"{value} ({to_hex(d, model.d) if known else 'pattern not known'})"))
-    return found
+        rows.append((name, f"{value} ({to_hex(d, model.d) if known else 'pattern not known'})"))
+    return rows
 
 
 def _property(wanted: str, name: str, known: KnownProperty | None) -> SheetLine:

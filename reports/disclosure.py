@@ -52,23 +52,23 @@ def ime_disclosure(model: Model, basis: str) -> ImeDisclosure:
     )
 
 
-def disclosure_text(found: ImeDisclosure) -> str:
+def disclosure_text(disclosure: ImeDisclosure) -> str:
     """The entry in lines, as the command prints it."""
-    sizes = f"SEW={found.sew}, W={found.widening}, lambda={found.sub_dot_products}"
-    group = f"a group is {counted(found.group, 'sub-dot-product')} of {counted(found.widening, 'product')}"
+    sizes = f"SEW={disclosure.sew}, W={disclosure.widening}, lambda={disclosure.sub_dot_products}"
+    group = f"a group is {counted(disclosure.group, 'sub-dot-product')} of {counted(disclosure.widening, 'product')}"
     lines = {
-        "(SEW, W, lambda)": f"({found.sew}, {found.widening}, {found.sub_dot_products})",
-        "(G, psm, rnd)": f"({found.group}, {found.psm}, {int(found.rounded)})",
+        "(SEW, W, lambda)": f"({disclosure.sew}, {disclosure.widening}, {disclosure.sub_dot_products})",
+        "(G, psm, rnd)": f"({disclosure.group}, {disclosure.psm}, {int(disclosure.rounded)})",
         "G": f"{group}, summed and then added to C",
-        "psm": "the sum of a group is exact" if found.psm == 0 else found.algorithm,
-        **{f"  {name}": str(value) for name, value in (found.parameters or {}).items()},
-        "rnd": f"the sum of a group is {'' if found.rounded else 'not '}rounded to C's format before it is added",
-        "rounding of C": found.rounding,
-        "expression": found.expression,
-        "basis": found.basis,
+        "psm": "the sum of a group is exact" if disclosure.psm == 0 else disclosure.algorithm,
+        **{f"  {name}": str(value) for name, value in (disclosure.parameters or {}).items()},
+        "rnd": f"the sum of a group is {'' if disclosure.rounded else 'not '}rounded to C's format before it is added",
+        "rounding of C": disclosure.rounding,
+        "expression": disclosure.expression,
+        "basis": disclosure.basis,
     }
     width = max(map(len, lines))
-    head = f"{found.model}: disclosure for RISC-V's integrated matrix extension, {found.formats} at {sizes}"
+    head = f"{disclosure.model}: disclosure for RISC-V's integrated matrix extension, {disclosure.formats} at {sizes}"
     return "\n".join([head, *(f"  {name:<{width}}  {text}" for name, text in lines.items())])
 
 

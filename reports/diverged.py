@@ -14,27 +14,28 @@ BAR = 220.0  # pixels of the longest bar
 DECADES = 10  # orders of magnitude that a bar spans
 
 
-def diverged_lines(found: Diverged) -> list[str]:
+def diverged_lines(diverged: Diverged) -> list[str]:
     """The answer, a table of the products, and the few terms that show the first difference."""
-    rows = [HEADINGS, *(tuple(_cells(row)) for row in found.products)]
+    rows = [HEADINGS, *(tuple(_cells(row)) for row in diverged.products)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADINGS))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return [*answer(found), "", *table, *terms_lines(found)]
+    return [*answer(diverged), "", *table, *terms_lines(diverged)]
 
 
-def answer(found: Diverged) -> list[str]:
+def answer(diverged: Diverged) -> list[str]:
     """What there is to say first: where, how much, and what the model returns."""
-    one, other = found.machines
-    lines = [f"{one} and {other}, {found.framework}: {counted(len(found.products), 'matrix product')}"]
-    if found.first is None:
+    one, other = diverged.machines
+    lines = [f"{one} and {other}, {diverged.framework}: {counted(len(diverged.products), 'matrix product')}"]
+    if diverged.first is None:
         return [*lines, "no product differs"]
-    first = found.products[found.first]
+    first = diverged.products[diverged.first]
     lines += [
         f"the first that differs: {name_of(first)}: {first.own} of {first.outputs} results, by up to "
         f"{counted(first.own_ulps, 'ulp')}",
-        f"what the model returns: {found.differ} of {found.outputs} numbers differ, by up to {found.largest:.3g}",
+        f"what the model returns: {diverged.differ} of {diverged.outputs} numbers differ, by up to "
+        f"{diverged.largest:.3g}",
     ]
-    grown = [row for row in found.products[found.first + 1 :] if row.relative > 4 * first.relative > 0]
+    grown = [row for row in diverged.products[diverged.first + 1 :] if row.relative > 4 * first.relative > 0]
     if grown:
         most = max(grown, key=lambda row: row.relative)
         lines.append(
@@ -43,14 +44,14 @@ def answer(found: Diverged) -> list[str]:
     return lines
 
 
-def terms_lines(found: Diverged) -> list[str]:
+def terms_lines(diverged: Diverged) -> list[str]:
     """The few terms on which the first product's sums differ."""
-    if found.explained is None:
+    if diverged.explained is None:
         return []
-    how = found.explained
+    how = diverged.explained
     lines = ["", f"why: of result {list(how.element)} these products alone give different sums"]
     lines += [f"  k = {term.place}: {term.a} * {term.b}" for term in how.terms]
-    lines += [f"  {name}: {result}" for name, result in zip(found.machines, how.results, strict=True)]
+    lines += [f"  {name}: {result}" for name, result in zip(diverged.machines, how.results, strict=True)]
     return [*lines, *(f"  {line}" for line in how.why)]
 
 
@@ -70,17 +71,17 @@ def _cells(row: Divergence) -> Sequence[str]:
     )  # fmt: skip
 
 
-def diverged_drawing(found: Diverged) -> Drawing:
+def diverged_drawing(diverged: Diverged) -> Drawing:
     """Bars: how far the two runs are apart after each product, in orders of magnitude below the results."""
-    names = [name_of(row) for row in found.products]
+    names = [name_of(row) for row in diverged.products]
     left = MARGIN + max(map(len, names), default=0) * LETTER + 2 * LETTER
     sheet = Sheet(left + BAR + 30 * LETTER)
-    sheet.paragraph(f"{found.machines[0]} and {found.machines[1]}", "mp-title")
+    sheet.paragraph(f"{diverged.machines[0]} and {diverged.machines[1]}", "mp-title")
     sheet.paragraph(f"bars: difference of the runs over the results, from 1e-{DECADES} to 1")
     sheet.y += LINE / 2
-    for row, name in zip(found.products, names, strict=True):
+    for row, name in zip(diverged.products, names, strict=True):
         with sheet.group(f"{name}: relative difference {row.relative:.1e}"):
-            sheet.text(MARGIN, name, "mp-special" if row.number == found.first else "")
+            sheet.text(MARGIN, name, "mp-special" if row.number == diverged.first else "")
             share = 0.0
             if row.relative > 0:
                 share = min(1.0, max(0.02, 1 + _log10(row.relative) / DECADES))
@@ -89,7 +90,7 @@ def diverged_drawing(found: Diverged) -> Drawing:
                 sheet.add(Box(left, sheet.y + 2, BAR * share, LINE - 4, "mp-one"))
             sheet.text(left + BAR + LETTER, f"{row.relative:.1e}, {row.carried} differ" if row.carried else "same bits")
             sheet.y += LINE
-    return Drawing([sheet], "where two machines part", "\n".join(diverged_lines(found)), prefix="parts")
+    return Drawing([sheet], "where two machines part", "\n".join(diverged_lines(diverged)), prefix="parts")
 
 
 def _log10(value: float) -> float:
@@ -98,14 +99,14 @@ def _log10(value: float) -> float:
     return log10(value)
 
 
-def diverged_page(found: Diverged) -> str:
+def diverged_page(diverged: Diverged) -> str:
     """The page of HTML."""
     from mmaprobe.reports.drawings.svg import svg_of
     from mmaprobe.reports.report import environment
 
     template = environment(f"mmaprobe {VERSION}").get_template("diverged.html")
     return template.render(
-        title=f"{found.machines[0]} and {found.machines[1]}: where a model parts", lines=answer(found),
-        picture=svg_of(diverged_drawing(found)), headings=HEADINGS, first=found.first,
-        rows=[(row.number, _cells(row), row.plans) for row in found.products], why=terms_lines(found),
+        title=f"{diverged.machines[0]} and {diverged.machines[1]}: where a model parts", lines=answer(diverged),
+        picture=svg_of(diverged_drawing(diverged)), headings=HEADINGS, first=diverged.first,
+        rows=[(row.number, _cells(row), row.plans) for row in diverged.products], why=terms_lines(diverged),
     )  # fmt: skip

@@ -6,11 +6,13 @@ from mmaprobe.documents.emulate import Emulated
 from mmaprobe.smtmodel.base.wording import counted
 
 
-def emulated_lines(found: Emulated) -> list[str]:
+def emulated_lines(emulated: Emulated) -> list[str]:
     """A table: each operator, shape and plan; then what was native."""
-    total = sum(row.count for row in found.products)
-    lines = [f"{found.machine}, {found.framework}: {counted(total, 'matrix product')} computed as this machine does"]
-    for row in found.products:
+    total = sum(row.count for row in emulated.products)
+    lines = [
+        f"{emulated.machine}, {emulated.framework}: {counted(total, 'matrix product')} computed as this machine does"
+    ]
+    for row in emulated.products:
         blocks, m, n, k = row.shape
         size = f"{m} x {n} x {k}" if blocks == 1 else f"{blocks} of {m} x {n} x {k}"
         what = f"{row.operator}{' (gradient)' if row.backward else ''}"
@@ -18,9 +20,9 @@ def emulated_lines(found: Emulated) -> list[str]:
         lines.append(f"  {row.count} x {what}  {a} * {b} -> {d}  {size}  {', '.join(row.plans)}  [{row.known}]")
         if row.after:
             lines.append(f"      {row.after}")
-    evidence = dict.fromkeys((", ".join(row.plans), row.evidence) for row in found.products if row.plans)
+    evidence = dict.fromkeys((", ".join(row.plans), row.evidence) for row in emulated.products if row.plans)
     lines += [f"  {plan}: {why}" for plan, why in evidence]
-    for title, counts in (("as they are", found.native), ("as they are by choice, not emulated", found.unknown)):
+    for title, counts in (("as they are", emulated.native), ("as they are by choice, not emulated", emulated.unknown)):
         if counts:
             named = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
             lines.append(f"{title}: {named}")

@@ -39,26 +39,26 @@ def file_name(gpu: str) -> str:
 
 def gpu_page(gpu: str, pieces: Pieces) -> str:
     """The page of a GPU of the table (`mmaprobe.smtmodel.tables.gpus`)."""
-    found = gpu_named(gpu)
-    assert found is not None, gpu
-    name, arch = found
+    named = gpu_named(gpu)
+    assert named is not None, gpu
+    name, arch = named
     return _page(name, arch, _sheets(arch, pieces))
 
 
 def pages(pieces: Pieces) -> Mapping[str, str]:
     """The page of every GPU by file name, and an index."""
-    found = {"README.md": _index()}
+    texts = {"README.md": _index()}
     for arch, gpus in GPUS.items():
         sheets = _sheets(arch, pieces)
-        found |= {file_name(gpu): _page(gpu, arch, sheets) for gpu in gpus}
-    return found
+        texts |= {file_name(gpu): _page(gpu, arch, sheets) for gpu in gpus}
+    return texts
 
 
 def _sheets(arch: str, pieces: Pieces) -> Sequence[Sheet]:
     """The data sheets of an architecture: those of the table's instructions, if it has any. (Unit files beside these,
     as of integers, rest on sources of their own, for which the page has no column.)"""
-    found = sheets_of(arch, Unasked(), pieces)
-    return [sheet for sheet in found if not _instructions(arch) or sheet.instructions[0] in INSTRUCTIONS]
+    sheets = sheets_of(arch, Unasked(), pieces)
+    return [sheet for sheet in sheets if not _instructions(arch) or sheet.instructions[0] in INSTRUCTIONS]
 
 
 def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:
@@ -174,7 +174,7 @@ def _shortened(formats: str) -> str:
 
 def _sources(sheets: Sequence[Sheet]) -> dict[str, str]:
     """A letter for each publication, or ground of inference, that is the basis of a line of the arithmetic."""
-    found = dict.fromkeys(
+    sources = dict.fromkeys(
         basis.publication_of(INSTRUCTIONS[name], parameters)
         for sheet in sheets
         for line in sheet.lines
@@ -182,7 +182,7 @@ def _sources(sheets: Sequence[Sheet]) -> dict[str, str]:
         for name in sheet.instructions
         if not basis.deciders(INSTRUCTIONS[name], parameters)
     )
-    return {source: chr(ord("A") + number) for number, source in enumerate(found)}
+    return {source: chr(ord("A") + number) for number, source in enumerate(sources)}
 
 
 def _legend(lines: Sequence[str], sources: Mapping[str, str]) -> list[str]:
@@ -217,9 +217,9 @@ def _rests(line: str, sheets: Sequence[Sheet], numbers: Sequence[int], sources: 
     instructions of a sheet only."""
     kinds: dict[str, dict[int, str]] = {}
     for number in numbers:
-        found = [_kind(name, LINES[line], sources) for name in sheets[number - 1].instructions]
-        for kind in found:
-            kinds.setdefault(kind, {})[number] = "" if len(set(found)) == 1 else SOME
+        marks_of = [_kind(name, LINES[line], sources) for name in sheets[number - 1].instructions]
+        for kind in marks_of:
+            kinds.setdefault(kind, {})[number] = "" if len(set(marks_of)) == 1 else SOME
     if len(kinds) == 1:
         return next(iter(kinds))
     ordered = sorted(kinds.items(), key=lambda item: item[0] in sources.values())
@@ -233,11 +233,11 @@ def _kind(reference: str, parameters: Sequence[str], sources: Mapping[str, str])
 
 
 def _marked(marks: Mapping[int, str]) -> str:
-    found: list[str] = []
+    parts: list[str] = []
     for mark, run in groupby(sorted(marks.items()), key=lambda pair: pair[1]):
         numbers = [number for number, _ in run]
-        found += [f"{number}{SOME}" for number in numbers] if mark else [numbered(numbers)]
-    return ", ".join(found)
+        parts += [f"{number}{SOME}" for number in numbers] if mark else [numbered(numbers)]
+    return ", ".join(parts)
 
 
 def numbered(numbers: Sequence[int]) -> str:

@@ -79,9 +79,9 @@ def _hypotheses(vector: Vector) -> list[tuple[str, Model, str | None]]:
 
     question = library().get(str(vector.extra.get("question")))
     said: dict[str, str] = vector.extra.get("predictions", {})
-    found = [(name, question.models[name], bits) for name, bits in said.items() if question and name in question.models]
+    asked = [(name, question.models[name], bits) for name, bits in said.items() if question and name in question.models]
     own = (vector.model.reference, vector.model, None)
-    return [(name, model, bits) for name, model, bits in found] or [own]
+    return [(name, model, bits) for name, model, bits in asked] or [own]
 
 
 def vectors_of(vectors: Sequence[Vector], pictures: Pictures, name: str) -> list[Section]:

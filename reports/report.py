@@ -135,16 +135,16 @@ def environment(program: str) -> jinja2.Environment:
     return templates
 
 
-def _source(found: jinja2.Environment, name: str) -> str:
-    assert found.loader is not None
-    return found.loader.get_source(found, name)[0]
+def _source(templates: jinja2.Environment, name: str) -> str:
+    assert templates.loader is not None
+    return templates.loader.get_source(templates, name)[0]
 
 
 def report(paths: Sequence[str], program: str, title: str = "") -> str:
     """The HTML page for files of results. `program`: name and version of the generating program. Raises InputError."""
     pictures = Pictures()
-    found = [section for path in paths for section in sections(path, pictures)]
-    for number, section in enumerate(found, 1):
+    every = [section for path in paths for section in sections(path, pictures)]
+    for number, section in enumerate(every, 1):
         section.id = f"result-{number}"
     template = environment(program).get_template("report.html")
-    return template.render(title=title or "mmaprobe report", sections=found, pictured=pictures.count)
+    return template.render(title=title or "mmaprobe report", sections=every, pictured=pictures.count)

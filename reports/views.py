@@ -154,14 +154,14 @@ def _surprise(said: str | None, now: str) -> str:
 
 def operands_of(vector: Vector) -> list[OperandView]:
     """The operands that are not zero, and those of the whole sum."""
-    found = []
+    views = []
     for name, fmt, patterns in sides(vector):
         row = NAMED[name]
         for k, pattern in enumerate(patterns):
             if pattern or row.per == "sum":
                 texts = to_hex(pattern, fmt), number_text(pattern, fmt), decimal_text(pattern, fmt)
-                found.append(OperandView(row.at(k), *texts, (name if row.per == "sum" else row.per, k)))
-    return found
+                views.append(OperandView(row.at(k), *texts, (name if row.per == "sum" else row.per, k)))
+    return views
 
 
 def _paired(operands: Sequence[OperandView]) -> list[tuple[OperandView, ...]]:

@@ -180,8 +180,8 @@ def step_runs(explanation: Explanation, marked: Name | None) -> Iterator[int | r
         return ("", index) if drawn else (step.name.rstrip("0123456789[]"), -1)
 
     for (_, index), run in groupby(range(len(explanation.steps)), key=kind):
-        found = list(run)
-        yield index if index >= 0 else range(found[0], found[-1] + 1)
+        indices = list(run)
+        yield index if index >= 0 else range(indices[0], indices[-1] + 1)
 
 
 def zero_products_text(explanation: Explanation) -> str:

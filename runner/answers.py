@@ -101,8 +101,8 @@ class AnswersFile:
 
     def take(self, vector: Vector) -> int | None:
         """An earlier answer to a vector, each given once; None if there is no more."""
-        found = self._known.get(_key(vector))
-        return found.popleft() if found else None
+        answers = self._known.get(_key(vector))
+        return answers.popleft() if answers else None
 
     def recheck(self, device: Device, discriminating: Callable[[Vector], bool]) -> int:
         """Ask a device some of the earlier questions again, half of them `discriminating` ones, and return the number

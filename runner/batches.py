@@ -33,11 +33,11 @@ class BatchDevice(Device):
         while batch := self._batch(source):
             self.check_time(batch[0], asked + 1)
             try:
-                found = self.patterns(*operand_tables(self.model, [vector.operands for vector in batch]))
+                results = self.patterns(*operand_tables(self.model, [vector.operands for vector in batch]))
             except IncompleteError as error:
                 raise DeviceError(self.name, str(error), batch[0], asked + 1) from None
             asked += len(batch)
-            yield from zip(batch, found.tolist(), strict=True)
+            yield from zip(batch, results.tolist(), strict=True)
         source.finish()
 
     def _fitting(self, vectors: Iterable[Vector]) -> Iterator[Vector]:

@@ -90,8 +90,8 @@ class CallableDevice(Device):
                 from_numbers(side, fmt, "nearest_even") for side, fmt in zip(numbers, (model.a, model.b), strict=True)
             )
             c = np.zeros(self.shape, dtype=kind_of(model.c))
-            found = self._product(model, np.tile(x, (rows, 1)), np.tile(y[:, None], (1, width)), c, vector)
-            alike &= found == found[self.place]
+            results = self._product(model, np.tile(x, (rows, 1)), np.tile(y[:, None], (1, width)), c, vector)
+            alike &= results == results[self.place]
         if alike.all():
             return None
         row, column = self.place
@@ -120,8 +120,8 @@ class CallableDevice(Device):
         for vector, row, column in zip(batch, rows, columns, strict=True):
             parts = vector.operands
             a[row, : len(parts.a)], b[: len(parts.b), column], c[row, column] = parts.a, parts.b, parts.c
-        found = self._product(model, a, b, c, batch[0])
-        return [int(pattern) for pattern in found[rows, columns]]
+        results = self._product(model, a, b, c, batch[0])
+        return [int(pattern) for pattern in results[rows, columns]]
 
     def product(self, model: Model, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
         """The patterns of the product of matrices of patterns, of any shapes. `model` gives formats. Raises

@@ -44,14 +44,14 @@ def unpack(heads: Sequence[Any], file: BinaryIO) -> list[NDArray[Any]]:
     import numpy as np
 
     file.seek(0)
-    found = []
+    arrays = []
     for name, shape in heads:
         array = np.empty(shape, np.dtype(name))
         left = memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         while left and (count := file.readinto(left)):  # type: ignore[attr-defined]
             left = left[count:]
-        found.append(array)
-    return found
+        arrays.append(array)
+    return arrays
 
 
 def can_take(function: Callable[..., Any], count: int) -> bool:

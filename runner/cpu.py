@@ -97,10 +97,10 @@ def instructions_here() -> list[CpuInstruction]:
 @cache
 def program(compiler: str, flags: tuple[str, ...]) -> Path:
     """The compiled program. Raises DeviceUnavailableError."""
-    if (found := command_of(compiler)) is None:
+    if (cc := command_of(compiler)) is None:
         raise DeviceUnavailableError(f"no C compiler {compiler!r}: install one, or name one by CC")
     try:
-        return kept_build(found, ("-O1", *flags), SOURCE.read_text(encoding="utf-8"), ".cpu")
+        return kept_build(cc, ("-O1", *flags), SOURCE.read_text(encoding="utf-8"), ".cpu")
     except (BuildError, OSError) as error:
         raise DeviceUnavailableError(f"{compiler} does not compile cpu_device.c: {error}") from None
 

@@ -42,19 +42,19 @@ def revealed(
 
     def every(vectors: Sequence[Vector]) -> list[int]:
         nonlocal count
-        found = []
+        results = []
         for vector, d in device.answers(vectors):
             if d is None:
                 which = f"no answer is recorded to question {vector.id} about the order"
                 hint = "`mmaprobe identify FAMILY` says which candidates give the results recorded"
                 raise IncompleteError(f"{device.name}: {which}; {hint}")
-            found.append(d)
+            results.append(d)
             count += 1
             if now_and_then():
                 progress(f"revealing the summation order: {counted(count, 'question')}")
             if time.monotonic() > deadline:
                 raise IncompleteError(f"the time ran out after {counted(count, 'question')} about the summation order")
-        return found
+        return results
 
     def again(vectors: Sequence[Vector]) -> list[int | None]:
         answers: list[int | None] = []
@@ -72,24 +72,24 @@ def revealed(
             asked_again=None if ends else AGAIN, without=without,
         )  # fmt: skip
 
-    found, failed = None, None
+    order, failed = None, None
     try:
-        found = tree()
+        order = tree()
     except UnrevealedError as error:
         failed = error
-    if ends and asked.scale is None and (found is None or (found.ends and found.ends.left_out)):
+    if ends and asked.scale is None and (order is None or (order.ends and order.ends.left_out)):
         products = _summed(device, asked, every)
         odd = {*products.left_out, *products.twice}
-        if odd and (found is None or found.ends is None or odd != {*found.ends.left_out}):
-            found = tree(odd)
-        if odd and found is not None and found.ends is not None:
-            gone = tuple(sorted({*found.ends.left_out, *products.left_out}))
-            ends_of = replace(found.ends, left_out=gone, twice=products.twice, instead=products.instead)
-            found = replace(found, ends=ends_of)
-    if found is None:
+        if odd and (order is None or order.ends is None or odd != {*order.ends.left_out}):
+            order = tree(odd)
+        if odd and order is not None and order.ends is not None:
+            gone = tuple(sorted({*order.ends.left_out, *products.left_out}))
+            ends_of = replace(order.ends, left_out=gone, twice=products.twice, instead=products.instead)
+            order = replace(order, ends=ends_of)
+    if order is None:
         assert failed is not None
         raise failed
-    return found
+    return order
 
 
 def _summed(device: Device, asked: Signature, ask: Callable[[Sequence[Vector]], list[int]]) -> Summed:

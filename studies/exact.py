@@ -16,15 +16,15 @@ _ENTRYWISE = {"entry-1": 1, "entry-2": 2, "entry-max": np.inf}
 def slices(matrix: Floats, bits: int) -> list[Floats]:
     """The matrix as a sum of matrices whose rows hold whole multiples, below 2^bits, of one power of two; nothing is
     lost (Ozaki et al. 2012)."""
-    found, rest = [], matrix
+    slices, rest = [], matrix
     while rest.any():
         largest = np.abs(rest).max(axis=1, keepdims=True)
         exponent = np.where(largest > 0, np.frexp(largest)[1], 0)
         anchor = np.ldexp(1.5, exponent + 53 - bits)  # adding it rounds to the multiples
         part = (rest + anchor) - anchor
-        found.append(part)
+        slices.append(part)
         rest = rest - part
-    return found
+    return slices
 
 
 def exact_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:

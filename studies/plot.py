@@ -125,13 +125,13 @@ def draw(
     formats["svg"] = {"metadata": {"Date": None}}
     if millimetres is not None:
         formats["pdf"] = {"metadata": {"CreationDate": None}}
-    found = []
+    files = []
     for name, options in formats.items():
-        found.append(stem.with_name(f"{stem.name}.{name}"))
-        with whole_file(found[-1]) as stream:
+        files.append(stem.with_name(f"{stem.name}.{name}"))
+        with whole_file(files[-1]) as stream:
             figure.savefig(stream, format=name, **options)
     pyplot.close(figure)
-    return found
+    return files
 
 
 def looks_of(groups: Sequence[str]) -> dict[str, tuple[Any, str]]:

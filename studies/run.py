@@ -96,8 +96,8 @@ class Product:
         if text not in self.results:
             plan = parse_plan_path(text)
             a, b = from_numbers(self.a, plan.a, "nearest_even"), from_numbers(self.b, plan.b, "nearest_even")
-            found = simulate(a, b, from_numbers(self.addend, plan.c, "nearest_even"), plan).astype(kind_of(plan.d))
-            self.results[text] = to_numbers(found, plan.d).astype(np.float64)
+            results = simulate(a, b, from_numbers(self.addend, plan.c, "nearest_even"), plan).astype(kind_of(plan.d))
+            self.results[text] = to_numbers(results, plan.d).astype(np.float64)
         return self.results[text]
 
     def error(self, series: Series) -> Floats:
@@ -133,11 +133,11 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
     for atom, value in _bound_of(plan, a.shape[1]).parts.items():
         (item,) = atom
         given = {"a": a, "b": b, "c": c}
-        found = {f.name: _magnitudes(given[f.name], f.raised, 2.0 ** formats[f.name].emin) for f in item}
-        if set(found) <= {"c"}:
-            total += float(value) * found.get("c", 1.0)
-        elif "c" not in found:  # a sum over k, also of a or b alone
-            total += float(value) * (found.get("a", np.ones_like(a)) @ found.get("b", np.ones_like(b)))
+        sizes = {f.name: _magnitudes(given[f.name], f.raised, 2.0 ** formats[f.name].emin) for f in item}
+        if set(sizes) <= {"c"}:
+            total += float(value) * sizes.get("c", 1.0)
+        elif "c" not in sizes:  # a sum over k, also of a or b alone
+            total += float(value) * (sizes.get("a", np.ones_like(a)) @ sizes.get("b", np.ones_like(b)))
         else:
             raise ParameterError("bound", f"{reference} has a bound in more than products")
     return total
@@ -163,8 +163,8 @@ class Bias(Product):
 
     def measure(self, series: Series, measures: Sequence[str]) -> tuple[float, ...]:
         measured = measures_of_bound if series.bound else signed_measures
-        found = measured(self.error(series))
-        return tuple(found[name] for name in measures)
+        values = measured(self.error(series))
+        return tuple(values[name] for name in measures)
 
 
 class Sum:
@@ -195,20 +195,20 @@ SUBJECTS: dict[Kind, type[Product] | type[Sum]] = {"product": Product, "bias": B
 
 
 def _subject(study: Study, draw: Draw) -> Product | Sum:
-    found = _drawn.get((study, draw))
-    if found is None:
+    subject = _drawn.get((study, draw))
+    if subject is None:
         for key in list(_drawn):
             if key[0] != study or replace(key[1], repeat=draw.repeat) != draw:
                 _drawn.pop(key, None)  # another thread may have been here
-        found = _drawn[study, draw] = SUBJECTS[study.kind](study, draw)
-    return found
+        subject = _drawn[study, draw] = SUBJECTS[study.kind](study, draw)
+    return subject
 
 
 def values_of(study: Study, series: Series, point: Point) -> tuple[float, ...]:
     """The errors of one point, in the order of the study's measures, averaged over its draws."""
     draws = [Draw(point.distribution, point.size, point.seed, repeat) for repeat in range(study.repeats)]
-    found = [_subject(study, draw).measure(series, study.measures) for draw in draws]
-    return tuple(float(np.mean(column)) for column in zip(*found, strict=True))
+    rows = [_subject(study, draw).measure(series, study.measures) for draw in draws]
+    return tuple(float(np.mean(column)) for column in zip(*rows, strict=True))
 
 
 def run(study: Study, sizes: Sequence[int], seed: int, table: Table, report: Report, pool: Pool | None = None) -> int:

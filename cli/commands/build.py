@@ -37,12 +37,12 @@ def build(
 
     start = begun()
     deadline = None if options.timeout is None else start + options.timeout
-    found: Built | None = None
+    built_unit: Built | None = None
     order: Orders | None = None
     failure: MmaprobeError | None = None
     with kept_device(device_name, device_timeout, asked, output, deadline) as device:
         try:
-            found, order = built(device, asked, options, deadline, say, progress)
+            built_unit, order = built(device, asked, options, deadline, say, progress)
         except UnrevealedError as error:
             failure = error
         except ContradictionError as error:
@@ -52,15 +52,15 @@ def build(
     progress("")
     seconds = time.monotonic() - start
     unit: Unit | None = None
-    if found is not None and order is not None:
-        unit = described(found, order.questions, description["name"], None if output is None else output.name)
+    if built_unit is not None and order is not None:
+        unit = described(built_unit, order.questions, description["name"], None if output is None else output.name)
         if unit is not None and save is not None:
             unit = replace(unit, reference=save.stem)
     document = document_of(
-        found, unit, None if order is None else order.document(), asked, description, seconds, failure
+        built_unit, unit, None if order is None else order.document(), asked, description, seconds, failure
     )
-    if found is not None:
-        _show(document, found, unit, asked)
+    if built_unit is not None:
+        _show(document, built_unit, unit, asked)
     if unit is not None and save is not None:
         from mmaprobe.queries.building.outcome import text_of
         from mmaprobe.smtmodel.base.files import write_whole
@@ -71,12 +71,14 @@ def build(
         print_json(document)
     if failure is not None:
         raise failure
-    assert found is not None
-    unsure = found.verdict == "open" or found.description is not None or (unit is not None and found.open)
+    assert built_unit is not None
+    unsure = (
+        built_unit.verdict == "open" or built_unit.description is not None or (unit is not None and built_unit.open)
+    )
     sys.exit(3 if unsure else 0 if unit is not None else 1)
 
 
-def _show(document: Build, found: Built, unit: Unit | None, asked: Signature) -> None:
+def _show(document: Build, built: Built, unit: Unit | None, asked: Signature) -> None:
     from mmaprobe.cli.text.vectors import show_operands
     from mmaprobe.queries.building.answers import BUILT
     from mmaprobe.queries.building.outcome import text_of
@@ -85,7 +87,7 @@ def _show(document: Build, found: Built, unit: Unit | None, asked: Signature) ->
     from mmaprobe.smtmodel.inputs.vectors import to_hex
     from mmaprobe.smtmodel.units.unitfile import step_texts
 
-    order, near, first = document.summation_order, document.nearest_instruction, first_divergence(found, unit)
+    order, near, first = document.summation_order, document.nearest_instruction, first_divergence(built, unit)
     say(
         f"{counted(order.questions if order else 0, 'question')} about the order, "
         f"{document.questions} about the arithmetic, "
@@ -98,7 +100,7 @@ def _show(document: Build, found: Built, unit: Unit | None, asked: Signature) ->
             say(f"not finished: {document.why}; this unit agrees with every answer so far")
         for line in document.unit.splitlines():
             say(f"  {line}")
-        if names := found.names:
+        if names := built.names:
             say_names(names, next(one.why for one in document.equal if one.model == names[0]))
         elif near is not None:
             different = counted(near.different_answers, "answer")
@@ -107,7 +109,7 @@ def _show(document: Build, found: Built, unit: Unit | None, asked: Signature) ->
                 say(f"  they diverge first in {first.stage}, at {first.signal}")
         if document.verdict != "open":
             say(sampled(document.validated))
-        for model in found.open:
+        for model in built.open:
             name = model.reference
             if name == BUILT:
                 steps = step_texts(model.unit).items()
@@ -120,13 +122,13 @@ def _show(document: Build, found: Built, unit: Unit | None, asked: Signature) ->
         if first is not None:
             say(f"  from the nearest candidate it diverges first in {first.stage}, at {first.signal}")
     say(f"no unit found: {document.why or f'no candidate explains the answers ({document.stage})'}")
-    if found.nearest is not None:
+    if built.nearest is not None:
         say("  the nearest candidate:")
-        for line in text_of(found.nearest).splitlines():
+        for line in text_of(built.nearest).splitlines():
             say(f"    {line}")
-        for line in () if found.description is None else found.description.sentences():
+        for line in () if built.description is None else built.description.sentences():
             say(f"  {line}")
-        for vector, d, instead in found.unexplained:
+        for vector, d, instead in built.unexplained:
             show_operands(asked, vector.operands)
             say(f"  the device gives {to_hex(d, asked.d)}  {number_text(d, asked.d)}")
             say(f"    the candidate {to_hex(instead, asked.d)}  {number_text(instead, asked.d)}")

@@ -64,9 +64,9 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
 
     allow(None)  # the time is for each answer
     findings = []
-    for found in check_all(folder, ask if engines else None, timeout):
-        progress(f"{found.place}: {found.says}")
-        findings.append(found)
+    for finding in check_all(folder, ask if engines else None, timeout):
+        progress(f"{finding.place}: {finding.says}")
+        findings.append(finding)
     progress("")
     document = document_of(folder, findings)
     counts = Counter(one.kind for one in document.findings)

@@ -286,13 +286,13 @@ class _Run:
         if failure is None and not (differ or comparison.compared or self.report.gemm):
             rests = "the reason above rests on hypotheses alone" if self.report.found else "ask both the same vectors"
             failure = IncompleteError(f"nothing was compared: no vector was answered by both; {rests}")
-        found = self.report.vectors()
-        if output is not None and (found or failure is None):
-            write_vectors(found, output)
+        vectors = self.report.vectors()
+        if output is not None and (vectors or failure is None):
+            write_vectors(vectors, output)
         if as_json:
             print_json(self.report.document(failure))
-        elif output is None and found:
-            write_vectors(found, None)
+        elif output is None and vectors:
+            write_vectors(vectors, None)
         if failure is not None:
             raise failure
         if not differ and self.comparison.contradictions:

@@ -62,39 +62,43 @@ def run_gemm(
     pair = Pair(first, second, compare)
     matrices = load_matrices(pair, files)
     matrices.check(first.model)
-    found = differing_elements(pair.problem, matrices)
-    report.gemm = gemm = Gemm(elements=found.total, differing=found.count)
-    say(f"{found.count} of {found.total} elements differ")
-    if not found.count:
+    differences = differing_elements(pair.problem, matrices)
+    report.gemm = gemm = Gemm(elements=differences.total, differing=differences.count)
+    say(f"{differences.count} of {differences.total} elements differ")
+    if not differences.count:
         return
-    report.gemm = gemm = replace(gemm, first=_element(found.first, pair), largest=_element(found.largest, pair))
-    _show_elements(found, pair)
+    report.gemm = gemm = replace(
+        gemm, first=_element(differences.first, pair), largest=_element(differences.largest, pair)
+    )
+    _show_elements(differences, pair)
     if sides:
-        _follow(comparison, report, pair, matrices, found)
+        _follow(comparison, report, pair, matrices, differences)
         return
     assert model is not None
     report.differ = True
     if isinstance(model, Signature):
-        report.gemm = replace(gemm, plans=_plans(model, matrices, found, seconds))
+        report.gemm = replace(gemm, plans=_plans(model, matrices, differences, seconds))
         return
-    told = reproduced(model, matrices, found.chosen, pair.problem, progress)
+    told = reproduced(model, matrices, differences.chosen, pair.problem, progress)
     progress("")
     _show_reproduced(told, pair)
     report.gemm = gemm = replace(gemm, model=_reproduced(told, model))
     ends = told.models
     if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
-        _follow(comparison, report, Pair(compared_model(ends[0]), compared_model(ends[1]), compare), matrices, found)
+        _follow(
+            comparison, report, Pair(compared_model(ends[0]), compared_model(ends[1]), compare), matrices, differences
+        )
         return
-    assert found.first is not None
+    assert differences.first is not None
     if model.scale is None:
-        gemm = replace(gemm, plans=_plans(model, matrices, found, seconds))
+        gemm = replace(gemm, plans=_plans(model, matrices, differences, seconds))
     told_apart = gemm.plans and gemm.plans.why is not ABSENT
     explained = "plans explain" if told_apart else "no single change of the model gives"
     say(f"{explained} both results; --json prints the dot product")
-    report.gemm = replace(gemm, dot_product=_dot(matrices, found.first, pair))
+    report.gemm = replace(gemm, dot_product=_dot(matrices, differences.first, pair))
 
 
-def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float) -> ComparedPlans:
+def _plans(model: Model, matrices: Matrices, differences: Differences, seconds: float) -> ComparedPlans:
     """Which plans, and instructions of the table, give each result; of those the two most alike, why they differ, and
     in which step they first do."""
     from mmaprobe.queries.plans.recorded import Recorded
@@ -105,7 +109,7 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
 
     asked = Signature(model.a, model.b, model.c, model.d, matrices.a.shape[1], matrices.c is not None)
     recorded = Recorded(asked, matrices.a, matrices.b, matrices.c, matrices.d)
-    places = [(element.row, element.column) for element in found.chosen]
+    places = [(element.row, element.column) for element in differences.chosen]
     given = plans_of_results(recorded, places, progress, seconds)
     progress("")
     pair, why = most_alike(given[0].plans, given[1].plans, asked.addend), list[str]()
@@ -120,9 +124,9 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
         for sentence in sentences(one, first):
             say(f"  D{index + 1}: {sentence}")
     document = ComparedPlans(why=ABSENT if pair is None else why, D1=every[0], D2=every[1])
-    if pair is None or found.first is None or any(one.products for one in given):
+    if pair is None or differences.first is None or any(one.products for one in given):
         return document
-    return replace(document, first_step=_first_step(pair, matrices, found.first))
+    return replace(document, first_step=_first_step(pair, matrices, differences.first))
 
 
 def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> FirstSteps | None:
@@ -148,12 +152,12 @@ def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -
     return FirstSteps(D1=first, D2=second)
 
 
-def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:
+def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, differences: Differences) -> None:
     """Recompute the elements on both devices, and reduce the first divergence."""
     from mmaprobe.queries.compare.gemm import reduce, traced
 
     report.pair = pair
-    traces = traced(pair.left, pair.right, pair.problem, matrices, found.chosen)
+    traces = traced(pair.left, pair.right, pair.problem, matrices, differences.chosen)
     assert report.gemm is not None
     gemm = replace(report.gemm, computed_again=_again(pair, traces))
     diverged = [trace for trace in traces if trace.diverged is not None]
@@ -175,15 +179,15 @@ def _again(pair: Pair, traces: Sequence[Trace]) -> ComputedAgain:
     from mmaprobe.queries.compare.devices import differing
     from mmaprobe.queries.kernel.problem import Problem
 
-    found = {}
+    counts = {}
     for index, (word, side) in enumerate(zip(("first", "second"), pair.sides, strict=True)):
         last = [trace.results[index][-1] for trace in traces]
         same = ~differing(Problem(side.model, side.model, compare=pair.problem.compare), last,
                           [trace.element.d[index] for trace in traces])  # fmt: skip
-        found[word] = int(same.sum())
+        counts[word] = int(same.sum())
         tail = "" if same.all() else ": its matrix was not computed this way"
-        say(f"  {side.name} reproduces D{index + 1} in {found[word]} of {len(traces)} elements{tail}")
-    return ComputedAgain(elements=len(traces), **found)
+        say(f"  {side.name} reproduces D{index + 1} in {counts[word]} of {len(traces)} elements{tail}")
+    return ComputedAgain(elements=len(traces), **counts)
 
 
 def load_matrices(pair: Pair, files: Files) -> Matrices:
@@ -211,8 +215,8 @@ def load_matrices(pair: Pair, files: Files) -> Matrices:
 # -- text and JSON
 
 
-def _show_elements(found: Differences, pair: Pair) -> None:
-    for word, one in (("first", found.first), ("largest", found.largest)):
+def _show_elements(differences: Differences, pair: Pair) -> None:
+    for word, one in (("first", differences.first), ("largest", differences.largest)):
         if one is not None:
             texts = [
                 f"{to_hex(d, side.model.d)} ({value_text(d, side.model.d)})"

@@ -58,24 +58,24 @@ def cover(
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
     unit, start = parse_reference(model), options.clock()
-    found = Covering(unit, pairs).run(options)
+    coverage = Covering(unit, pairs).run(options)
     progress("")
-    document = document_of(found, options.clock() - start)
+    document = document_of(coverage, options.clock() - start)
     _show(document, every)
     if not as_json or output is not None:
-        write_vectors(vectors := vectors_of(found), output)
+        write_vectors(vectors := vectors_of(coverage), output)
         if output not in (None, "-"):
             say(f"{output}: {counted(len(vectors), 'vector')}")
-    if found.interrupted:
+    if coverage.interrupted:
         say("interrupted; what was found so far is written")
 
     def write(folder: Path) -> Iterable[Certificate]:
         from mmaprobe.queries.covering.certify import certify_cover
 
-        return certify_cover(found, folder, options)
+        return certify_cover(coverage, folder, options)
 
     finish(document, certificate, write, None, as_json)
-    sys.exit(3 if found.open or found.interrupted else 0)
+    sys.exit(3 if coverage.open or coverage.interrupted else 0)
 
 
 def _show(document: Document, every: bool) -> None:

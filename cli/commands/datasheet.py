@@ -132,8 +132,8 @@ def _title(subject: str | None, sheets: Sequence[Sheet]) -> str:
     what = "Numerical data sheets" if len(sheets) > 1 else "Numerical data sheet"
     if subject is None:
         return what
-    if not is_file(subject) and (found := gpu_named(subject)) is not None:
-        return f"{what}: {found[0]} ({architecture_name(found[1])})"
+    if not is_file(subject) and (named := gpu_named(subject)) is not None:
+        return f"{what}: {named[0]} ({architecture_name(named[1])})"
     return f"{what}: {architecture_name(subject) if subject in GPUS else sheets[0].title}"
 
 
@@ -141,8 +141,8 @@ def _disclose(subject: str, as_json: bool) -> None:
     """Print what RISC-V's integrated matrix extension asks to be disclosed of a unit."""
     from mmaprobe.reports.disclosure import disclosure_text, ime_disclosure
 
-    found = ime_disclosure(*_model_and_basis(subject))
-    print_json(found) if as_json else print(disclosure_text(found))
+    document = ime_disclosure(*_model_and_basis(subject))
+    print_json(document) if as_json else print(disclosure_text(document))
 
 
 def _declare(subject: str, limit: float, store: Path | None, as_json: bool) -> None:
@@ -152,9 +152,9 @@ def _declare(subject: str, limit: float, store: Path | None, as_json: bool) -> N
 
     model, _ = _model_and_basis(subject)
     with opened_store(store) as opened:
-        found = declaration(model, Options(timeout=limit, store=opened, progress=Pieces(progress, "steps")))
+        document = declaration(model, Options(timeout=limit, store=opened, progress=Pieces(progress, "steps")))
     progress("")
-    print_json(found) if as_json else print(declaration_text(found))
+    print_json(document) if as_json else print(declaration_text(document))
 
 
 def _model_and_basis(subject: str) -> tuple[Model, str]:
@@ -238,10 +238,10 @@ def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
     from mmaprobe.smtmodel.tables.reference import parse_plan_reference
 
     plan = parse_plan_reference(name)
-    found = find_plan_bound(plan, Inputs(), SIZES, ask.settle, ask.options.progress, searched=min(SIZES))
+    bound = find_plan_bound(plan, Inputs(), SIZES, ask.settle, ask.options.progress, searched=min(SIZES))
     ask.asked += ask.asks
-    ask.unknown += found.verdict == "unknown"
-    return sheet_of_plan(plan, name, document_of_plan(found, name))
+    ask.unknown += bound.verdict == "unknown"
+    return sheet_of_plan(plan, name, document_of_plan(bound, name))
 
 
 class _Asker:

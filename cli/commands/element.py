@@ -39,25 +39,25 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     check_addend(plan, len(files) == 3, files[-1])
     model = Model(name, unit_of_plan(plan, len(operands.a), TRACED))
     steps, result = losses(model, operands)
-    found = [step for step in steps if step.cut or step.rounded]
+    lossy = [step for step in steps if step.cut or step.rounded]
     if as_json:
-        print_json(losses_of(model, element, found, result))
+        print_json(losses_of(model, element, lossy, result))
         return
     unread = "" if plan.addend else ", c is not read"
     click.echo(f"{printable(name)}: element {element}, K = {model.length}{unread}")
-    _show(found, len(steps))
+    _show(lossy, len(steps))
     click.echo(f"d = {result_text(result, model.d)}")
 
 
-def _show(found: list[Loss], count: int) -> None:
+def _show(losses: list[Loss], count: int) -> None:
     rows: list[tuple[str, ...]] = [("step", "format", "products", "truncated", "rounded", "total loss")]
-    for one in found:
+    for one in losses:
         parts = (f"{float(part):+.3e}" if part else "" for part in (one.cut, one.rounded))
         rows.append((one.step, one.format.name, _products(one), *parts, f"{float(one.lost):+.3e}"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows if found else ():
+    for row in rows if losses else ():
         click.echo("  " + "  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip())
-    click.echo(f"  {len(found)} of {count} rounded steps lose bits")
+    click.echo(f"  {len(losses)} of {count} rounded steps lose bits")
 
 
 def _products(loss: Loss) -> str:

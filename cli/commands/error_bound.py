@@ -73,45 +73,45 @@ def _prove_of_plan(
 
     plan, lengths = parse_plan_reference(name), SIZES if length is None else (length,)
     settled = Settled(options, confirm)
-    found = find_plan_bound(plan, inputs, lengths, settled, options.progress, late=settled.late)
+    bound = find_plan_bound(plan, inputs, lengths, settled, options.progress, late=settled.late)
     progress("")
-    document = document_of_plan(found, name)
-    _show_plan(found, document, how)
-    into = certificate if found.verdict == "holds" else None
-    finish(document, into, lambda folder: certify_plan_bound(found, folder, options), options.timeout, as_json)
-    return {"holds": 0, "unknown": 3}[found.verdict]
+    document = document_of_plan(bound, name)
+    _show_plan(bound, document, how)
+    into = certificate if bound.verdict == "holds" else None
+    finish(document, into, lambda folder: certify_plan_bound(bound, folder, options), options.timeout, as_json)
+    return {"holds": 0, "unknown": 3}[bound.verdict]
 
 
-def _show_plan(found: PlanBound, document: PlanErrorBound, how: Shown) -> None:
+def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
     from mmaprobe.queries.plans.bound_report import lengths_text
 
-    if found.verdict == "unknown":
-        say(f"{ERROR_BOUND}: unknown: no bound is proved: {found.reason}")
+    if bound.verdict == "unknown":
+        say(f"{ERROR_BOUND}: unknown: no bound is proved: {bound.reason}")
         return
     if how.latex:
         of_any = [] if document.formula is None else [document.formula.bound]
         _show_latex([*of_any, *(row.bound for row in document.sizes)])
         return
-    for theorem in found.theorems[0].walk() if how.explain else ():
+    for theorem in bound.theorems[0].walk() if how.explain else ():
         say(f"  {theorem.rule}: {theorem.goal.statement()}{f' ({theorem.word})' if theorem.word else ''}")
     if (formula := document.formula) is not None:
         say(f"  for {lengths_text(formula)}{'' if formula.width else ', any n'}: {formula.bound}")
         if " G" in formula.bound:
             say(f"    where G = {formula.growth}")
     else:
-        say(f"  no formula for any K: {found.reason}")
-    for row, form in zip(document.sizes, (size.form for size in found.sizes), strict=True):
+        say(f"  no formula for any K: {bound.reason}")
+    for row, form in zip(document.sizes, (size.form for size in bound.sizes), strict=True):
         say(f"  for K = {row.length}: {row.bound}")
         _show_constants(form, row.bound)
         say(f"    {_numeric(row.window)}")
         if (near := row.nearest) is not None:
             tried = f"nearest input of {row.tried}"
             say(f"    {tried}: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there")
-    say(f"  where {', '.join(found.premises)}, and sums are over all K products")
+    say(f"  where {', '.join(bound.premises)}, and sums are over all K products")
     for lemma in document.lemmas:
         say(f"  the datapath: {lemma.lemma}: {lemma.by}")
     rules = sum(document.rules.values()) - len(document.lemmas)
-    say(f"{ERROR_BOUND}: proved in {found.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
+    say(f"{ERROR_BOUND}: proved in {bound.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
         f"{counted(len(document.lemmas), 'lemma')} about the datapath")  # fmt: skip
 
 

@@ -154,17 +154,17 @@ def identify(
             except KeyboardInterrupt:
                 say("interrupted")
     progress("")
-    found = session.found
-    names, why = equal_units(found, options, until)
-    consistent = consistent_units(found, recorded)
+    identification = session.found
+    names, why = equal_units(identification, options, until)
+    consistent = consistent_units(identification, recorded)
     progress("")
     document = session.document(names, consistent, failure)
-    show_identified(document, chosen, found, why)
+    show_identified(document, chosen, identification, why)
     if as_json:
         print_json(document)
     if failure is not None:
         raise failure
-    sys.exit({"identified": 0, "no candidate": 1, "open": 3}[found.verdict])
+    sys.exit({"identified": 0, "no candidate": 1, "open": 3}[identification.verdict])
 
 
 def _plans(

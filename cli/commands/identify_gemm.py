@@ -46,16 +46,16 @@ def map_gemm(
     except TimeUp:  # between two looks at the clock
         failure = failure or mapper.late()
     progress("")
-    found = mapper.found
-    if found.asked or failure is None:
-        _show(found, time.monotonic() - start)
-    _save(save, found.plans)
+    mapped = mapper.found
+    if mapped.asked or failure is None:
+        _show(mapped, time.monotonic() - start)
+    _save(save, mapped.plans)
     if as_json:
-        print_json(document_of_map(found, name, time.monotonic() - start, failure))
+        print_json(document_of_map(mapped, name, time.monotonic() - start, failure))
     if failure is not None:
         raise failure
-    whole = found.rules and all(said.plan for said in found.rules) and not found.differ and not found.open
-    sys.exit(0 if whole else 3 if found.plans else 1)
+    whole = mapped.rules and all(said.plan for said in mapped.rules) and not mapped.differ and not mapped.open
+    sys.exit(0 if whole else 3 if mapped.plans else 1)
 
 
 def plans_of_files(files: str, formats: str | None, save: Path | None, options: Options, as_json: bool) -> NoReturn:
@@ -82,19 +82,19 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     asked = Signature(kinds.a, kinds.b, kinds.c, kinds.d, sides["a"].shape[1], kinds.addend)
     c = addend(sides["c"], shape) if kinds.addend else None
     recorded = Recorded(asked, sides["a"], sides["b"], c, (sides["d"],))
-    [found] = plans_of_results(recorded, (), progress, options.timeout or SECONDS)
+    [given] = plans_of_results(recorded, (), progress, options.timeout or SECONDS)
     progress("")
-    for sentence in sentences(found):
+    for sentence in sentences(given):
         say(f"  {sentence}")
-    tried = f"{counted(found.tried, 'plan')} tried at K = {asked.length}"
+    tried = f"{counted(given.tried, 'plan')} tried at K = {asked.length}"
     say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
-    if found.products and save is not None and found.plans:
-        say(f"not saved: a plan file adds every product once, and {found.names()[0]} is of what is summed here")
+    if given.products and save is not None and given.plans:
+        say(f"not saved: a plan file adds every product once, and {given.names()[0]} is of what is summed here")
     else:
-        _save(save, found.plans)
+        _save(save, given.plans)
     if as_json:
-        print_json(document_of_product(found, paths, asked.length, time.monotonic() - start))
-    sys.exit(0 if found.plans else 3 if found.untried else 1)
+        print_json(document_of_product(given, paths, asked.length, time.monotonic() - start))
+    sys.exit(0 if given.plans else 3 if given.untried else 1)
 
 
 def _save(path: Path | None, plans: Sequence[Plan]) -> None:
@@ -115,16 +115,16 @@ def sides_of(text: str) -> tuple[int, int]:
     return int(parts[0]), int(parts[1])
 
 
-def _show(found: Mapped, seconds: float) -> None:
+def _show(mapped: Mapped, seconds: float) -> None:
     from mmaprobe.queries.plans.library import LOOKED
     from mmaprobe.queries.plans.report import outline_of
 
-    for (shape, _), tree in list(found.orders.items())[:1]:
+    for (shape, _), tree in list(mapped.orders.items())[:1]:
         say(f"order of {shape}:")
         for line in outline_of(tree):
             say(f"  {line}")
     untested = 0
-    for said in found.rules:
+    for said in mapped.rules:
         if said.plan is None:
             continue
         if not said.agree + len(said.differ):
@@ -144,25 +144,25 @@ def _show(found: Mapped, seconds: float) -> None:
             say(f"  {counted(said.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong")
     if untested:
         say(f"{counted(untested, 'more rule')}, which no random shape tests (--json has them)")
-    if any(said.plan is None for said in found.rules):
+    if any(said.plan is None for said in mapped.rules):
         say("other elements that were looked at: no plan found")
-    for what, shapes in _missing(found).items():
+    for what, shapes in _missing(mapped).items():
         say(f"{what} in {counted(len(shapes), 'shape')} without a plan: {_some(shapes)}")
-    if found.open:
-        say(f"nothing is known of {counted(len(found.open), 'random shape')}: {_some(found.open)}")
+    if mapped.open:
+        say(f"nothing is known of {counted(len(mapped.open), 'random shape')}: {_some(mapped.open)}")
     say(
-        f"{found.right} of {counted(found.checked, 'new random shape')} are as the rules say; "
-        f"{counted(found.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of each computed "
+        f"{mapped.right} of {counted(mapped.checked, 'new random shape')} are as the rules say; "
+        f"{counted(mapped.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of each computed "
         f"again; {seconds:.1f} s"
     )
 
 
-def _missing(found: Mapped) -> dict[str, list[Shape]]:
+def _missing(mapped: Mapped) -> dict[str, list[Shape]]:
     """The shapes in whose sums products are missing, or twice, by which these are, in words."""
     from dataclasses import replace
 
     texts: dict[str, list[Shape]] = {}
-    for shape, summed in found.left_out.items():
+    for shape, summed in mapped.left_out.items():
         products, rest = summed.left_out, replace(summed, left_out=())
         if products and not summed.instead and products[0] == shape.length - len(products):
             which = f"the last {len(products)} products of K are" if products[1:] else "the last product of K is"

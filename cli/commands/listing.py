@@ -41,8 +41,8 @@ class KindOrGpu(Choice):
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             gpu = "a GPU of `mmaprobe list gpus` (in quotes if its name has a space)"
-            found = value and bool(listed.chosen(listed.KINDS["models"](), (str(value),)))
-            hint = f" `mmaprobe list models {value}` lists the instructions with it." if found else ""
+            exists = value and bool(listed.chosen(listed.KINDS["models"](), (str(value),)))
+            hint = f" `mmaprobe list models {value}` lists the instructions with it." if exists else ""
             if "Did you mean" not in error.message:
                 near = nearest(str(value), [*architectures, *(name for names in GPUS.values() for name in names)])
                 hint += f" Did you mean {near!r}?" if near else ""
@@ -149,13 +149,13 @@ def _by_processor(rows: Sequence[Any]) -> list[lists.ListedThing]:
     from mmaprobe.documents import lists
     from mmaprobe.runner.cpu import ELSEWHERE, instructions_here
 
-    own, found = {row.arch for row in instructions_here()}, dict[str, lists.ListedThing]()
+    own, listed = {row.arch for row in instructions_here()}, dict[str, lists.ListedThing]()
     for row in rows:
         if not row.arch or row.arch in own:
-            found[row.id] = row
-        elif row.arch not in found:
+            listed[row.id] = row
+        elif row.arch not in listed:
             names = [other.id.removeprefix("cpu:") for other in rows if other.arch == row.arch]
             many = counted(len(names), "instruction")
             summary = f"{many} ({', '.join(names)})  MISSING: {ELSEWHERE}"
-            found[row.arch] = lists.ListedThing(id=row.arch, summary=summary)
-    return list(found.values())
+            listed[row.arch] = lists.ListedThing(id=row.arch, summary=summary)
+    return list(listed.values())

@@ -57,22 +57,24 @@ def separate(
     candidates = chosen.candidates(None if options.timeout is None else start + options.timeout)
     if chosen.impossible.count:
         say(f"left out: {chosen.impossible.text()}")
-    found = single(candidates, options) if one else separate_family(candidates, options, each=each or EACH, start=start)
-    progress("")
-    vectors = separating(chosen, found, candidates[0], family)
-    say(
-        f"{chosen.id}: {counted(found.candidates, 'candidate')}, {counted(len(found.classes), 'class')}, "
-        f"{counted(len(vectors), 'vector')}, {counted(found.asked, 'class')} asked of solvers, "
-        f"{counted(len(found.unknown), 'pair')} open, {found.seconds:.1f} s"
+    separation = (
+        single(candidates, options) if one else separate_family(candidates, options, each=each or EACH, start=start)
     )
-    if found.interrupted:
+    progress("")
+    vectors = separating(chosen, separation, candidates[0], family)
+    say(
+        f"{chosen.id}: {counted(separation.candidates, 'candidate')}, {counted(len(separation.classes), 'class')}, "
+        f"{counted(len(vectors), 'vector')}, {counted(separation.asked, 'class')} asked of solvers, "
+        f"{counted(len(separation.unknown), 'pair')} open, {separation.seconds:.1f} s"
+    )
+    if separation.interrupted:
         say("interrupted: pairs not yet decided are open")
-    for left, right in found.unknown[:SHOWN]:
+    for left, right in separation.unknown[:SHOWN]:
         say(f"  open: {left.reference} | {right.reference}")
-    if len(found.unknown) > SHOWN:
-        say(f"  and {counted(len(found.unknown) - SHOWN, 'more open pair')}, which --json lists")
+    if len(separation.unknown) > SHOWN:
+        say(f"  and {counted(len(separation.unknown) - SHOWN, 'more open pair')}, which --json lists")
     if as_json:
-        print_json(separated(chosen, found, vectors))
+        print_json(separated(chosen, separation, vectors))
     if output is not None or not as_json:
         write_vectors(vectors, output)
-    sys.exit(3 if found.unknown else 0)
+    sys.exit(3 if separation.unknown else 0)

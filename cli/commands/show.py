@@ -43,11 +43,11 @@ def show(model: str, pictures: PictureFiles) -> None:
         say_unread(plan)
         click.echo(plan_text(plan), nl=False)
         return
-    found = parse_reference(model)
-    pictures.write(lambda width: _tree(found, width))
+    shown = parse_reference(model)
+    pictures.write(lambda width: _tree(shown, width))
     if not pictures:
-        say_unread(found)
-        click.echo(unit_text(found.unit), nl=False)
+        say_unread(shown)
+        click.echo(unit_text(shown.unit), nl=False)
 
 
 def _tree(model: Model, width: float | None) -> Drawing:

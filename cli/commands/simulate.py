@@ -127,9 +127,9 @@ def _factors(option: str, table: dict[str, NDArray[Any]], name: str) -> NDArray[
     Raises InputError."""
     from mmaprobe.smtmodel.base.errors import InputError
 
-    for found in (name, ""):
-        if found in table:
-            return table[found]
+    for key in (name, ""):
+        if key in table:
+            return table[key]
     raise InputError(f"--{option.replace('_', '-')}: no matrix {name!r} in its file, which has {', '.join(table)}")
 
 

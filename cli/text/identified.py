@@ -19,35 +19,35 @@ if TYPE_CHECKING:
 CONTRADICTIONS = 3  # contradictions printed as text
 
 
-def show_identified(document: Identify, family: Family, found: Identification, why: str) -> None:
-    """Print what the document says, with the operands of `found`; `why`: how its units are known."""
+def show_identified(document: Identify, family: Family, identification: Identification, why: str) -> None:
+    """Print what the document says, with the operands of `identification`; `why`: how its units are known."""
     say(
         f"{counted(document.candidates, 'candidate')}, {counted(document.questions, 'question')}, "
         f"{document.summation_order.questions} more for the "
         f"summation order, {counted(document.validated, 'vector')} of validation, {document.seconds:.1f} s"
     )
-    for vector, first, second in found.contradictions[:CONTRADICTIONS]:
+    for vector, first, second in identification.contradictions[:CONTRADICTIONS]:
         say(f"the device contradicts itself: it gives two answers to question {vector.id}")
         show_operands(vector.model, vector.operands)
         for text, d in (("it gave", first), ("and then", second)):
             say(f"  {text} {result_text(d, vector.model.d)}")
     if document.verdict == "no candidate":
-        _show_misfit(document, family, found)
+        _show_misfit(document, family, identification)
     elif document.classes:
         _show_left(document, family, why)
     elif not document.contradictions and document.error is None:  # an error is printed as one
         say("cut short")
 
 
-def _show_misfit(document: Identify, family: Family, found: Identification) -> None:
+def _show_misfit(document: Identify, family: Family, identification: Identification) -> None:
     say("no candidate fits")
     other = [*_other_formats(family)]
     for line in other:
         say(f"  {line}")
-    if found.killer is not None and not other:
-        vector = found.killer.vector
+    if identification.killer is not None and not other:
+        vector = identification.killer.vector
         show_operands(vector.model, vector.operands)
-        say(f"  the device gives {result_text(found.killer.answer, vector.model.d)}")
+        say(f"  the device gives {result_text(identification.killer.answer, vector.model.d)}")
     for near in document.nearest if not other else ():
         say(f"  nearest: {near.model} explains {near.explains} of {document.questions} answers")
     say("  the family `any` has every published arithmetic; without FAMILY, `identify` builds the unit")

@@ -77,16 +77,16 @@ def show_operands(model: Model, operands: Operands[int]) -> None:
 
 def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
     """The operands that show_operands shows, by name."""
-    found: list[tuple[str, int, Any]] = []
+    elements: list[tuple[str, int, Any]] = []
     for k, (x, y) in enumerate(zip(operands.a, operands.b, strict=True)):
         if x or y:
-            found += [(f"a{k}", x, model.a), (f"b{k}", y, model.b)]
-    found.append(("c", operands.c, model.c))
+            elements += [(f"a{k}", x, model.a), (f"b{k}", y, model.b)]
+    elements.append(("c", operands.c, model.c))
     further = [(row, k, x) for row in FURTHER for k, x in enumerate(operands.sides[row.name])]
-    found += [(row.at(k), x, model.formats[row.name]) for row, k, x in sorted(further, key=lambda one: one[1])]
+    elements += [(row.at(k), x, model.formats[row.name]) for row, k, x in sorted(further, key=lambda one: one[1])]
     return {
         name: f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  " + value_text(pattern, fmt)
-        for name, pattern, fmt in found
+        for name, pattern, fmt in elements
     }
 
 

@@ -71,9 +71,9 @@ class DeviceAnswers:
 
     def bits(self) -> int:
         """The largest number of significant bits of an answer so far; 0 if there are none."""
-        found = np.concatenate([asked.answers for asked in self.bank]) if self.bank else np.zeros(0, dtype=np.uint64)
+        results = np.concatenate([asked.answers for asked in self.bank]) if self.bank else np.zeros(0, dtype=np.uint64)
         d = self.asked.d
-        fields = found[~nans(found, d)] & np.uint64((1 << d.field_width) - 1)
+        fields = results[~nans(results, d)] & np.uint64((1 << d.field_width) - 1)
         fields >>= np.uint64(d.padding)
         fields = fields[fields <= np.uint64(d.largest_field)]
         exponents, parts = fields >> np.uint64(d.fraction), fields & np.uint64((1 << d.fraction) - 1)
@@ -130,8 +130,8 @@ class DeviceAnswers:
         size = max(1, SHARED // len(rows))
         models = [Model(BUILT, unit) for unit in units]
         parts = [evaluate_models(models[start : start + size], rows) for start in range(0, len(models), size)]
-        found = np.concatenate(parts) if parts else np.zeros((0, len(rows)), dtype=np.uint64)
-        return np.asarray(self.same(found) != self.same(answers), dtype=np.bool_)
+        results = np.concatenate(parts) if parts else np.zeros((0, len(rows)), dtype=np.uint64)
+        return np.asarray(self.same(results) != self.same(answers), dtype=np.bool_)
 
     def nan(self) -> int | None:
         """The pattern of NaN answers, if all have one; else None."""
@@ -141,5 +141,5 @@ class DeviceAnswers:
 
     def wrong(self, units: Sequence[Unit]) -> list[int]:
         """For each unit the number of answers that it does not give."""
-        found: list[int] = self.differences(units, [*self.bank, *self.validated]).sum(axis=1).tolist()
-        return found
+        counts: list[int] = self.differences(units, [*self.bank, *self.validated]).sum(axis=1).tolist()
+        return counts

@@ -90,9 +90,9 @@ def product_tiers(
 
     def rounding(draft: Draft, hows: Iterable[Round | None]) -> Iterator[Draft]:
         for own in hows:
-            found = replace(draft, products=own)
+            changed = replace(draft, products=own)
             hidden = own is not None and _exact(own, asked)
-            yield replace(found, unshown=found.unshown | {"products"}) if hidden else found
+            yield replace(changed, unshown=changed.unshown | {"products"}) if hidden else changed
 
     def known(draft: Draft) -> Iterator[Draft]:
         """Products rounded as sums are; one mode for each format to which only tiny or infinite products are
@@ -187,8 +187,8 @@ def without_subnormals(fmt: Format) -> Format | None:
 
 def product_roundings(draft: Draft) -> list[Round | None]:
     """Likely roundings of products: none, and those of the sums."""
-    found = [own for step in draft.steps for own in (step.how, step.leaves) if own is not None]
-    return [None, *dict.fromkeys(found)]
+    roundings = [own for step in draft.steps for own in (step.how, step.leaves) if own is not None]
+    return [None, *dict.fromkeys(roundings)]
 
 
 def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
@@ -203,10 +203,10 @@ def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
 def with_tiny(own: Round, kind: Tiny, unbounded: bool) -> Round:
     """The rounding with another treatment of tiny results; `unbounded`: rounded first with unbounded exponent, unless
     it has such a first rounding of its own."""
-    precision, found = own.rounding.format.precision, with_ends(own, subnormals=kind)
+    precision, changed = own.rounding.format.precision, with_ends(own, subnormals=kind)
     if first_bits(own) in (None, precision):
-        return of_rounding(found.rounding, precision if unbounded else None)
-    return found
+        return of_rounding(changed.rounding, precision if unbounded else None)
+    return changed
 
 
 def one_factor_flushed(draft: Draft) -> list[Draft]:
@@ -250,11 +250,11 @@ def at_ends(draft: Draft, weights: Weights) -> Iterator[Draft]:
     multiplies = any(shift for _, shift in weights.values())
     addends = [draft.addend, None] if draft.addend is not None else [None]
     for leading in (True, False) if draft.parts.kept else (draft.parts.leading,):
-        found = replace(draft, parts=replace(draft.parts, leading=leading))
+        changed = replace(draft, parts=replace(draft.parts, leading=leading))
         for scaled, addend in product(likely.SCALED, addends) if multiplies else ():
-            yield replace(found, scaled=scaled, addend=addend)
+            yield replace(changed, scaled=scaled, addend=addend)
         if not multiplies:
-            yield found
+            yield changed
 
 
 def with_signs(draft: Draft) -> Iterator[Draft]:

@@ -125,8 +125,8 @@ class Builder:
 
         def ask(vectors: Sequence[Vector]) -> list[int]:
             rows = np.array([vector.operands.every for vector in vectors], dtype=np.uint64)
-            found: list[int] = self.answers.put(rows, self.search.stages.all[-5].rank, None).answers.tolist()
-            return found
+            results: list[int] = self.answers.put(rows, self.search.stages.all[-5].rank, None).answers.tolist()
+            return results
 
         if root not in self.products:
             probe = Probe(ask, self.asked, addend=self.asked.addend)
@@ -309,8 +309,8 @@ class Builder:
         whole = wrong_on(np.arange(len(rows)), best)
         told = np.flatnonzero(whole.any(axis=0))
         some = np.unique(np.concatenate([sample[: MENDED // 2], self.random.permutation(told)[:MENDED]]))
-        found = mended(best, lambda units: wrong_on(some, units))
-        right = [unit for unit in found if not wrong_on(np.arange(len(rows)), [unit]).any()]
+        changed = mended(best, lambda units: wrong_on(some, units))
+        right = [unit for unit in changed if not wrong_on(np.arange(len(rows)), [unit]).any()]
         return [Candidate(None, unit) for unit in right]
 
     def _near(self) -> list[tuple[Unit, Draft]]:
@@ -344,8 +344,8 @@ class Builder:
             tried += right(search.drafted([base], lanes, None), missed)
         tried = right(tried, np.arange(len(rows)))
         tried = search.split(tried, search.stages.all[-5], None, self.shapes.rows("middle", POOL))
-        found = [replace(search.sketch.start()[draft.tree], odd=draft.odd) for draft in drafts_of(tried)]
-        return list(dict.fromkeys(found))
+        changed = [replace(search.sketch.start()[draft.tree], odd=draft.odd) for draft in drafts_of(tried)]
+        return list(dict.fromkeys(changed))
 
     def _one_stage_again(self) -> list[Candidate]:
         """The units that give every answer and differ from a near one in what a single stage decides, as the first tier
@@ -364,8 +364,8 @@ class Builder:
                 tiers = stage.tiers[depth : depth + 1]
                 tiers = tiers if stage in self.search.stages.all[-3:] else [self._ended(tier) for tier in tiers]
                 whole = replace(stage, name=f"{stage.name}, again", rank=last, tiers=tiers, counts=every, otherwise=())
-                if found := self.search.through([base], whole):
-                    return self.search.drafted(drafts_of(found), lambda given: [given], None)
+                if right := self.search.through([base], whole):
+                    return self.search.drafted(drafts_of(right), lambda given: [given], None)
         return []
 
     def _likely_first(self, unit: Unit) -> list[DraftStage]:
@@ -376,12 +376,12 @@ class Builder:
         *steps, tiny, zeros, ends = self.search.stages.all
         asked = [*self.answers.bank, *self.answers.validated]
         [wrong], (rows, answers) = self.answers.differences([unit], asked), joined_rows(asked)
-        given, found = answers[wrong], evaluate_models([Model(BUILT, unit)], rows[wrong])[0]
-        if any((ordinary(x, d) & nonzero(x, d)).any() for x in (found, given)):
+        given, results = answers[wrong], evaluate_models([Model(BUILT, unit)], rows[wrong])[0]
+        if any((ordinary(x, d) & nonzero(x, d)).any() for x in (results, given)):
             return [*reversed(steps), tiny, zeros, ends]
-        if not any(not_zero(x, d).any() for x in (found, given)):
+        if not any(not_zero(x, d).any() for x in (results, given)):
             return [zeros, tiny, ends, *steps]
-        first = [ends, tiny] if not (finite(found, d) & finite(given, d)).any() else [tiny, ends]
+        first = [ends, tiny] if not (finite(results, d) & finite(given, d)).any() else [tiny, ends]
         return [*first, zeros, *steps]
 
     def _ended(self, tier: Tier) -> Tier:
@@ -411,12 +411,12 @@ class Builder:
         self.result.description = self._described(near, near[ranked[0]])
         best = ranked[0] if self.result.description is None else near.index(self.result.description.unit)
         self.result.nearest = near[best]
-        found = self.answers.same(evaluate_models([Model(BUILT, near[best])], rows)[0])
+        results = self.answers.same(evaluate_models([Model(BUILT, near[best])], rows)[0])
         answers, wrong = self.answers.same(answers), np.flatnonzero(differ[best])
         wrong = wrong[np.unique(rows[wrong], axis=0, return_index=True)[1]]  # a vector may have been asked twice
         wrong = wrong[np.argsort((rows[wrong] != 0).sum(axis=1), kind="stable")][:3]
         self.result.unexplained = [
-            (self.answers.vector(rows[place]), int(answers[place]), int(found[place])) for place in wrong
+            (self.answers.vector(rows[place]), int(answers[place]), int(results[place])) for place in wrong
         ]
 
     def _described(self, near: Sequence[Unit], best: Unit) -> Description | None:

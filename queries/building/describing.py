@@ -112,17 +112,17 @@ class Description:
 
 def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]:
     """What can be said of vectors, by name."""
-    found: dict[str, Feature] = {}
+    features: dict[str, Feature] = {}
     length, count = asked.length, len(rows)
     sides = {"a": rows[:, :length], "b": rows[:, length : 2 * length], "c": rows[:, 2 * length : 2 * length + 1]}
     formats = {"a": asked.a, "b": asked.b, "c": asked.c}
     read = {name: _Numbers(side, formats[name]) for name, side in sides.items() if name != "c" or asked.addend}
 
     def flag(name: str, values: Flags, yes: str, no: str, cost: float) -> None:
-        found[name] = Feature(values.astype(np.int64), yes, no, cost)
+        features[name] = Feature(values.astype(np.int64), yes, no, cost)
 
     def size(name: str, values: Places, what: str, cost: float) -> None:
-        found[name] = Feature(values, f"{what} is at least 2^{{}}", f"{what} is below 2^{{}}", cost)
+        features[name] = Feature(values, f"{what} is at least 2^{{}}", f"{what} is below 2^{{}}", cost)
 
     def number(name: str, one: _Numbers, place: int, what: str, cost: float) -> None:
         flag(f"{name} zero", one.zero[:, place], f"{what} is +-0", f"{what} is not zero", cost)
@@ -132,7 +132,7 @@ def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]
         size(name, one.exponent[:, place], f"|{what}|", cost)
         if len(name) > 1 and name[0] in "ab" and is_digits(name[-1]):
             low, high = f"{what} has at least {{}} significant bits", f"{what} has fewer than {{}} significant bits"
-            found[f"{name} bits"] = Feature(one.bits[:, place], low, high, 1.2)
+            features[f"{name} bits"] = Feature(one.bits[:, place], low, high, 1.2)
 
     if asked.addend:
         number("c", read["c"], 0, "c", 1.0)
@@ -170,9 +170,9 @@ def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]
         flag("opposite", products.negative.all(axis=1) != c.negative[:, 0], "not all products have the sign of c",
              "all products and c have one sign", 1.1) if length == 1 else None  # fmt: skip
     if length <= LONG:
-        found |= dict(_signals(asked, unit, rows))
-    assert all(len(feature.values) == count for feature in found.values())
-    return found
+        features |= dict(_signals(asked, unit, rows))
+    assert all(len(feature.values) == count for feature in features.values())
+    return features
 
 
 class _Numbers:
@@ -194,15 +194,15 @@ class _Numbers:
 
     def times(self, other: _Numbers) -> _Numbers:
         """The products of these numbers and others."""
-        found = object.__new__(_Numbers)
-        found.nan = self.nan | other.nan
-        found.special = self.special | other.special
-        found.negative, found.zero = self.negative ^ other.negative, self.zero | other.zero
-        found.mantissa = self.mantissa * other.mantissa
-        exact = self.exponent + other.exponent + (found.mantissa >= 0.5)
-        found.exponent = np.where(found.zero, LOW, exact)
-        found.subnormal = np.zeros_like(found.zero)
-        return found
+        product = object.__new__(_Numbers)
+        product.nan = self.nan | other.nan
+        product.special = self.special | other.special
+        product.negative, product.zero = self.negative ^ other.negative, self.zero | other.zero
+        product.mantissa = self.mantissa * other.mantissa
+        exact = self.exponent + other.exponent + (product.mantissa >= 0.5)
+        product.exponent = np.where(product.zero, LOW, exact)
+        product.subnormal = np.zeros_like(product.zero)
+        return product
 
 
 def _exact(unit: Unit, mode: Literal["toward_zero", "up", "down"]) -> Unit:
@@ -323,27 +323,27 @@ def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: 
             break
         chosen.append(best)
         left &= ~table[best]
-    found = Condition(tuple(facts[k] for k in chosen), float(prices[chosen].sum()), int(left.sum()))
+    condition = Condition(tuple(facts[k] for k in chosen), float(prices[chosen].sum()), int(left.sum()))
     if len(chosen) > 1 and not quick:
-        found = _fewer(found, facts, table, prices)
-    return found
+        condition = _fewer(condition, facts, table, prices)
+    return condition
 
 
-def _fewer(found: Condition, facts: list[Fact], table: Flags, prices: NDArray[np.float64]) -> Condition:
+def _fewer(condition: Condition, facts: list[Fact], table: Flags, prices: NDArray[np.float64]) -> Condition:
     """A condition of fewer, or cheaper, facts that is wrong on no more vectors, if every one, two or three of the
     facts that exclude most have one."""
     ranked = np.argsort(-table.sum(axis=1) / prices, kind="stable")[:TRIED].tolist()
     sets = {k: int.from_bytes(np.packbits(table[k]).tobytes(), "big") for k in ranked}  # of what each excludes
-    most = table.shape[1] - found.wrong
-    for size in range(1, min(3, len(found.facts)) + 1):
+    most = table.shape[1] - condition.wrong
+    for size in range(1, min(3, len(condition.facts)) + 1):
         for some in combinations(ranked, size):
             cost = sum(float(prices[k]) for k in some)
             union = reduce(or_, (sets[k] for k in some))
-            if cost < found.cost and union.bit_count() >= most:
-                found = Condition(tuple(facts[k] for k in some), cost, table.shape[1] - union.bit_count())
-        if len(found.facts) == size:
+            if cost < condition.cost and union.bit_count() >= most:
+                condition = Condition(tuple(facts[k] for k in some), cost, table.shape[1] - union.bit_count())
+        if len(condition.facts) == size:
             break
-    return found
+    return condition
 
 
 def conditions(features: dict[str, Feature], differs: Flags, other: Flags, parts: int = 3) -> list[Condition]:
@@ -376,9 +376,9 @@ def conditions(features: dict[str, Feature], differs: Flags, other: Flags, parts
 
 def necessary(features: dict[str, Feature], differs: Flags, other: Flags) -> Condition:
     """The few facts that hold wherever `differs`, each of which rules out a good part of `other`."""
-    found = smallest(features, differs, other)
+    condition = smallest(features, differs, other)
     kept, left, cost = list[Fact](), other.copy(), 0.0
-    for fact in found.facts:
+    for fact in condition.facts:
         inside = left & holds(fact, features)
         if left.sum() - inside.sum() >= PART * other.sum():
             kept.append(fact)
@@ -393,21 +393,21 @@ def ways(d: Patterns, own: Patterns, fmt: Format) -> NDArray[np.str_]:
     """In what way each result of the device differs from the unit's, in words."""
     sign = np.uint64(fmt.sign_bit)
     one, other = (np.where(nans(side, fmt), np.uint64(0), side & ~sign) for side in (d, own))
-    found = np.full(len(d), "the device gives another number", dtype="<U64")
+    said = np.full(len(d), "the device gives another number", dtype="<U64")
     same = (d & sign) == (own & sign)
     step = one.astype(np.int64) - other.astype(np.int64)
     last = 1 << fmt.padding
-    found[same & (step > 0)] = "the device gives a larger magnitude"
-    found[same & (step < 0)] = "the device gives a smaller magnitude"
-    found[same & (step == last)] = "the device gives one unit more in the last place"
-    found[same & (step == -last)] = "the device gives one unit less in the last place"
-    found[(one != 0) & (other == 0)] = "the device gives no zero, the unit does,"
-    found[~same & (one == other)] = "the device gives the other sign"
-    found[(one == 0) & ((d & sign) != 0)] = "the device gives -0"
-    found[(one == 0) & ((d & sign) == 0)] = "the device gives +0"
-    found[nans(own, fmt)] = "the device gives no NaN, the unit does,"
-    found[nans(d, fmt)] = "the device gives NaN"
-    return found
+    said[same & (step > 0)] = "the device gives a larger magnitude"
+    said[same & (step < 0)] = "the device gives a smaller magnitude"
+    said[same & (step == last)] = "the device gives one unit more in the last place"
+    said[same & (step == -last)] = "the device gives one unit less in the last place"
+    said[(one != 0) & (other == 0)] = "the device gives no zero, the unit does,"
+    said[~same & (one == other)] = "the device gives the other sign"
+    said[(one == 0) & ((d & sign) != 0)] = "the device gives -0"
+    said[(one == 0) & ((d & sign) == 0)] = "the device gives +0"
+    said[nans(own, fmt)] = "the device gives no NaN, the unit does,"
+    said[nans(d, fmt)] = "the device gives NaN"
+    return said
 
 
 # -- learning and testing
@@ -450,9 +450,9 @@ class Describer:
             while fresh < FRESH and time.monotonic() < self.until and wrong < BATCH // 20:
                 parts = [("random", self._of(RANDOM)), ("shaped", self._of(SHAPED)), ("", self._near(learnt))]
                 batch = np.concatenate([part for _, part in parts])
-                found = self.ask(batch)
+                results = self.ask(batch)
                 own = learnt.results(batch)
-                differs, told = found != own, learnt.predicted(batch, own)
+                differs, told = results != own, learnt.predicted(batch, own)
                 mistaken = differs & ~told if learnt.one_sided else differs != told
                 inside = inside + np.array([(differs & told).sum(), told.sum()])
                 start = 0
@@ -464,7 +464,7 @@ class Describer:
                     start += len(part)
                 fresh, wrong = fresh + len(batch), wrong + int(mistaken.sum())
                 some = mistaken | (self.random.random(len(batch)) < 0.1)
-                rows, answers = np.concatenate([rows, batch[some]]), np.concatenate([answers, found[some]])
+                rows, answers = np.concatenate([rows, batch[some]]), np.concatenate([answers, results[some]])
             if not wrong or time.monotonic() > self.until:
                 break
         if not fresh or wrong > BAD * fresh or (learnt.one_sided and shares["random"][0] > NEAR * shares["random"][1]):
@@ -581,19 +581,19 @@ class _Learnt:
 
     def results(self, rows: Table) -> Patterns:
         """The unit's results, with one pattern for all NaNs."""
-        found = evaluate_models([Model(BUILT, self.unit)], rows)[0]
-        return np.where(nans(found, self.asked.d), np.uint64(self.asked.d.nan), found)
+        d = evaluate_models([Model(BUILT, self.unit)], rows)[0]
+        return np.where(nans(d, self.asked.d), np.uint64(self.asked.d.nan), d)
 
     def predicted(self, rows: Table, own: Patterns) -> Flags:
         """Where the conditions say that the device differs from the unit, whose results are `own`."""
-        features, found = features_of(self.asked, self.unit, rows), np.zeros(len(rows), dtype=np.bool_)
+        features, differs = features_of(self.asked, self.unit, rows), np.zeros(len(rows), dtype=np.bool_)
         for way in self.ways:
             for one in way.conditions:
                 every = np.ones(len(rows), dtype=np.bool_) if way.instead is None else own != np.uint64(way.instead)
                 for fact in one.facts:
                     every &= holds(fact, features)
-                found |= every
-        return found
+                differs |= every
+        return differs
 
     def differences(self) -> tuple[Difference, ...]:
         """The conditions in words."""

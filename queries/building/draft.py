@@ -130,9 +130,9 @@ class Step:
     @property
     def bits(self) -> int | None:
         """F of the fused sum that has its products."""
-        found = None if self.aligned is None else self.aligned.fraction_bits
-        assert not isinstance(found, tuple)
-        return found
+        fraction_bits = None if self.aligned is None else self.aligned.fraction_bits
+        assert not isinstance(fraction_bits, tuple)
+        return fraction_bits
 
     @cached_property
     def first(self) -> FusedSum | None:

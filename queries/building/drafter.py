@@ -103,12 +103,12 @@ class Drafter:
         assert self.outliner is not None
         if id(branch) not in self._chains:
             start, steps = self.outliner.steps(branch)
-            found: list[Stretch] = []
+            runs: list[Stretch] = []
             while steps:
                 length, period = max((self._repeats(steps, period) * period, -period) for period in PERIODS)
-                found.append((-period, steps[:length]))
+                runs.append((-period, steps[:length]))
                 steps = steps[length:]
-            self._chains[id(branch)] = start, found
+            self._chains[id(branch)] = start, runs
         return self._chains[id(branch)]
 
     def _repeats(self, steps: Sequence[Added], period: int) -> int:

@@ -59,8 +59,8 @@ READ_BITS = (8, 11, 12, 16, 22, 24)  # bits that may be read of inputs in long f
 
 def zero_floors(d: Format) -> Sequence[int | None]:
     """The exponents of zero terms of fused sums."""
-    found = [None, *range(d.emin - 18, d.emin + 1)]
-    return [*found, *range(-139, -126)] if d.emin > -100 else found
+    floors = [None, *range(d.emin - 18, d.emin + 1)]
+    return [*floors, *range(-139, -126)] if d.emin > -100 else floors
 
 
 def _likely_values(part: Node, parameter: str, d: Format) -> Sequence[object]:

@@ -53,11 +53,11 @@ def name_of(
     time.monotonic)."""
     equal = [(model, SAME_FORM) for model in others if same_by_form(own, model)]
     equal += _by_rewriting(own, _without(others, equal), options, deadline)
-    found = partition([own, *_without(others, equal)[:most]], options, confirm=True, deadline=deadline)
-    proved = [x for members in found.classes if members[0].model is own for x in members[1:]]
+    partitioned = partition([own, *_without(others, equal)[:most]], options, confirm=True, deadline=deadline)
+    proved = [x for members in partitioned.classes if members[0].model is own for x in members[1:]]
     equal += [(equality.model, why_of(equality)) for equality in proved]
     late = deadline is not None and time.monotonic() >= deadline
-    return Naming(equal, list(found.witnesses), _without(others, equal), late)
+    return Naming(equal, list(partitioned.witnesses), _without(others, equal), late)
 
 
 def _without(models: Sequence[Model], known: Sequence[tuple[Model, str]]) -> list[Model]:
@@ -69,7 +69,7 @@ def _by_rewriting(
 ) -> list[tuple[Model, str]]:
     """The models that rewriting rules bring to the same form as `own`, each with the reason. Stops at the deadline."""
     normaliser = Normaliser(replace(options, deadline=deadline), confirmed=True)
-    found: list[tuple[Model, str]] = []
+    same: list[tuple[Model, str]] = []
     with suppress(OutOfTimeError):
         mine = candidate_of(own.any_nan, normaliser)
         for model in others:
@@ -77,8 +77,8 @@ def _by_rewriting(
                 break
             other = candidate_of(model.any_nan, normaliser)
             if other.form == mine.form:
-                found.append((model, why_alike(mine, other, normaliser)))
-    return found
+                same.append((model, why_alike(mine, other, normaliser)))
+    return same
 
 
 def of_known_form(drafts: Sequence[Model], known: Sequence[Model]) -> Model | None:
@@ -99,8 +99,8 @@ def any_pattern(node: Node) -> Node:
 def with_nan(unit: Unit, nan: int | None) -> Unit:
     """The unit whose roundings to the width of d give this pattern for NaN (None: any quiet NaN); those to other widths
     give any quiet NaN, as do those to formats in which the pattern is a number."""
-    found = _patterned(unit.result, nan, unit.d.width)
-    return Unit(unit.a, unit.b, unit.c, unit.length, found, unit.scale, unit.scale_block, more=unit.more)
+    result = _patterned(unit.result, nan, unit.d.width)
+    return Unit(unit.a, unit.b, unit.c, unit.length, result, unit.scale, unit.scale_block, more=unit.more)
 
 
 def _patterned(node: Node, nan: int | None, width: int) -> Node:
@@ -128,12 +128,12 @@ def same_signature(asked: Model, shortest: int | None = None) -> list[Model]:
     to this number."""
     formats = asked.a.name, asked.b.name, asked.c.name
     least = asked.length if shortest is None or asked.scale is not None else shortest
-    found = [
+    rows = [
         name
         for name, row in INSTRUCTIONS.items()
         if (row.a, row.b, row.c) == formats and least <= row.length <= asked.length
     ]
-    models = [parse_reference(name) for name in [*found, *units()]]
+    models = [parse_reference(name) for name in [*rows, *units()]]
     if least == 1:
         models += [parse_reference(f"ieee/fma/{name}") for name in ("f64", "f32", "f16")]
     return [
@@ -146,13 +146,13 @@ def same_signature(asked: Model, shortest: int | None = None) -> list[Model]:
     ]
 
 
-def equal_units(found: Identification, options: Options, deadline: float | None) -> tuple[list[str], str]:
+def equal_units(identification: Identification, options: Options, deadline: float | None) -> tuple[list[str], str]:
     """The instructions and shipped units that are equal to the identified candidate, NaN patterns aside, and how that
     is known: by normal form, else by proof within NAMING seconds."""
-    if found.verdict != "identified":
+    if identification.verdict != "identified":
         return [], ""
-    survivors = found.survivors
-    asked = [replace(question.vector, d=question.answer) for question in found.questions]
+    survivors = identification.survivors
+    asked = [replace(question.vector, d=question.answer) for question in identification.questions]
     known = [
         model
         for model in same_signature(survivors[0])
@@ -167,16 +167,16 @@ def equal_units(found: Identification, options: Options, deadline: float | None)
     return [model.reference for model, _ in equal], equal[0][1] if equal else ""
 
 
-def consistent_units(found: Identification, recorded: Sequence[Vector]) -> list[str]:
+def consistent_units(identification: Identification, recorded: Sequence[Vector]) -> list[str]:
     """Where several candidates are left: the instructions and shipped units that give every answer, also those of fewer
     products than the family that take every input."""
-    if found.verdict != "open" or not found.survivors:
+    if identification.verdict != "open" or not identification.survivors:
         return []
-    answered = list(recorded) or [replace(question.vector, d=question.answer) for question in found.questions]
+    answered = list(recorded) or [replace(question.vector, d=question.answer) for question in identification.questions]
     rows = [unpadded(vector.operands) for vector in answered]
     longest = max((len(row.a) for row in rows), default=0)
     return [
         model.reference
-        for model in same_signature(found.survivors[0], max(longest, 1))
+        for model in same_signature(identification.survivors[0], max(longest, 1))
         if all(map(partial(agrees, model), evaluate_rows(model, rows), answered))
     ]

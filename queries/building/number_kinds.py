@@ -18,20 +18,20 @@ def ordinary(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     """Finite numbers that are not subnormal."""
     fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
     normal = (fields >> np.uint64(fmt.fraction) > 0) & (fields <= np.uint64(fmt.largest_field))
-    found: NDArray[np.bool_] = normal | (fields == 0) & ~nans(patterns, fmt)
-    return found
+    flags: NDArray[np.bool_] = normal | (fields == 0) & ~nans(patterns, fmt)
+    return flags
 
 
 def finite(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
-    found: NDArray[np.bool_] = (fields <= np.uint64(fmt.largest_field)) & ~nans(patterns, fmt)
-    return found
+    flags: NDArray[np.bool_] = (fields <= np.uint64(fmt.largest_field)) & ~nans(patterns, fmt)
+    return flags
 
 
 def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     """Finite numbers other than zero."""
-    found: NDArray[np.bool_] = (patterns & np.uint64((1 << fmt.field_width) - 1)) > 0
-    return found & finite(patterns, fmt)
+    flags: NDArray[np.bool_] = (patterns & np.uint64((1 << fmt.field_width) - 1)) > 0
+    return flags & finite(patterns, fmt)
 
 
 def unsigned(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:

@@ -182,5 +182,5 @@ def _other_splits(split: Split, kept: bool) -> Iterator[Split]:
 def _other_readings(reading: Reading | None, modes: Sequence[Mode]) -> Sequence[Reading]:
     if reading is None:
         return ()
-    found = [replace(reading, mode=mode) for mode in modes]
-    return [*found, *(replace(reading, bits=bits) for bits in (reading.bits - 1, reading.bits + 1) if bits > 1)]
+    modal = [replace(reading, mode=mode) for mode in modes]
+    return [*modal, *(replace(reading, bits=bits) for bits in (reading.bits - 1, reading.bits + 1) if bits > 1)]

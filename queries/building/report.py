@@ -30,37 +30,37 @@ from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.units.unit import Unit
 
 
-def described(found: Built, questions: int, device: str, answers: str | None = None) -> Unit | None:
+def described(built: Built, questions: int, device: str, answers: str | None = None) -> Unit | None:
     """The unit found, with its evidence. `questions`: how many were asked about the order; `answers`: the name of the
     file that the answers are in."""
-    if found.unit is None:
+    if built.unit is None:
         return None
-    named = found.names
+    named = built.names
     today = datetime.now(UTC).date().isoformat()
     return replace(
-        found.unit,
+        built.unit,
         reference="built",
         about=f"This unit equals {named[0]}, by proof; the device that it was built from was sampled." if named else "",
         source=f"built by mmaprobe {VERSION} from the answers of {device}, {today}",
-        evidence=f"{counted(questions + found.questions, 'question')}, "
-        f"{counted(found.validated, 'vector')} of validation without a difference, "
-        + (found.why or f"which tell it from {counted(found.refuted, 'unit')} that differ in one choice")
-        + (f"; not looked through for time: {some_of(found.left)}" if found.left else "")
+        evidence=f"{counted(questions + built.questions, 'question')}, "
+        f"{counted(built.validated, 'vector')} of validation without a difference, "
+        + (built.why or f"which tell it from {counted(built.refuted, 'unit')} that differ in one choice")
+        + (f"; not looked through for time: {some_of(built.left)}" if built.left else "")
         + (f"; answers in {answers}" if answers is not None else ""),
     )
 
 
-def first_divergence(found: Built, unit: Unit | None) -> Divergence | None:
+def first_divergence(built: Built, unit: Unit | None) -> Divergence | None:
     """The first intermediate result in which the unit (or, where none was found, the nearest candidate) and the nearest
     instruction diverge, on the smallest input that distinguishes them."""
-    own = unit or found.nearest
-    if own is None or found.near is None or found.near_vector is None:
+    own = unit or built.nearest
+    if own is None or built.near is None or built.near_vector is None:
         return None
-    return divergence(Model(BUILT, own), found.near[0], found.near_vector.operands)
+    return divergence(Model(BUILT, own), built.near[0], built.near_vector.operands)
 
 
 def document_of(
-    found: Built | None, unit: Unit | None, order: Outline | None, asked: Signature, device: Mapping[str, Any],
+    built: Built | None, unit: Unit | None, order: Outline | None, asked: Signature, device: Mapping[str, Any],
     seconds: float, error: object = None,
 ) -> Build:  # fmt: skip
     """The document that `identify` prints without a family. `unit`: the one found, with its evidence; `order`: the
@@ -69,46 +69,46 @@ def document_of(
         device=device,
         formats={side: getattr(asked, side).name for side in "abcd"},
         length=asked.length,
-        verdict="open" if found is None else found.verdict,
+        verdict="open" if built is None else built.verdict,
         error=str(error) if error else None,
         seconds=round(seconds, 3),
     )
-    if found is None:
+    if built is None:
         return document
-    near, first = None, first_divergence(found, unit)
-    if found.near is not None:
+    near, first = None, first_divergence(built, unit)
+    if built.near is not None:
         near = NearInstruction(
-            model=found.near[0].reference,
-            different_answers=found.near[1],
+            model=built.near[0].reference,
+            different_answers=built.near[1],
             first_divergence=None if first is None else f"{first.stage}: {first.signal}",
         )
     return replace(
         document,
         unit=None if unit is None else text_of(unit),
-        equal=[EqualModel(model=one.reference, why=why) for one, why in found.equal if one.reference != BUILT],
-        undecided=[model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open],
+        equal=[EqualModel(model=one.reference, why=why) for one, why in built.equal if one.reference != BUILT],
+        undecided=[model.reference if model.reference != BUILT else text_of(model.unit) for model in built.open],
         nearest_instruction=near,
         summation_order=order,
-        questions=found.questions,
-        validated=found.validated,
-        beside=Beside(refuted=found.refuted, not_told=found.unseen),
-        stage=found.stage,
-        left_for_time=found.left,
-        why=found.why or None,
-        nearest=None if found.nearest is None else text_of(found.nearest),
-        differs=None if found.description is None else _differs(found.description),
+        questions=built.questions,
+        validated=built.validated,
+        beside=Beside(refuted=built.refuted, not_told=built.unseen),
+        stage=built.stage,
+        left_for_time=built.left,
+        why=built.why or None,
+        nearest=None if built.nearest is None else text_of(built.nearest),
+        differs=None if built.description is None else _differs(built.description),
         unexplained=[
             Unexplained.of(vector.to_json(), d=to_hex(d, asked.d), candidate=to_hex(other, asked.d))
-            for vector, d, other in found.unexplained
+            for vector, d, other in built.unexplained
         ],
     )
 
 
-def _differs(found: Description) -> Differs:
+def _differs(description: Description) -> Differs:
     return Differs(
-        ways=[DiffersWhere(how=one.how, where=one.condition) for one in found.differences],
-        fresh=found.fresh,
-        wrong=found.wrong,
-        shares={what: (count, whole) for what, count, whole in found.shares},
-        inside=found.inside or ABSENT,
+        ways=[DiffersWhere(how=one.how, where=one.condition) for one in description.differences],
+        fresh=description.fresh,
+        wrong=description.wrong,
+        shares={what: (count, whole) for what, count, whole in description.shares},
+        inside=description.inside or ABSENT,
     )

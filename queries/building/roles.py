@@ -44,23 +44,23 @@ class RoledTree:
         it; it is merged with that operand if this is a step of the same role."""
         roles: Roles = {}
         scaled: set[int] = set()
-        found: dict[int, Node | Leaf | None] = {}
+        branches: dict[int, Node | Leaf | None] = {}
         for node in nodes_of(self.root):
-            given = [found[id(child)] if isinstance(child, Node) else child for child in node.children]
+            given = [branches[id(child)] if isinstance(child, Node) else child for child in node.children]
             children = [child for child in given if isinstance(child, Node) or (child is not None and child in kept)]
             role, only = self.roles[id(node)], children[0] if len(children) == 1 else None
             alike = isinstance(only, Node) and (id(only) in scaled) == (id(node) in self.scaled)
             if isinstance(only, Node) and roles[id(only)] == role and alike:
-                found[id(node)] = only
+                branches[id(node)] = only
             elif not children:
-                found[id(node)] = None
+                branches[id(node)] = None
             else:
                 made = Node(node.kind, tuple(children))
-                found[id(node)], roles[id(made)] = made, role
+                branches[id(node)], roles[id(made)] = made, role
                 scaled |= {id(made)} if id(node) in self.scaled else set()
         if not isinstance(self.root, Node):
             return self if self.root in kept else None
-        root = found[id(self.root)]
+        root = branches[id(self.root)]
         if root is None:
             return None
         return RoledTree(root, roles, self.count, self.turns, self.weights, frozenset(scaled))
@@ -118,10 +118,10 @@ def turns_of(root: Node | Leaf) -> Turns:
         return {root: 0}
     start, steps = Outliner(root).steps(root)
     first = int(isinstance(start, int))
-    found = dict.fromkeys(leaves_of(start), 0)
+    turns = dict.fromkeys(leaves_of(start), 0)
     for number, (_, added) in enumerate(steps, start=first):
-        found.update(dict.fromkeys((leaf for branch in added for leaf in leaves_of(branch)), number))
-    return found
+        turns.update(dict.fromkeys((leaf for branch in added for leaf in leaves_of(branch)), number))
+    return turns
 
 
 class _Keys:
@@ -175,10 +175,10 @@ def placements(part: RoledTree, role: int, chance: random.Random, count: int) ->
 def words_of(node: Node) -> str:
     """The operands of a step: c, sums of the steps below in brackets, products by their numbers."""
     sums = [child for child in node.children if isinstance(child, Node)]
-    found = ["c"] if "c" in node.children else []
-    found += [f"({_products(child)})" for child in sums[:LISTED]] + ["..."] * (len(sums) > LISTED)
+    words = ["c"] if "c" in node.children else []
+    words += [f"({_products(child)})" for child in sums[:LISTED]] + ["..."] * (len(sums) > LISTED)
     products = [child for child in node.children if isinstance(child, int)]
-    return " + ".join([*found, *([compact(products)] if products else [])])
+    return " + ".join([*words, *([compact(products)] if products else [])])
 
 
 def _products(branch: Node) -> str:

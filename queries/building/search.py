@@ -97,8 +97,8 @@ class TierSearch:
 
     def simplest(self, tier: Tier, base: Draft) -> list[Draft]:
         """A tier's drafts in their simplest forms, each once."""
-        found = (simplest(draft, self.asked, self.sketch.weights) for draft in tier(base))
-        return list(dict.fromkeys(found))
+        drafts = (simplest(draft, self.asked, self.sketch.weights) for draft in tier(base))
+        return list(dict.fromkeys(drafts))
 
     def drafted(self, alive: Sequence[Draft], tier: Tier, kept: Kept) -> list[Candidate]:
         """The candidates of a tier's drafts from each remaining draft, each unit once."""
@@ -115,7 +115,7 @@ class TierSearch:
 
     def _narrow(self, alive: Sequence[Draft], tier: Tier, stage: DraftStage) -> list[Candidate]:
         """The candidates of a tier that give every answer, after no input of the stage distinguishes them any more."""
-        drafts: list[Draft] = [found for base in alive for found in self.simplest(tier, base)]
+        drafts: list[Draft] = [made for base in alive for made in self.simplest(tier, base)]
         # the treatment of small numbers shows in few answers to other stages' questions: these are compared last
         own = replace(stage, since=stage.rank) if stage.counts in (nonzero, finite) else stage
         for number, pool in enumerate(stage.pools):
@@ -144,8 +144,8 @@ class TierSearch:
                 (given.store, given.odd, tuple(self._drafts(given, pool.kept) for pool in stage.pools)), given
             )
         last = stage.pools[-1].kept
-        found = [Candidate(given, self.sketch.unit(given, last)) for given in alike.values()]
-        return found if own is stage else self.agreeing(found, stage)
+        made = [Candidate(given, self.sketch.unit(given, last)) for given in alike.values()]
+        return made if own is stage else self.agreeing(made, stage)
 
     def _drafts(self, draft: Draft, kept: Kept) -> Unit | None:
         """The unit of a draft; None where its parts exclude each other."""
@@ -209,22 +209,22 @@ class TierSearch:
     def _inexact(self, candidate: Candidate, rows: Table, kept: Kept) -> NDArray[np.int64]:
         """Some rows whose result depends on how the candidate rounds."""
         unit = self.unit(candidate, kept)
-        found = self.answers.evaluated([in_mode(unit, mode) for mode in MODES], rows)
-        kinds = [len(np.unique(column)) for column in found.T]
+        evaluated = self.answers.evaluated([in_mode(unit, mode) for mode in MODES], rows)
+        kinds = [len(np.unique(column)) for column in evaluated.T]
         return np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
 
     def _tiny_within(
         self, alive: Sequence[Candidate], results: Patterns, rows: Table, kept: Kept, stage: DraftStage
     ) -> NDArray[np.bool_]:
         """Where a candidate in a narrow format has a sum, or the result, that is tiny, which would matter."""
-        found = np.zeros(results.shape, dtype=np.bool_)
+        flags = np.zeros(results.shape, dtype=np.bool_)
         narrow = [(at, x.draft) for at, x in enumerate(alive) if x.draft is not None and self._narrow_within(x.draft)]
         if narrow:
             flush = partial(with_tiny, kind="flush_before", unbounded=False)
             flushing = [replace(alive[at], draft=draft.every_how(flush)) for at, draft in narrow]
             places = [at for at, _ in narrow]
-            found[places] = self._counted(self._results(flushing, rows, kept), stage) != results[places]
-        return found
+            flags[places] = self._counted(self._results(flushing, rows, kept), stage) != results[places]
+        return flags
 
     def _narrow_within(self, draft: Draft) -> bool:
         """Whether sums are kept in a narrow format."""
@@ -274,12 +274,12 @@ class TierSearch:
         the other leaves have signs too."""
         d = self.asked.d
         zero = ~not_zero(answers, d) & ~not_zero(results, d)
-        found = np.zeros(results.shape, dtype=np.bool_)
+        flags = np.zeros(results.shape, dtype=np.bool_)
         places = np.flatnonzero((zero | (results == self._counted(answers, stage))).all(axis=1)).tolist()
         if places:
             whole = self._results([alive[place] for place in places], rows, None)
-            found[places] = zero[places] & (self._counted(whole, stage) == self._counted(answers, stage))
-        return found
+            flags[places] = zero[places] & (self._counted(whole, stage) == self._counted(answers, stage))
+        return flags
 
     def _known(self, candidate: Candidate, kept: Kept, stage: DraftStage) -> set[int]:
         """The numbers of questions about some leaves with whose answers a candidate is known to agree."""

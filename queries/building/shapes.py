@@ -144,10 +144,10 @@ class Shapes:
             third = share // 3
             parts += [self._about(share - 2 * third, terms, self.asked.d.emin), self._ties(third // 2, terms),
                       self._border(third - third // 2, terms), self._zeros(third)]  # fmt: skip
-        found = self.random.permutation(np.concatenate(parts))
+        table = self.random.permutation(np.concatenate(parts))
         if self.asked.addend:
-            self._cancel_addend(found)
-        return found
+            self._cancel_addend(table)
+        return table
 
     def cancelling(self, count: int) -> Table:
         """Terms of few bits that are normal numbers, and whose sums may be tiny."""
@@ -517,5 +517,5 @@ class Shapes:
 
 
 def _specials(fmt: Format) -> Table:
-    found: Sequence[int] = (fmt.infinity, fmt.nan, fmt.largest, 0, fmt.largest)
-    return np.array([x | sign for x in found for sign in (0, fmt.sign_bit)], dtype=np.uint64)
+    specials: Sequence[int] = (fmt.infinity, fmt.nan, fmt.largest, 0, fmt.largest)
+    return np.array([x | sign for x in specials for sign in (0, fmt.sign_bit)], dtype=np.uint64)

@@ -65,8 +65,8 @@ class StepAxes:
         """The tier of a template's name, or of a method's."""
         if name in TEMPLATES:
             return partial(self.of_template, TEMPLATES[name])
-        found: Tier = getattr(self, name)
-        return found
+        chosen: Tier = getattr(self, name)
+        return chosen
 
     def of_template(self, template: Template, draft: Draft) -> Iterator[Draft]:
         d = self.asked.d
@@ -97,9 +97,9 @@ class StepAxes:
         """The arithmetic of one of the steps above."""
         for role, step in enumerate(draft.steps[: self.role]):
             if step not in draft.steps[:role] and (self.kind != "fused" or step.aligned is not None):
-                found = self.step(draft, step)
+                drafts = self.step(draft, step)
                 hidden = role in draft.unshown
-                yield replace(found, unshown=found.unshown | {self.role}) if hidden else found
+                yield replace(drafts, unshown=drafts.unshown | {self.role}) if hidden else drafts
 
     def decided_otherwise(self, draft: Draft) -> Iterator[Draft]:
         """The fraction bits of a fused step above, with another rounding of terms, or of the sum."""
@@ -170,9 +170,9 @@ class StepAxes:
         """The formats with the fewest bits, fewer than the result's, that hold every result so far; empty for other
         than the last step, and without results."""
         seen = 0 if self.role else self.seen()
-        found = [fmt for fmt in likely.INNER if seen <= fmt.precision < self.asked.d.precision]
-        least = min((fmt.precision for fmt in found), default=0)
-        return [fmt for fmt in found if seen and fmt.precision == least]
+        formats = [fmt for fmt in likely.INNER if seen <= fmt.precision < self.asked.d.precision]
+        least = min((fmt.precision for fmt in formats), default=0)
+        return [fmt for fmt in formats if seen and fmt.precision == least]
 
     def grouped(self, draft: Draft) -> Iterator[Draft]:
         for groups, bits, align, mode in product(likely.GROUPS, range(20, 34), MODES, MODES[:3]):
@@ -279,21 +279,21 @@ def with_conversion(
     if role:
         yield draft.with_step(role, step)
         return
-    found, fmt = draft.with_step(role, step), step.rounding(asked.d)
+    converted, fmt = draft.with_step(role, step), step.rounding(asked.d)
     if fmt.width == asked.d.width:
-        yield replace(found, convert=None)
+        yield replace(converted, convert=None)
     if fmt.precision > asked.d.precision:
-        yield from (replace(found, convert=round_to(asked.d, mode)) for mode in dict.fromkeys(modes))
+        yield from (replace(converted, convert=round_to(asked.d, mode)) for mode in dict.fromkeys(modes))
         return
-    found = replace(found, convert=round_to(asked.d))
+    converted = replace(converted, convert=round_to(asked.d))
     exact = unit_of(fmt) >= unit_of(asked.d) and fmt.emax <= asked.d.emax
-    yield found if exact else replace(found, unshown=found.unshown | {"convert"})
+    yield converted if exact else replace(converted, unshown=converted.unshown | {"convert"})
 
 
-def merged_drafts(found: Sequence[Draft]) -> list[Draft]:
+def merged_drafts(drafts: Sequence[Draft]) -> list[Draft]:
     """The drafts, with those that differ only in the mode of one rounding merged, if every mode is among them."""
-    waiting = list(found)
-    for place in dict.fromkeys(place for draft in found for place in draft.hows()):
+    waiting = list(drafts)
+    for place in dict.fromkeys(place for draft in drafts for place in draft.hows()):
         alike: dict[Draft, list[Draft]] = {}
         for draft in waiting:
             own = draft.hows().get(place)

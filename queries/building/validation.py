@@ -88,10 +88,10 @@ class Validation:
         """Note the candidates for the case that the time ends. `untried`: the work that would then be left."""
         self.result.standing, self.result.untried = list(alive), untried
 
-    def covered(self, found: Candidate) -> bool:
+    def covered(self, candidate: Candidate) -> bool:
         """Whether the device agrees with a unit on its covering vectors: inputs that reach its conditions, and inputs
         that distinguish it from each unit that differs in one choice. Others are kept as questions."""
-        few = self.stages.few and found.draft is not None
+        few = self.stages.few and candidate.draft is not None
         self.answers.at = "validation"
         deadline, now = self.clock.deadline, time.monotonic()
         until = None if deadline is None else now + BESIDE * (deadline - now)
@@ -105,13 +105,13 @@ class Validation:
             if kept is not None and until is not None and time.monotonic() > until:
                 break
             cases = kept is None and not self.stages.long and self.asked.addend
-            changes = [] if few and kept is None else list(self._changes(found, kept))
+            changes = [] if few and kept is None else list(self._changes(candidate, kept))
             if not cases and not changes:
                 continue
-            model = Model(BUILT, self.search.unit(found, kept))
+            model = Model(BUILT, self.search.unit(candidate, kept))
             covering = Covering(model, False, changes, cases=cases, samples=COVERED)
             wanted += len(covering.wanted)
-            self._untried(found, wanted - asked, wanted)
+            self._untried(candidate, wanted - asked, wanted)
             ranks: list[int] = []
             needed = len(KINDS) if kept is None else 1
             for number, (rank, rows) in enumerate([*_by_rank(pools[:needed]), *_by_rank(pools[needed:])]):
@@ -124,40 +124,40 @@ class Validation:
                 covering.run(replace(self.options, timeout=min(COVERING, max(0.0, left))), changes=False)
                 ranks += [self.stages.all[-1].rank] * (len(covering.found.rows) - len(ranks))
             cover = covering.finished()
-            right &= self._agrees(cover, np.array(ranks), kept, found)
+            right &= self._agrees(cover, np.array(ranks), kept, candidate)
             asked += len(covering.wanted)
-            self._untried(found, wanted - asked, wanted)
+            self._untried(candidate, wanted - asked, wanted)
             names |= {change.name for change in covering.changes if change not in cover.same}
             told |= {change.name for change in covering.changes if cover.counts[change]}
         self.result.refuted, self.result.unseen = len(told), len(names - told)
         return right
 
-    def _untried(self, found: Candidate, left: int, wanted: int) -> None:
+    def _untried(self, candidate: Candidate, left: int, wanted: int) -> None:
         """Note how many conditions and units that differ in one choice are still to be asked about."""
-        first = [found, *(other for other in self.result.standing if other is not found)]
+        first = [candidate, *(other for other in self.result.standing if other is not candidate)]
         self._stand(first, f"{left} of the {counted(wanted, 'condition')} were asked about")
 
-    def _changes(self, found: Candidate, kept: Kept) -> Iterator[Change]:
+    def _changes(self, candidate: Candidate, kept: Kept) -> Iterator[Change]:
         """The units that differ from one in a single choice."""
-        if found.draft is None:
-            yield from (Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(beside(found.unit)))
+        if candidate.draft is None:
+            yield from (Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(beside(candidate.unit)))
             return
-        for number, draft in enumerate(neighbours(found.draft, self.asked, self.search.sketch.weights)):
-            if draft != found.draft:
+        for number, draft in enumerate(neighbours(candidate.draft, self.asked, self.search.sketch.weights)):
+            if draft != candidate.draft:
                 try:
                     yield Change(str(number), Model(BUILT, self.search.sketch.unit(draft, kept)))
                 except ParameterError:
                     continue
-        if kept is None and (converted := in_wider_format(found.unit)):
+        if kept is None and (converted := in_wider_format(candidate.unit)):
             yield Change("input_format", Model(BUILT, converted[1]))
 
-    def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, found: Candidate) -> bool:
+    def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, candidate: Candidate) -> bool:
         """Whether the device agrees with the unit on covering vectors. Others are kept as questions about their leaves
         alone, unless the signs of the zeros at other leaves count."""
         if not cover.rows:
             return True
         rows = np.array(cover.rows, dtype=np.uint64)
-        [expected] = self.answers.evaluated([self.search.unit(found, None)], rows)
+        [expected] = self.answers.evaluated([self.search.unit(candidate, None)], rows)
         alone = self.answers.same(np.array(cover.results, dtype=np.uint64)) == expected
         right = True
         for rank in dict.fromkeys(ranks.tolist()):
@@ -168,7 +168,7 @@ class Validation:
                 if some.any():
                     self.answers.bank.append(Answered(asked.rows[some], asked.answers[some], rank, leaves))
             if wrong.any():
-                self.search.note(found)
+                self.search.note(candidate)
                 right = False
         return right
 
@@ -204,10 +204,10 @@ class Validation:
         nan = self.answers.nan()
         models = [model for model in self.shipped if None in (nan, model.nan) or nan == model.nan]
         wrong = self.answers.wrong([model.unit for model in models])
-        found = [model for model, count in zip(models, wrong, strict=True) if not count]
-        self.result.near = None if found or not models else min(zip(models, wrong, strict=True), key=lambda x: x[1])
+        right = [model for model, count in zip(models, wrong, strict=True) if not count]
+        self.result.near = None if right or not models else min(zip(models, wrong, strict=True), key=lambda x: x[1])
         self.result.near_vector = None if self.result.near is None else self._smallest(self.result.near[0])
-        return found
+        return right
 
     def _smallest(self, model: Model) -> Vector | None:
         """The smallest input so far on which a model and the device differ."""
@@ -220,7 +220,7 @@ class Validation:
 
 def _by_rank(pools: Sequence[tuple[int, Table]]) -> list[tuple[int, Table]]:
     """The tables of each rank joined, as many rows hardly take longer than few."""
-    found: dict[int, list[Table]] = {}
+    by_rank: dict[int, list[Table]] = {}
     for rank, rows in pools:
-        found.setdefault(rank, []).append(rows)
-    return [(rank, np.concatenate(tables)) for rank, tables in found.items()]
+        by_rank.setdefault(rank, []).append(rows)
+    return [(rank, np.concatenate(tables)) for rank, tables in by_rank.items()]

@@ -33,8 +33,8 @@ def weights_of_device(ask: AskDevice, asked: Signature) -> Weights:
         return {}
     leaves: list[Leaf] = list(range(asked.length))
     leaves += ["c"] if asked.addend else []
-    found = ask([Vector(asked, _alone(leaf, asked), id=f"1 at {leaf}") for leaf in leaves])
-    values = [None if d is None else _finite(d, asked.d) for d in found]
+    ones = ask([Vector(asked, _alone(leaf, asked), id=f"1 at {leaf}") for leaf in leaves])
+    values = [None if d is None else _finite(d, asked.d) for d in ones]
     return weights_of(dict(zip(leaves, values, strict=True)))
 
 
@@ -51,8 +51,8 @@ def _alone(leaf: Leaf, asked: Signature) -> Operands[int]:
 
 def shift_of(leaves: Sequence[Leaf], weights: Weights) -> int | None:
     """The exponent of the power of two by which all of some terms are multiplied; None where they differ."""
-    found = {weights.get(leaf, ADDED)[1] for leaf in leaves}
-    return found.pop() if len(found) == 1 else None
+    shifts = {weights.get(leaf, ADDED)[1] for leaf in leaves}
+    return shifts.pop() if len(shifts) == 1 else None
 
 
 def negated_number(number: Node, fmt: Format) -> Node:

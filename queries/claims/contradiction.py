@@ -92,8 +92,8 @@ def top_of(value: Fraction, fmt: Format) -> Fraction:
 
 def _check_wraps(claim: WrapClaim, claimed: str) -> None:
     """No sum of as many products (of fewer, where they are the fewest that wrap) leaves its range."""
-    if found := wrapping(claim, claim.proved):
-        raise_contradiction(claimed, str(found), "a sum that wraps")
+    if wrap := wrapping(claim, claim.proved):
+        raise_contradiction(claimed, str(wrap), "a sum that wraps")
 
 
 def _check_overflow(claim: OverflowClaim, claimed: str) -> None:

@@ -119,12 +119,12 @@ class _Search:
             if self.claim.zero_addend:
                 chosen, others = (rows[table[rows, -1] == 0] for rows in (chosen, others))
             self.worst.left_out += len(others)
-        found = [Fraction(-1)] * count
+        values = [Fraction(-1)] * count
         if len(chosen):
             tops, units = quantity.numbers(count), unit.numbers(count)
             for k in chosen:
-                found[k] = tops[k] / units[k]
-        return found
+                values[k] = tops[k] / units[k]
+        return values
 
     def climb(self, seconds: float, begin: Row | None = None) -> None:
         """Change the best inputs for some seconds."""

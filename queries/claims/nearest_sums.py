@@ -122,8 +122,8 @@ class NearestSum:
         rounded = self.derive("the rounded sum is nearest to an aligned sum", [inside], self._rounding(),
                               [self.total, self.unit.bits])  # fmt: skip
         fits = in_units(self.result, self.fmt, self.given)[1]
-        found = ~fits | nearest(self.result, self.fmt, self.given)
-        return self.derive("the rounded sum is nearest to the exact one", [inside, close, rounded, finite], found,
+        goal = ~fits | nearest(self.result, self.fmt, self.given)
+        return self.derive("the rounded sum is nearest to the exact one", [inside, close, rounded, finite], goal,
                            [self.result, self.rounded, self.total, self.unit.bits, self.given.bits])  # fmt: skip
 
     @property

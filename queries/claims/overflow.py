@@ -60,8 +60,8 @@ def verify_overflow(claim: OverflowClaim) -> Outcome:
 
 def overflows(reduction: Reduction, numbers: int) -> bool:
     """Whether the sum of `numbers` times the largest f32 below 1 is infinite."""
-    found = sum_of_array(reduction, np.full(numbers, BELOW_ONE, dtype=np.uint32))
-    return exact_value(found, reduction.result_format) == "inf"
+    total = sum_of_array(reduction, np.full(numbers, BELOW_ONE, dtype=np.uint32))
+    return exact_value(total, reduction.result_format) == "inf"
 
 
 def never(reduction: Reduction, numbers: int) -> Theorem | None:

@@ -86,7 +86,8 @@ def vector_of_claim(claim: Claim, row: Row) -> ClaimVector:
         exact=powers(exact),
         exact_decimal=decimal(exact),
         results={
-            name: result_of(found[RESULT][0], claim.shape.parts[name].result, exact) for name, found in steps.items()
+            name: result_of(part_steps[RESULT][0], claim.shape.parts[name].result, exact)
+            for name, part_steps in steps.items()
         },
         first_divergence=parting(steps),
     )
@@ -139,8 +140,8 @@ def result_of(pattern: int, fmt: Format, exact: Fraction) -> PartResult:
 def steps_of(claim: Claim, row: Row, name: str) -> Steps:
     """The steps of a part on an input: patterns and their widths."""
     with np.errstate(over="ignore"):
-        found = lanes_of(claim.assertion, np.array([row], dtype=np.uint64)).steps(name)
-        return {step: (int(to_integers(bits, 1)[0]), bits.width) for step, bits in found.items()}
+        lanes = lanes_of(claim.assertion, np.array([row], dtype=np.uint64)).steps(name)
+        return {step: (int(to_integers(bits, 1)[0]), bits.width) for step, bits in lanes.items()}
 
 
 def parting(steps: dict[str, Steps]) -> dict[str, FirstStep] | None:

@@ -85,8 +85,8 @@ def _exponents(bounds: tuple[int, int], modes: NDArray[np.int64], rng: np.random
     ends = np.where(rng.random(count) < 0.5, low, high)
     one = low + (modes >> 8) % (high - low + 1)
     near = np.clip(one + rng.integers(-1, 2, count), low, high)
-    found: NDArray[np.int64] = np.choose(modes % 4, [anywhere, ends, near, np.full(count, high)])
-    return found
+    exponents: NDArray[np.int64] = np.choose(modes % 4, [anywhere, ends, near, np.full(count, high)])
+    return exponents
 
 
 def _fractions(fmt: Format, modes: NDArray[np.int64], rng: np.random.Generator) -> Table:
@@ -104,5 +104,7 @@ def _fractions(fmt: Format, modes: NDArray[np.int64], rng: np.random.Generator) 
     words = (bits & ~rest) | (edge & rest)
     few = np.uint64(1) << rng.integers(0, max(width, 1), count).astype(np.uint64)
     few = np.where(rng.random(count) < 0.5, few, everything - few)
-    found: Table = np.choose(modes % 6, [bits, leading, words, words, few & everything, everything & (bits | ~rest)])
-    return found
+    fractions: Table = np.choose(
+        modes % 6, [bits, leading, words, words, few & everything, everything & (bits | ~rest)]
+    )
+    return fractions

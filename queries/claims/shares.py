@@ -68,30 +68,30 @@ class _Sharing:
                 if value.model not in self.bounds:
                     self.bounds[value.model] = bound_of(value.model.unit, self.settle)
                 words = self._small(("a", value.a), ("b", value.b))
-                found = after_instruction(value, self._near(value.addend, shared), self.bounds[value.model], words)
+                near = after_instruction(value, self._near(value.addend, shared), self.bounds[value.model], words)
             case Added():
-                found = after_addition(value, self._near(value.first, shared), self._near(value.second, shared))
+                near = after_addition(value, self._near(value.first, shared), self._near(value.second, shared))
             case _:
-                found = begins(self.space, value)
-        return from_here(found) if value == shared else found
+                near = begins(self.space, value)
+        return from_here(near) if value == shared else near
 
     def _small(self, *words: tuple[str, Word]) -> list[Theorem]:
-        found = []
+        theorems = []
         for side, word in words:
             how, number = word.words, word.number
             first = Fraction(1) if how.rounding == "toward_zero" else 1 + power(-_kept(how))
             share = first if number == 0 else power(-number * _kept(how))
-            found.append(self._settled(WordIsSmall(how, self._window(side), share, number)))
-        return list(dict.fromkeys(found))
+            theorems.append(self._settled(WordIsSmall(how, self._window(side), share, number)))
+        return list(dict.fromkeys(theorems))
 
     def _window(self, side: str) -> tuple[int, int]:
         return self.space.window.a if side == "a" else self.space.window.b
 
     def _settled(self, goal: Lemma) -> Theorem:
-        found = self.settle(goal)
-        if found is None:
+        theorem = self.settle(goal)
+        if theorem is None:
             raise RuleError(f"open: it is not decided whether {goal.statement()}")
-        return found
+        return theorem
 
 
 def _kept(how: Words) -> int:

@@ -50,20 +50,20 @@ class Sizes:
 
         `sizes`: of the products, and of c; a product is below four times its size, and c below twice its size.
         """
-        facts, found = [self.admitted], dict[object, Bits]()
+        facts, bounds = [self.admitted], dict[object, Bits]()
         for part in (*self.scene.fits, *(name for name in self.question.reads if name not in self.scene.fits)):
             fmt = self.claim.shape.parts[part].result
             for count, (step, bits, limit) in enumerate(self._limits(part, sizes)):
-                if bits.node in found:
+                if bits.node in bounds:
                     continue
                 if part in self.scene.fits:
                     number, fits = in_units(bits, fmt, self.scene.exact())
                     bound = fits & ~fixed.less(limit, magnitude(number))
                 else:
                     bound = _below(bits, fmt, limit.unit + limit.bits.width - 1 + count)  # rounding may raise each
-                facts.append(self.prove(f"bound of {step} of {part}", facts, bound, list(found.values()), BOUND_SHARE))
-                found[bits.node] = bits
-        return facts, list(found.values())
+                facts.append(self.prove(f"bound of {step} of {part}", facts, bound, list(bounds.values()), BOUND_SHARE))
+                bounds[bits.node] = bits
+        return facts, list(bounds.values())
 
     def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[Step, Bits, Fixed]]:
         """The sums of a part in their order, each with what its magnitude does not exceed if words are truncated."""

@@ -113,12 +113,12 @@ class Stages:
         """The sums that all parts have, in their order."""
         first, *others = ({bits.node for bits in steps.values()} for steps in self.steps.values())
         left = {node for node in first.intersection(*others) if not (node.is_constant() or node.is_symbol())}
-        found = dict[Step, Bits]()
+        shared = dict[Step, Bits]()
         for name, bits in next(iter(self.steps.values())).items():
             if bits.node in left and not isinstance(name, Word):
-                found[name] = bits
+                shared[name] = bits
                 left.remove(bits.node)  # a sum that is the next step as well is one step
-        return found
+        return shared
 
     # --- intervals ---------------------------------------------------------------------------------------------------
 

@@ -338,14 +338,14 @@ class _Verifier:
 
     def _first_words(self) -> dict[str, Theorem]:
         """Which parts need no more than the first word of every factor: the others fold away."""
-        found: dict[str, Theorem] = {}
+        theorems: dict[str, Theorem] = {}
         for name, part in self.claim.shape.parts.items():
             if part.words == 1 or self.claim.shape.factors.fraction > part.plan.models[0].a.fraction:
                 continue  # no words, or more than one of them
             with suppress(RuleError):
                 lemmas = [self._settled(lemma) for lemma in lemmas_of(self.claim.assertion, name)]
-                found[name] = by_first_words(self.claim.assertion, name, *lemmas)
-        return found
+                theorems[name] = by_first_words(self.claim.assertion, name, *lemmas)
+        return theorems
 
     def _settled(self, lemma: FirstWordIsWhole | ZerosGiveZero) -> Theorem:
         """Raises RuleError."""
@@ -378,15 +378,15 @@ class _Verifier:
 
     def _small_questions(self, whole: frozenset[str]) -> list[tuple[str, Query]]:
         """Few products, one sign, c zero."""
-        claim, found = self.claim.reshaped(whole=whole), list[tuple[str, Query]]()
+        claim, questions = self.claim.reshaped(whole=whole), list[tuple[str, Query]]()
         for count in (1, 2):
             if count < claim.terms:
-                found.append((f"{count} of {claim.terms} products free", build_query(claim, "deciding", count)))
+                questions.append((f"{count} of {claim.terms} products free", build_query(claim, "deciding", count)))
         window = claim.shape.window
         if window != (narrow := _narrowed(window)):
             slim = claim.reshaped(window=narrow)
-            found.append(("narrow exponents", build_query(slim, "deciding")))
-        return found
+            questions.append(("narrow exponents", build_query(slim, "deciding")))
+        return questions
 
     def _ask(
         self, what: str, query: Query, limit: float | None, decides: bool = True, solver: str | None = None

@@ -57,11 +57,9 @@ def verify_wraps(claim: WrapClaim) -> Outcome:
         outcome.asked.append(SearchStep(str(error)))
     for count in dict.fromkeys((claim.products, claim.proved)):
         if count and not (count == claim.proved and outcome.theorem is not None):
-            found = wrapping(claim, count)
-            outcome.overflows[count] = found is not None
-            outcome.asked.append(
-                SearchStep(f"no copies of numbers tried wrap: {count}" if found is None else str(found))
-            )
+            wrap = wrapping(claim, count)
+            outcome.overflows[count] = wrap is not None
+            outcome.asked.append(SearchStep(f"no copies of numbers tried wrap: {count}" if wrap is None else str(wrap)))
     outcome.seconds = time.monotonic() - start
     return outcome
 

@@ -39,8 +39,8 @@ def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Itera
         _sampled(layout, samples, seed),
     )
     for source in sources:
-        for found in source:
-            row = row_with(found, dict.fromkeys(layout.unread, 0))
+        for proposed in source:
+            row = row_with(proposed, dict.fromkeys(layout.unread, 0))
             if row not in seen:
                 seen.add(row)
                 yield row

@@ -310,12 +310,12 @@ class Comparison:
         sides = [self._repeated(side, pair, rows) for side in pair.sides]
         left, right = sides
         differ, kinds = pair.differ(left, right), pair.kinds(rows, left, right)
-        found = {}
+        differences = {}
         for i, row in enumerate(rows):
             x, y = left[i], right[i]
             if differ[i] and x is not None and y is not None:
-                found[row] = Difference(pair, row, x, y, kinds[i], first[i])
-        return found
+                differences[row] = Difference(pair, row, x, y, kinds[i], first[i])
+        return differences
 
     def _repeated(self, side: ComparedDevice, pair: Pair, rows: Sequence[Row]) -> list[Answer]:
         """A device's answers; None where it does not repeat its answer."""

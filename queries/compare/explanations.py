@@ -78,12 +78,12 @@ def _agrees(other: Model, observed: int, compare: Compare, near: Model, result: 
 
 
 def common_changes(
-    comparison: Comparison, pair: Pair, found: Sequence[list[list[Neighbour]]], side: int
+    comparison: Comparison, pair: Pair, answered: Sequence[list[list[Neighbour]]], side: int
 ) -> list[CommonChange]:
     """The changes of one device's model that explain all differences, the best first."""
-    if not found:
+    if not answered:
         return []
-    models = [{one.change: one.model for one in near[side]} for near in found]
+    models = [{one.change: one.model for one in near[side]} for near in answered]
     common = [change for change in models[0] if all(change in other for other in models)]
     results = _Results(pair, _asked(comparison))
     ranked = []
@@ -97,15 +97,15 @@ def common_changes(
 
 def _asked(comparison: Comparison) -> list[Answered]:
     """The differences, then the other inputs that both answered; each input once."""
-    found: dict[Operands[int], tuple[Answer, Answer]] = {
+    answers: dict[Operands[int], tuple[Answer, Answer]] = {
         one.operands: (one.left, one.right) for one in comparison.differences
     }
     for operands, left, right in (
         *comparison.kept,
         *comparison.differing,
     ):  # `differing` may have differences that were not minimised
-        found.setdefault(operands, (left, right))
-    return [(operands, left, right) for operands, (left, right) in found.items()]
+        answers.setdefault(operands, (left, right))
+    return [(operands, left, right) for operands, (left, right) in answers.items()]
 
 
 def explanations(comparison: Comparison, pair: Pair) -> list[Explanation]:
@@ -114,12 +114,12 @@ def explanations(comparison: Comparison, pair: Pair) -> list[Explanation]:
     if not count:
         return []
     results = _Results(pair, _asked(comparison))
-    found = []
+    chosen = []
     for question in library().values():
         explanation = _explanation(question, results, count)
         if explanation is not None:
-            found.append(explanation)
-    return sorted(found, key=lambda one: one.rank)
+            chosen.append(explanation)
+    return sorted(chosen, key=lambda one: one.rank)
 
 
 def explanations_apart(pair: Pair, answered: Sequence[Answered]) -> list[Explanation]:
@@ -127,7 +127,7 @@ def explanations_apart(pair: Pair, answered: Sequence[Answered]) -> list[Explana
     predicts every answer of the first device and not every answer of the second, another one the reverse. The best
     first. `answered`: inputs with the answer of one device, and None for the other."""
     results = _Results(pair, answered)
-    found = []
+    apart = []
     for question in library().values():
         told = {name: agree for name, model in question.models.items() if (agree := results.of(model))}
         whole = [
@@ -139,8 +139,8 @@ def explanations_apart(pair: Pair, answered: Sequence[Answered]) -> list[Explana
             for side in (0, 1)
         ]
         if whole[0] and whole[1]:
-            found.append(Explanation(question, whole[0], whole[1], ()))
-    return sorted(found, key=lambda one: (not one.about_one_model, one.rank))
+            apart.append(Explanation(question, whole[0], whole[1], ()))
+    return sorted(apart, key=lambda one: (not one.about_one_model, one.rank))
 
 
 def _explanation(question: Question, results: _Results, count: int) -> Explanation | None:

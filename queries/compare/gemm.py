@@ -103,11 +103,11 @@ def differing_elements(problem: Problem, matrices: Matrices) -> Differences:
     one, two = (side.reshape(-1).astype(np.uint64) for side in matrices.d)
     same_format = problem.left.d == problem.right.d
     unequal = np.flatnonzero(one != two) if same_format else np.arange(one.size)
-    found = []
+    elements = []
     for start in range(0, len(unequal), STRIP):
         part = unequal[start : start + STRIP]
-        found.append(part[differing(problem, one[part].tolist(), two[part].tolist())])
-    where = np.concatenate(found) if found else unequal
+        elements.append(part[differing(problem, one[part].tolist(), two[part].tolist())])
+    where = np.concatenate(elements) if elements else unequal
     if not len(where):
         return Differences(0, one.size, None, None, ())
     apart = _ulps(one[where], two[where], problem.left.d) if same_format else None
@@ -292,10 +292,10 @@ def reproduced(
 
 def _tiles(model: Model, inputs: Sequence[Operands[int]], running: Sequence[Sequence[Answer]]) -> list[Operands[int]]:
     """Every tile of the chains, with its running value as addend; a last one that is cut short has zero products."""
-    length, found = model.length, []
+    length, tiles = model.length, []
     for operands, results in zip(inputs, running, strict=True):
         for index, c in enumerate([operands.c, *results[:-1]]):
             part = segment(operands, index * length, length, c or 0, model)
             rest = (0,) * (length - len(part.a))
-            found.append(replace(part, a=part.a + rest, b=part.b + rest))
-    return found
+            tiles.append(replace(part, a=part.a + rest, b=part.b + rest))
+    return tiles

@@ -150,14 +150,14 @@ def _same_sums(left: Trace, right: Trace) -> dict[tuple[str, str], tuple[str, st
     """For sums that the two sides name differently, the step and term on the left for each on the right: of the first
     sum on the left with the same products and as many other terms."""
     free = {step: [name for name, _ in terms] for step, (_, terms) in left.entered.items() if step not in right.entered}
-    found: dict[tuple[str, str], tuple[str, str]] = {}
+    pairs: dict[tuple[str, str], tuple[str, str]] = {}
     for step, (_, terms) in right.entered.items():
         names = [name for name, _ in terms]
         twin = next((one for one, own in free.items() if _products(own) == _products(names)), None)
         if step not in left.entered and twin is not None:
-            found |= {(step, name): (twin, own) for name, own in zip(names, free.pop(twin), strict=True)}
-            found[step, ""] = twin, ""
-    return found
+            pairs |= {(step, name): (twin, own) for name, own in zip(names, free.pop(twin), strict=True)}
+            pairs[step, ""] = twin, ""
+    return pairs
 
 
 def _products(names: Sequence[str]) -> list[str]:
@@ -190,14 +190,14 @@ def _exact_sums(trace: Trace) -> set[str]:
 
 def _losing_roundings(trace: Trace) -> set[str]:
     """The steps that round a number and change it."""
-    values, found = dict[object, Item](), set[str]()
+    values, losing = dict[object, Item](), set[str]()
     for visit in trace.visits:
         item = values[visit.node] = item_of("", visit.value)
         if isinstance(visit.node, Round) and not item.special:
             before = values[visit.node.term]
             if before.value != item.value:
-                found.add(visit.prefix)
-    return found
+                losing.add(visit.prefix)
+    return losing
 
 
 def _tells_alone(fact: SignalFact, rounds: Sequence[str], losing: Set[str]) -> bool:
@@ -229,7 +229,7 @@ def _compared_signals(facts: SignalFacts, alike: bool, nan_counts: bool) -> dict
         for fact in facts
         if (fact.name.stage, fact.name.part) == (Stage.TERM, Part.WHOLE) and fact.name not in zero
     }
-    found: dict[Name, Told] = {}
+    told: dict[Name, Told] = {}
     for fact in facts:
         name = fact.name
         special = name.stage in (Stage.SPECIAL, Stage.RESULT)
@@ -240,8 +240,8 @@ def _compared_signals(facts: SignalFacts, alike: bool, nan_counts: bool) -> dict
             continue
         if name == Name(name.step, Stage.SUM) or (name.stage is Stage.MAXIMUM and name.step not in live):
             continue  # sign and magnitude of the sum are compared instead
-        found[name] = (fact, fact.real if fact.format is None else _pattern(fact, fact.format, alike, nan_counts))
-    return found
+        told[name] = (fact, fact.real if fact.format is None else _pattern(fact, fact.format, alike, nan_counts))
+    return told
 
 
 def _pattern(fact: SignalFact, fmt: Format, alike: bool, nan_counts: bool) -> Any:
@@ -376,10 +376,10 @@ def reproducing_neighbours(
 ) -> list[Neighbour]:
     """The neighbours whose result agrees with the observed one, each with its first divergence from the model."""
     facts = facts_of(evaluate_one(model, operands))
-    layout, found = layout_of(model), []
+    layout, reproducing = layout_of(model), []
     alike = Shared(np.array([padded(operands, layout).every], dtype=np.uint64), layout)
     for name, value, near in neighbours(model):
         if agrees(near, int(alike.of(near)[0])):
             difference = first_difference(facts, model, facts_of(evaluate_one(near, operands)), near)
-            found.append(Neighbour(name, value, near, difference))
-    return found
+            reproducing.append(Neighbour(name, value, near, difference))
+    return reproducing

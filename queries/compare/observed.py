@@ -125,12 +125,12 @@ class Report:
     @property
     def predicted(self) -> list[Vector]:
         """The vectors of the rows kept, each with its prediction beside those that it had."""
-        found = []
+        vectors = []
         for row in self.rows:
             prediction = {row.model.reference: to_hex(row.predicted, row.model.d)}
             extra = {**row.vector.extra, "predictions": {**row.vector.extra.get("predictions", {}), **prediction}}
-            found.append(replace(row.vector, extra=extra))
-        return found
+            vectors.append(replace(row.vector, extra=extra))
+        return vectors
 
     def document(self) -> Evaluate:
         """The report as a document."""

@@ -76,7 +76,7 @@ def predictions_of(vector: Vector) -> list[Prediction]:
             'a machine that has it can ask the device of this one: --device "command:ssh HOST mmaprobe device ..."'
         ) from None
     question = _question(vector.extra.get("question"))
-    found = []
+    predictions = []
     for name, text in vector.extra["predictions"].items():
         key = f"predictions: {name}"
         model = _model_of(name, vector, question) or _with_output_width(vector.model, text)
@@ -85,12 +85,12 @@ def predictions_of(vector: Vector) -> list[Prediction]:
             compare = "value"
         try:
             check_comparable(model, vector.model, compare)
-            found.append(Prediction(name, model, parse_pattern(text, model.d, key), compare))
+            predictions.append(Prediction(name, model, parse_pattern(text, model.d, key), compare))
         except ParameterError as error:
             raise InputError(f"{key}: {error}") from None
         except ValueError as error:
             raise InputError(str(error)) from None
-    return found
+    return predictions
 
 
 def _model_of(name: str, vector: Vector, question: Question | None) -> Model | None:

@@ -43,10 +43,10 @@ def same_answer(fmt: Format, one: int, other: int) -> bool:
 
 def contradictions(ask: AskDevice, answered: Sequence[Answered]) -> list[tuple[Vector, int, int]]:
     """The questions that get another answer when asked again: (vector, first answer, second)."""
-    found = ask([vector for vector, _ in answered]) if answered else []
+    answers = ask([vector for vector, _ in answered]) if answered else []
     return [
         (vector, first, again)
-        for (vector, first), again in zip(answered, found, strict=True)
+        for (vector, first), again in zip(answered, answers, strict=True)
         if again is not None and not same_answer(vector.model.d, first, again)
     ]
 

@@ -23,28 +23,28 @@ from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
-def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certificate]:
+def certify_cover(cover: Cover, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate of what was proved. `options.timeout` is for the proof of each change. Raises
     CertificateError if nothing was proved."""
-    if not found.unreachable and not found.same:
+    if not cover.unreachable and not cover.same:
         raise CertificateError("everything is reached: nothing was proved that a certificate could hold")
-    proofs = dict(_proofs(found, options))
-    roots = [_theorem_of_case(found, case, theorem) for case, theorem in found.unreachable.items()]
+    proofs = dict(_proofs(cover, options))
+    roots = [_theorem_of_case(cover, case, theorem) for case, theorem in cover.unreachable.items()]
     roots += [proof.theorem for proof in proofs.values() if proof.theorem is not None]
     wholes, _ = wholes_of(roots, list(proofs.values()), options)
     texts: dict[str, str] = {}
     changes = [{"change": change.name, "unit": _file_of_text(texts, unit_text(change.model.unit))} for change in proofs]
-    cases = [list(map(str, case)) for case in found.unreachable]
+    cases = [list(map(str, case)) for case in cover.unreachable]
     document = {"schema": SCHEMA, "cases": cases, "changes": changes}
-    texts |= {COVER: json.dumps(document) + "\n", UNIT: unit_text(found.model.unit)}
-    about = of_cover(found.model, cases, [change.model for change in proofs])
+    texts |= {COVER: json.dumps(document) + "\n", UNIT: unit_text(cover.model.unit)}
+    about = of_cover(cover.model, cases, [change.model for change in proofs])
     manifest = certify_theorems(roots, about, texts, directory, replace(options, timeout=None), wholes)
     return [(directory, manifest)]
 
 
-def _proofs(found: Cover, options: Options) -> Iterator[tuple[Change, Proof]]:
+def _proofs(cover: Cover, options: Options) -> Iterator[tuple[Change, Proof]]:
     """The proof of each change, by stages or rules where an engine alone decided it; others are left out."""
-    for change, proof in found.same.items():
+    for change, proof in cover.same.items():
         theorem = proof.theorem
         if theorem is not None and theorem.rule == undiffering.__name__:
             (again,) = proofs_of([proof.problem], options, confirm=True)
@@ -53,9 +53,9 @@ def _proofs(found: Cover, options: Options) -> Iterator[tuple[Change, Proof]]:
             yield change, proof
 
 
-def _theorem_of_case(found: Cover, case: Case, theorem: Theorem) -> Theorem:
+def _theorem_of_case(cover: Cover, case: Case, theorem: Theorem) -> Theorem:
     """The theorem about one case, from one about several."""
-    goal = Unreachable(found.model, (case,))
+    goal = Unreachable(cover.model, (case,))
     return theorem if theorem.goal == goal else implied(goal, theorem)
 
 

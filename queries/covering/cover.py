@@ -101,8 +101,8 @@ class Cover:
     def results(self) -> list[int]:
         """The results of the unit, row by row."""
         table = np.array(self.rows, dtype=np.uint64).reshape(-1, len(self.layout.formats))
-        found: list[int] = evaluate_models([self.model], table)[0].tolist()
-        return found
+        patterns: list[int] = evaluate_models([self.model], table)[0].tolist()
+        return patterns
 
 
 class Covering:
@@ -239,9 +239,9 @@ class Covering:
     def _met(self, *patterns: Bits) -> tuple[Bit, ...]:
         """Whether inputs meet each condition. Sets the list of conditions."""
         operands = self.layout.split(patterns)
-        found = conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands))
-        self._conditions = list(found)
-        return tuple(found.values())
+        flags = conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands))
+        self._conditions = list(flags)
+        return tuple(flags.values())
 
     def _told(self, table: Table, beside: Sequence[Change]) -> Reached:
         """Which rows show which change, shape (rows, changes)."""

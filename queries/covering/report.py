@@ -9,23 +9,23 @@ from mmaprobe.queries.covering.cover import Cover, Wanted, words
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
 
-def vectors_of(found: Cover) -> list[Vector]:
+def vectors_of(cover: Cover) -> list[Vector]:
     """The covering vectors: each with the conditions that it was chosen for, and the unit's result."""
     return [
-        Vector(found.model, found.layout.split(row), d, f"cover-{number}", extra={"reaches": [words(x) for x in why]})
-        for number, (row, why, d) in enumerate(zip(found.rows, found.reasons, found.results, strict=True))
+        Vector(cover.model, cover.layout.split(row), d, f"cover-{number}", extra={"reaches": [words(x) for x in why]})
+        for number, (row, why, d) in enumerate(zip(cover.rows, cover.reasons, cover.results, strict=True))
     ]
 
 
-def document_of(found: Cover, seconds: float) -> Document:
+def document_of(cover: Cover, seconds: float) -> Document:
     """The document that `cover` prints."""
     return Document(
-        model=found.model.reference,
-        complete=not found.open and not found.interrupted,
-        conditions=_conditions(found, "conditions"),
-        pairs=_conditions(found, "pairs"),
-        changes=_conditions(found, "changes"),
-        vectors=[Row.of(vector.to_json()) for vector in vectors_of(found)],
+        model=cover.model.reference,
+        complete=not cover.open and not cover.interrupted,
+        conditions=_conditions(cover, "conditions"),
+        pairs=_conditions(cover, "pairs"),
+        changes=_conditions(cover, "changes"),
+        vectors=[Row.of(vector.to_json()) for vector in vectors_of(cover)],
         seconds=round(seconds, 3),
     )
 
@@ -34,22 +34,22 @@ def _kind(wanted: Wanted) -> str:
     return "changes" if not isinstance(wanted, tuple) else "conditions" if len(wanted) == 1 else "pairs"
 
 
-def _conditions(found: Cover, kind: str) -> Conditions:
+def _conditions(cover: Cover, kind: str) -> Conditions:
     """The conditions of one kind, by whether each is met, out of reach or open."""
-    every = [wanted for wanted in found.counts if _kind(wanted) == kind]
-    still = set(found.open)
+    every = [wanted for wanted in cover.counts if _kind(wanted) == kind]
+    still = set(cover.open)
     return Conditions(
-        reached=[words(wanted) for wanted in every if found.counts[wanted]],
+        reached=[words(wanted) for wanted in every if cover.counts[wanted]],
         out_of_reach=[
-            _out_of_reach(found, wanted) for wanted in every if not (found.counts[wanted] or wanted in still)
+            _out_of_reach(cover, wanted) for wanted in every if not (cover.counts[wanted] or wanted in still)
         ],
         open=[words(wanted) for wanted in every if wanted in still],
     )
 
 
-def _out_of_reach(found: Cover, wanted: Wanted) -> OutOfReach:
+def _out_of_reach(cover: Cover, wanted: Wanted) -> OutOfReach:
     if isinstance(wanted, tuple):
-        theorem = found.unreachable[wanted]
+        theorem = cover.unreachable[wanted]
         why = "; ".join(one.word for one in theorem.walk() if one.word)
         return OutOfReach(condition=words(wanted), rule=theorem.rule, why=why)
-    return OutOfReach(condition=words(wanted), rule="equal", why=found.same[wanted].ground)
+    return OutOfReach(condition=words(wanted), rule="equal", why=cover.same[wanted].ground)

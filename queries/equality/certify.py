@@ -17,12 +17,12 @@ def wholes_of(
 ) -> tuple[dict[Theorem, WholeProof], Options]:
     """The formula and the proof of the whole question, for each proof by stages on which a theorem of `roots` rests;
     and the options with the time that is left. Raises OutOfTimeError, and FaultyProofError."""
-    start, found = time.monotonic(), dict[Theorem, WholeProof]()
+    start, wholes = time.monotonic(), dict[Theorem, WholeProof]()
     used = {one for root in roots for one in root.walk() if one.rule == "agreed"}
     for proof in proofs:
         if proof.theorem in used:
-            found[proof.theorem] = _whole(proof, _left(options, start))
-    return found, _left(options, start)
+            wholes[proof.theorem] = _whole(proof, _left(options, start))
+    return wholes, _left(options, start)
 
 
 def _left(options: Options, start: float) -> Options:

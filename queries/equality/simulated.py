@@ -29,17 +29,17 @@ _OPERATIONS: dict[int, Callable[..., Value]] = {
 def in_order(roots: Iterable[FNode], leaves: Collection[FNode] = ()) -> list[FNode]:
     """The terms that some terms are made of, and these, each once and after its operands; not what `leaves` are made
     of."""
-    found: dict[FNode, None] = {}
+    terms: dict[FNode, None] = {}
     waiting = list(roots)[::-1]
     while waiting:
         term = waiting[-1]
-        missing = [] if term in found or term in leaves else [one for one in term.args() if one not in found]
+        missing = [] if term in terms or term in leaves else [one for one in term.args() if one not in terms]
         if missing:
             waiting += reversed(missing)
         else:
-            found[term] = None
+            terms[term] = None
             waiting.pop()
-    return list(found)
+    return list(terms)
 
 
 def simulated(terms: Iterable[FNode], known: Mapping[FNode, Value]) -> dict[FNode, Value]:

@@ -167,11 +167,11 @@ class _Prover(Attempt[Problem]):
         known = [*self._definitions(claim, cuts), *facts, self.ledger.admitted]
         engines = self.options.engines(limit, f"lemma {name}: {counted(len(set(cuts)), 'cut-point')}")
         try:
-            found = self.ledger.prove(name, claim, known, cuts, engines)
+            theorem = self.ledger.prove(name, claim, known, cuts, engines)
         finally:
             self.proof.tried += [answer for said in engines.said for answer in said.answers]
-        self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=name, pair=pair))
-        return found
+        self.proof.lemmas.append(replace(self.ledger.lemma_of(theorem), name=name, pair=pair))
+        return theorem
 
     def _definitions(self, claim: FNode, cuts: Sequence[FNode]) -> list[Theorem]:
         """The definitions of maxima that a claim mentions, and of those in their terms. Those about the claim's own

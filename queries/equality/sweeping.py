@@ -99,8 +99,8 @@ class _Sweep(Attempt[Designed]):
         self.scaled: dict[bytes, tuple[FNode, int]] = {}
         for term in self.ours:
             self.known.setdefault(self._key(term), []).append(term)
-            if (found := self._scaled(term)) is not None and found[1] > 0:
-                self.scaled.setdefault(found[0], (term, found[1]))
+            if (scaled := self._scaled(term)) is not None and scaled[1] > 0:
+                self.scaled.setdefault(scaled[0], (term, scaled[1]))
 
     def _key(self, term: FNode) -> tuple[bytes, ...]:
         return lanes_of(self.values[term], len(self.rows))
@@ -123,8 +123,8 @@ class _Sweep(Attempt[Designed]):
                 for name, other in self._candidates(term):
                     if now == other:
                         break
-                    found = self._decide(f"word {number} of the design is {name}", now, other, term)
-                    if found is False:  # an input refutes it
+                    theorem = self._decide(f"word {number} of the design is {name}", now, other, term)
+                    if theorem is False:  # an input refutes it
                         if self._differ_on(self.rows[-1:]):
                             return False
                         self._simulate()
@@ -132,7 +132,7 @@ class _Sweep(Attempt[Designed]):
                             self._learn(before)
                         again = True
                         break
-                    if found is True:
+                    if theorem is True:
                         break
             if now.is_bv_add() and self.replace(term) == now:
                 self._added(term)
@@ -189,8 +189,8 @@ class _Sweep(Attempt[Designed]):
         same = self.known.get(self._key(term), [])
         for word in sorted(same, key=lambda word: word not in self.names)[:TRIED]:
             yield self._called(word), word
-        if (scaled := self._scaled(term)) is not None and (found := self.scaled.get(scaled[0])) is not None:
-            word, places = found[0], found[1] - scaled[1]
+        if (scaled := self._scaled(term)) is not None and (partner := self.scaled.get(scaled[0])) is not None:
+            word, places = partner[0], partner[1] - scaled[1]
             if places > 0:
                 part = self.compared.carrier.manager.BVExtract(word, places, word.bv_width() - 1)
                 yield f"{self._called(word)} >> {places}", self._fitted(part, term)
@@ -280,7 +280,7 @@ class _Sweep(Attempt[Designed]):
             engines = self.options.engines(seconds, f"lemma {name}: {counted(len(cuts), 'cut-point')}")
             inputs = () if cuts else self.compared.symbols
             try:
-                found = self.ledger.prove(name, claim, [self.ledger.admitted], cuts, engines, inputs)
+                theorem = self.ledger.prove(name, claim, [self.ledger.admitted], cuts, engines, inputs)
             except UnprovedError:
                 self.proof.tried += [answer for said in engines.said for answer in said.answers]
                 answer = engines.said[-1].answer
@@ -289,8 +289,8 @@ class _Sweep(Attempt[Designed]):
                     self.rows = np.concatenate([self.rows, np.array([row], dtype=np.uint64)])
                     return False
                 continue
-            self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=name, pair=pair))
-            return found
+            self.proof.lemmas.append(replace(self.ledger.lemma_of(theorem), name=name, pair=pair))
+            return theorem
         return None
 
     def _cuts(self, sides: Sequence[FNode]) -> Iterator[list[FNode]]:
@@ -330,13 +330,13 @@ class _Sweep(Attempt[Designed]):
         seconds = None if left is None else left * SHARE
         if len(exponents) == 2:
             seconds = min(seconds or WHOLE, WHOLE)
-        found = self._lemma(RESULT, goal, sides, seconds)
-        if found is None and len(exponents) == 2:
-            found = self._by_cases(goal, sides, *exponents)
-        if found is False:
+        theorem = self._lemma(RESULT, goal, sides, seconds)
+        if theorem is None and len(exponents) == 2:
+            theorem = self._by_cases(goal, sides, *exponents)
+        if theorem is False:
             self._differ_on(self.rows[-1:])
-        if isinstance(found, Theorem):
-            self.proof.theorem = agreed(compared, never(compared, differ, alike, found))
+        if isinstance(theorem, Theorem):
+            self.proof.theorem = agreed(compared, never(compared, differ, alike, theorem))
 
     def _by_cases(self, goal: FNode, sides: Sequence[FNode], one: FNode, other: FNode) -> Theorem | bool | None:
         """The theorem of a claim by how far two exponents of the model lie apart: a lemma for each distance, where

@@ -157,8 +157,10 @@ def _parts_of(value: Any) -> list[Any]:
     """What is in a tuple, and the values of its fields; a form has those of a mapping that cannot be changed."""
     if isinstance(value, tuple):
         return list(value)
-    found = [getattr(value, field.name) for field in fields(value) if field.compare] if is_dataclass(value) else []
-    return [part for one in found for part in ([*one, *one.values()] if type(one) is types.MappingProxyType else [one])]
+    values = [getattr(value, field.name) for field in fields(value) if field.compare] if is_dataclass(value) else []
+    return [
+        part for one in values for part in ([*one, *one.values()] if type(one) is types.MappingProxyType else [one])
+    ]
 
 
 _forget: list[Callable[[], None]] = []  # of each function that keeps its results

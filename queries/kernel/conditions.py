@@ -55,10 +55,10 @@ class _Cases:
 
 def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Flags:
     """The cases that inputs and steps of an evaluation meet; those that no format allows are left out."""
-    found = dict[Condition, Bit]()
+    flags = dict[Condition, Bit]()
     for place, (name, fmt, pattern) in enumerate(zip(layout.names, layout.formats, operands.every, strict=True)):
-        found |= {} if place in layout.unread else _input(name, fmt, pattern)
-    found |= _lone_inputs(layout, operands)
+        flags |= {} if place in layout.unread else _input(name, fmt, pattern)
+    flags |= _lone_inputs(layout, operands)
     trace = evaluation.trace
     values: dict[Node, Unpacked] = {}
     lone: dict[object, list[LoneBit]] = {}
@@ -69,8 +69,8 @@ def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evalua
                 function(cases, visit, trace, values, model)
         assert isinstance(visit.node, Node)
         values[visit.node] = visit.value
-        found |= cases.found
-    return found
+        flags |= cases.found
+    return flags
 
 
 def _input(name: str, fmt: Format, pattern: Bits) -> Flags:
@@ -311,8 +311,8 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
 
 def _positions(node: FusedSum | GridSum, bits: Sequence[int]) -> set[int]:
     """Distances at which an operand of the sum changes what it does."""
-    found = {far + more for far in node.reach if far is not None for more in (0, 1)}
-    return found | {max(bits)} if len(set(bits)) > 1 else found
+    distances = {far + more for far in node.reach if far is not None for more in (0, 1)}
+    return distances | {max(bits)} if len(set(bits)) > 1 else distances
 
 
 def _distance_to(maximum: Exponent, own: Exponent) -> Bits:
@@ -344,15 +344,15 @@ def _several(flags: Sequence[Bit]) -> Bit:
 
 
 def _tails(lowest: Bit, half: Bit, sticky: Bit) -> list[tuple[str, Bit]]:
-    found = []
+    tails = []
     for word, low in (("even", ~lowest), ("odd", lowest)):
-        found += [
+        tails += [
             (f"exact, {word}", ~half & ~sticky & low),
             (f"below half, {word}", ~half & sticky & low),
             (f"half, {word}", half & ~sticky & low),
             (f"above half, {word}", half & sticky & low),
         ]
-    return found
+    return tails
 
 
 def _floors(

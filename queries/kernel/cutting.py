@@ -43,23 +43,23 @@ class Replacement(Abstraction):
 
     def _compute_node_result(self, formula: FNode, **kwargs: Any) -> None:
         super()._compute_node_result(formula, **kwargs)
-        found, seen = self.memoization[formula], set[FNode]()
-        while found in self.changes and found not in seen:
-            seen.add(found)
-            found = self.changes[found]
-        self.memoization[formula] = found
+        changed, seen = self.memoization[formula], set[FNode]()
+        while changed in self.changes and changed not in seen:
+            seen.add(changed)
+            changed = self.changes[changed]
+        self.memoization[formula] = changed
 
 
 def conjuncts(term: FNode) -> list[FNode]:
     """The conjuncts of a term, nested conjunctions flattened."""
-    found, waiting = [], [term]  # no recursion: a conjunction of n terms may be nested n deep
+    parts, waiting = [], [term]  # no recursion: a conjunction of n terms may be nested n deep
     while waiting:
         part = waiting.pop()
         if part.is_and():
             waiting += reversed(part.args())
         else:
-            found.append(part)
-    return found
+            parts.append(part)
+    return parts
 
 
 def symbols_of(terms: Iterable[FNode]) -> list[FNode]:
@@ -77,12 +77,12 @@ def linked(parts: Sequence[FNode], goal: Sequence[FNode]) -> list[FNode]:
     """The terms of `parts` that share a symbol with the goal, directly or through other terms of `parts`; those that
     are linked through fewer terms first."""
     known = {symbol for term in goal for symbol in term.get_free_variables()}
-    found, rest = list[FNode](), list(parts)
+    chosen, rest = list[FNode](), list(parts)
     while near := dict.fromkeys(part for part in rest if not known.isdisjoint(part.get_free_variables())):
-        found += near
+        chosen += near
         rest = [part for part in rest if part not in near]
         known.update(*(part.get_free_variables() for part in near))
-    return found
+    return chosen
 
 
 def renamed(environment: Environment, parts: Sequence[FNode]) -> tuple[tuple[FNode, ...], dict[FNode, FNode]]:

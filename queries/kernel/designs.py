@@ -50,5 +50,5 @@ class Designed(Problem):
         return hashlib.sha256(self.design.netlist.encode()).hexdigest()[:12]
 
     def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
-        found = self.design.result(operands.sides, operands.c.carrier)
-        return evaluate_on(self.left, operands, traced), Evaluation(found, Trace() if traced else Silent())
+        result = self.design.result(operands.sides, operands.c.carrier)
+        return evaluate_on(self.left, operands, traced), Evaluation(result, Trace() if traced else Silent())

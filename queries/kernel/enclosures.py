@@ -199,10 +199,10 @@ class Enclosed:
         known = ", ".join("the addend" if level == CHAIN else f"the result so far of loop {level}" for level in levels)
         zero = [one for one in self.assuming if isinstance(one, Assumption) and not one.formats]
         what = "zero is" if zero else "|v - x| <= E and |x| <= A of"
-        found = [f"where {what} {known}"] if known else []
-        found += [f"with {counted(kept, 'rounding')} in x too"] if kept else []
-        found += ["if nothing overflows"] if self.provided else []
-        return "".join(f", {one}" for one in found)
+        conditions = [f"where {what} {known}"] if known else []
+        conditions += [f"with {counted(kept, 'rounding')} in x too"] if kept else []
+        conditions += ["if nothing overflows"] if self.provided else []
+        return "".join(f", {one}" for one in conditions)
 
 
 def bound_places(node: Node, places: Mapping[int, int]) -> Places:
@@ -235,9 +235,9 @@ def _joined(name: str, node: Node, places: Places, wanted: Iterable[tuple[Node, 
 def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothesis]:
     """What the premises of a rule assume, all together. No premise may assume otherwise than another of a rounding or
     of the addend: x would be another number in each. Raises RuleError."""
-    found = frozenset[Hypothesis]().union(*(goal.assuming for goal in goals))
+    assumed = frozenset[Hypothesis]().union(*(goal.assuming for goal in goals))
     for goal in goals:
-        others = found - goal.assuming
+        others = assumed - goal.assuming
         kept, chained = {one.node for one in others if isinstance(one, Kept)}, any(one.level == CHAIN for one in others)
         if kept or chained:
             nodes = set(walk(goal.node))
@@ -245,7 +245,7 @@ def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothes
                 raise RuleError(f"{name}: a rounding that is kept is also taken as one that is not")
             if chained and any(isinstance(node, Element) and node.operand == "c" for node in nodes):
                 raise RuleError(f"{name}: the addend is taken both as a previous result and as an exact input")
-    return found
+    return assumed
 
 
 def provided_together(goals: Iterable[Enclosed]) -> frozenset[NoOverflow]:
@@ -264,12 +264,12 @@ def _made(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], p
 def numbers(known: Known, low: Form, high: Form, size: Form) -> Facts:
     """The facts about a number v of some format: its exponent e is that of its magnitude, but at least emin. If v is
     not zero, |v| >= 2^grid, so that 2^e <= |v| + 2^emin - 2^grid, also if v is subnormal."""
-    found = Facts(low, high, size, NOUGHT, known)
+    facts = Facts(low, high, size, NOUGHT, known)
     if not known.formats or known.grid is None:
-        return found
+        return facts
     top = max(fmt.emin for fmt in known.formats)
     tiny = NOUGHT if known.never_tiny or known.grid >= top else number(power(top) - power(known.grid))
-    return replace(found, weight=found.value + tiny)
+    return replace(facts, weight=facts.value + tiny)
 
 
 # -- rules, one for each kind of node
@@ -364,10 +364,10 @@ def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
     """An exact product, v = v1 v2: |v - x| <= |x1| e2 + |x2| e1 + e1 e2. Unnormalised, its exponent is the sum of its
     factors'; normalised, 2^e <= |v|."""
     goals = _joined("product", node, places, _operands(node, places), premises)
-    found = replace(_multiplied([goal.facts for goal in goals]), known=_known(node, goals))
-    found = replace(found, weight=found.value) if node.normalised else found
-    bound = None if node.limit is None else NoOverflow(node, places, node.limit, found.value)
-    return _made(node, places, found, goals, premises, bound)
+    facts = replace(_multiplied([goal.facts for goal in goals]), known=_known(node, goals))
+    facts = replace(facts, weight=facts.value) if node.normalised else facts
+    bound = None if node.limit is None else NoOverflow(node, places, node.limit, facts.value)
+    return _made(node, places, facts, goals, premises, bound)
 
 
 @rule
@@ -384,8 +384,8 @@ def unchanged(node: Gate | Cancelling | Relu, places: Places, premises: Sequence
 def scale(node: Scale, places: Places, premises: Sequence[Theorem]) -> Made:
     """A term times two scale factors, exactly: as a product of three."""
     goals = _joined("scale", node, places, _operands(node, places), premises)
-    found = replace(_multiplied([goal.facts for goal in goals]), known=_known(node, goals))
-    return _made(node, places, found, goals, premises)
+    facts = replace(_multiplied([goal.facts for goal in goals]), known=_known(node, goals))
+    return _made(node, places, facts, goals, premises)
 
 
 def _every_term(items: Sequence[Node], places: Places) -> list[tuple[Node, Places]]:
@@ -454,20 +454,20 @@ class _Aligned:
 
 def _aligned(node: FusedSum, places: Places, goals: Sequence[Enclosed]) -> list[_Aligned]:
     """The terms of a fused sum, without those that are certainly zero."""
-    count, position, found = len(node.items), 0, []
+    count, position, aligned = len(node.items), 0, []
     bits = node.fraction_bits if isinstance(node.fraction_bits, tuple) else (node.fraction_bits,) * count
     for item, own, far in zip(node.items, bits, node.reach or (None,) * count, strict=True):
         for _ in terms_of(item, dict(places)):
-            found.append(_Aligned(goals[position].facts, own, far))
+            aligned.append(_Aligned(goals[position].facts, own, far))
             position += 1
-    return [term for term in found if not term.facts.is_zero]
+    return [term for term in aligned if not term.facts.is_zero]
 
 
 def alignments(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> list[AlignmentLoses]:
     """The lemmas about the datapath that a fused sum of these terms may rest on."""
     goals = _joined("fused", node, places, _every_term(node.items, places), premises)
-    found = [term.lemma(node.rounding) for term in _aligned(node, places, goals)]
-    return list(dict.fromkeys(lemma for lemma in found if lemma is not None))
+    lemmas = [term.lemma(node.rounding) for term in _aligned(node, places, goals)]
+    return list(dict.fromkeys(lemma for lemma in lemmas if lemma is not None))
 
 
 def with_lemmas(made: Made, lemmas: Sequence[Theorem], needed: Sequence[Lemma]) -> Made:
@@ -590,10 +590,10 @@ def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence
     fine = node.least is None or (known.grid is not None and known.grid >= node.least - fraction)
     fixed = Fraction(0) if fine or node.least is None else power(node.least - fraction)
     low, high = (y.value * (relative * loss) + number(fixed * loss) for loss in LOSSES[node.mode])
-    found = Facts(y.low + low, y.high + high, y.size, None, _known(node, goals))
+    facts = Facts(y.low + low, y.high + high, y.size, None, _known(node, goals))
     if node.least is not None:
-        found = replace(found, weight=found.value + number(power(node.least)))
-    return with_lemmas(_made(node, places, found, goals, premises), lemmas, [cut_loses(node.bits, node.mode)])
+        facts = replace(facts, weight=facts.value + number(power(node.least)))
+    return with_lemmas(_made(node, places, facts, goals, premises), lemmas, [cut_loses(node.bits, node.mode)])
 
 
 @rule

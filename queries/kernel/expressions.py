@@ -47,13 +47,13 @@ def one_form(problem: Problem, left: Theorem | None, right: Theorem | None) -> M
     """Let two units have the same operands, and let each compute the same as some expression (its own, if no theorem is
     given). If both expressions have the same normal form, as they are or with loops and the terms of sums written out,
     the units compute the same."""
-    found = []
+    others = []
     for unit, theorem in zip(units_of(problem, "one_form"), (left, right), strict=True):
         goal = SameResults(unit, unit.result) if theorem is None else goal_of(theorem, SameResults, "one_form")
         if goal.unit != unit:
             raise RuleError("one_form: the premise is about another unit")
-        found.append(goal.other)
-    forms = _forms(found)
+        others.append(goal.other)
+    forms = _forms(others)
     if forms[0] != forms[1]:
         raise RuleError("one_form: the normal forms are two")
     return Made(SidesAgree(problem), tuple(theorem for theorem in (left, right) if theorem is not None))

@@ -188,8 +188,8 @@ def _says(basis: Basis, term: FNode, left: FNode, right: FNode) -> bool:
 def equal(basis: Basis, left: FNode, right: FNode) -> FNode:
     """That two terms of one type are equal."""
     manager = basis.carrier.manager
-    found: FNode = manager.Iff(left, right) if left.get_type().is_bool_type() else manager.Equals(left, right)
-    return found
+    equation: FNode = manager.Iff(left, right) if left.get_type().is_bool_type() else manager.Equals(left, right)
+    return equation
 
 
 @rule

@@ -84,12 +84,12 @@ class Form:
         """The product; the product of two maxima is the maximum of the products, as no magnitude is negative."""
         if not isinstance(other, Form):
             return Form({atom: value * other for atom, value in self.parts.items()})
-        found: dict[Atom, Fraction] = {}
+        products: dict[Atom, Fraction] = {}
         for x, one in self.parts.items():
             for y, two in other.parts.items():
                 atom = frozenset(tuple(sorted(p + q)) for p in x for q in y)
-                found[atom] = found[atom] + one * two if atom in found else one * two
-        return Form(found)
+                products[atom] = products[atom] + one * two if atom in products else one * two
+        return Form(products)
 
     @property
     def constant(self) -> Fraction:
@@ -158,20 +158,20 @@ def magnitude(name: str, index: Index | None = None, raised: bool = False) -> Fo
 
 
 def total(forms: Iterable[Form]) -> Form:
-    found: dict[Atom, Fraction] = {}
+    sums: dict[Atom, Fraction] = {}
     for form in forms:
         for atom, value in form.parts.items():
-            found[atom] = found[atom] + value if atom in found else value
-    return Form(found)
+            sums[atom] = sums[atom] + value if atom in sums else value
+    return Form(sums)
 
 
 def larger(forms: Sequence[Form]) -> Form:
     """An upper bound of each form: for every atom its largest coefficient."""
-    found: dict[Atom, Fraction] = {}
+    most: dict[Atom, Fraction] = {}
     for form in forms:
         for atom, value in form.parts.items():
-            found[atom] = max(found[atom], value) if atom in found else value
-    return Form(found)
+            most[atom] = max(most[atom], value) if atom in most else value
+    return Form(most)
 
 
 def largest(forms: Sequence[Form]) -> Form:

@@ -50,10 +50,10 @@ def numbers_of(fmt: Format, subnormals: bool) -> tuple[Values, ...]:
     if fmt.complement:
         raise RuleError(f"gains: the least number of {fmt.name} has one bit more than the others")
     one = 1 << fmt.fraction
-    found = [Values(range(one, 2 * one), fmt.emin, fmt.emax)]
+    values = [Values(range(one, 2 * one), fmt.emin, fmt.emax)]
     if subnormals and fmt.subnormals and fmt.fraction:
-        found.append(Values(range(1, one), fmt.emin, fmt.emin))
-    return tuple(found)
+        values.append(Values(range(1, one), fmt.emin, fmt.emin))
+    return tuple(values)
 
 
 @dataclass(frozen=True)
@@ -90,22 +90,22 @@ def products_of(a: Factor, b: Factor, subnormals: bool) -> tuple[Values, ...]:
         raise RuleError(
             f"rises: products of numbers with {left_bits} and {right_bits} fraction bits are too many to compare"
         )
-    found = []
+    values = []
     for x in a.numbers(subnormals):
         for y in b.numbers(subnormals):
             left, right = (np.array(side.significands, dtype=np.int64) for side in (x, y))
             every = np.unique(np.multiply.outer(left, right))
-            found.append(Values(tuple(every.tolist()), x.low + y.low, x.high + y.high))
-    return tuple(found)
+            values.append(Values(tuple(every.tolist()), x.low + y.low, x.high + y.high))
+    return tuple(values)
 
 
 def gains_of(every: Sequence[Values], fraction: int) -> dict[tuple[int, int], int]:
     """The least increase from a value to a larger one, for each pair of different exponents: values of both signs, and
     zero."""
-    found: dict[tuple[int, int], int] = {}
+    gains: dict[tuple[int, int], int] = {}
 
     def least(key: tuple[int, int], gain: int) -> None:
-        found[key] = min(gain, found.get(key, gain))
+        gains[key] = min(gain, gains.get(key, gain))
 
     for low in every:
         smallest = low.significands[0]
@@ -117,7 +117,7 @@ def gains_of(every: Sequence[Values], fraction: int) -> dict[tuple[int, int], in
                     gain = _apart(high.significands, low.significands, f - e) * power(e - fraction)
                     least((e, f), gain)
                     least((f, e), gain)
-    return found
+    return gains
 
 
 def _apart(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
@@ -135,12 +135,12 @@ def _searched(high: tuple[int, ...] | range, low: tuple[int, ...] | range, place
         return 1  # one of two neighbours is not a multiple of 2^places, and both lie in the range
     x, y = _array(high) << places, _array(low)
     at = np.searchsorted(y, x)
-    found = []
+    nearest = []
     for offset in (-1, 0, 1):
         inside = (at + offset >= 0) & (at + offset < len(y))
         off = np.abs(x[inside] - y[(at + offset)[inside]])
-        found += [int(off[off > 0].min())] if (off > 0).any() else []
-    return min(found, default=1)
+        nearest += [int(off[off > 0].min())] if (off > 0).any() else []
+    return min(nearest, default=1)
 
 
 @cache

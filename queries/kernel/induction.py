@@ -79,14 +79,14 @@ def step_of(goal: Enclosed, assumption: Assumption) -> Step:
 def linear(form: Form, level: int) -> tuple[Fraction, Fraction, Form]:
     """The coefficients of E and of A, and the rest. Raises RuleError for what is not linear in them."""
     error, size = (frozenset({(Factor(name, level),)}) for name in (ERROR, SIZE))
-    found = Form({})
+    whole = Form({})
     for atom, value in form.parts.items():
         one = Form({atom: value})
-        found += one.flat() if any(_reads(item, level) for item in atom) else one
-    rest = {atom: value for atom, value in found.parts.items() if atom not in (error, size)}
+        whole += one.flat() if any(_reads(item, level) for item in atom) else one
+    rest = {atom: value for atom, value in whole.parts.items() if atom not in (error, size)}
     if any(_reads(item, level) for atom in rest for item in atom):
         raise RuleError("induction: the error is not linear in the result so far")
-    return found.parts.get(error, Fraction(0)), found.parts.get(size, Fraction(0)), Form(rest)
+    return whole.parts.get(error, Fraction(0)), whole.parts.get(size, Fraction(0)), Form(rest)
 
 
 def reads(form: Form, level: int) -> bool:

@@ -94,12 +94,12 @@ class Subject:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages of all plans; after each stage come the stages that it is made of."""
-        found, waiting = dict[Stage, None](), [product.stage for plan in self.plans for product in plan.sums]
+        stages, waiting = dict[Stage, None](), [product.stage for plan in self.plans for product in plan.sums]
         while waiting:
             stage = waiting.pop()
-            found[stage] = None
+            stages[stage] = None
             waiting += stage.parts
-        return tuple(found)
+        return tuple(stages)
 
     @property
     def steps(self) -> Iterator[Step]:

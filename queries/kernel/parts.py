@@ -85,10 +85,10 @@ class Parted:
     def _of(self, node: Node, places: Places) -> Polynomial:
         key = node, bound_places(node, dict(places))
         if key not in self._known:
-            found = {item: value for item, value in self._made(*key).items() if value}
-            if len(found) > MOST:
+            polynomial = {item: value for item, value in self._made(*key).items() if value}
+            if len(polynomial) > MOST:
                 raise RuleError(f"parts: more than {MOST} products of parts")
-            self._known[key] = found
+            self._known[key] = polynomial
         return self._known[key]
 
     def _made(self, node: Node, places: Places) -> Polynomial:
@@ -124,12 +124,12 @@ class Parted:
 
     def size(self, polynomial: Polynomial, counts: Callable[[bool], bool] = lambda lost: True) -> Form:
         """A bound of its magnitude: of its products of which `counts` says so, given whether a loss is a factor."""
-        found = []
+        sizes = []
         for item, value in polynomial.items():
             if counts(any(isinstance(node, Round) for (node, _), _ in item)):
                 factors = [self._size(symbol) for symbol, count in item for _ in range(count)]
-                found.append(reduce(mul, factors, number(abs(value))))
-        return total(found)
+                sizes.append(reduce(mul, factors, number(abs(value))))
+        return total(sizes)
 
     def summed(self, polynomial: Polynomial, counts: Callable[[bool], bool]) -> Form:
         """The same of all products together; in a unit a polynomial has each product by itself."""
@@ -199,10 +199,10 @@ class OfPlan(Parted):
 
     def read(self, node: Node) -> Polynomial:
         """The polynomial that a unit reads. Raises RuleError where it may be nonzero while its element is zero."""
-        found = self.of(node, ())
-        if frozenset() in found:
+        polynomial = self.of(node, ())
+        if frozenset() in polynomial:
             raise RuleError("words: a word that is not zero where its element is")
-        return found
+        return polynomial
 
     def summed(self, polynomial: Polynomial, counts: Callable[[bool], bool]) -> Form:
         sides: tuple[dict[Powers, Fraction], dict[Powers, Fraction]] = {}, {}
@@ -230,14 +230,14 @@ class OfPlan(Parted):
             return one
         assert isinstance(node, Round)
         polynomial = self.read(node)
-        found = self.size(polynomial)
+        size = self.size(polynomial)
         if not factor.raised:
-            return found
+            return size
         if windowed:
-            return found + self.relative(number(power(node.rounding.format.emin)), polynomial)
-        if found.parts.get(frozenset({(factor._replace(offset=0, raised=False),)}), Fraction(0)) >= 1:
-            return found.lifted({factor.name})
-        return found + number(power(node.rounding.format.emin))
+            return size + self.relative(number(power(node.rounding.format.emin)), polynomial)
+        if size.parts.get(frozenset({(factor._replace(offset=0, raised=False),)}), Fraction(0)) >= 1:
+            return size.lifted({factor.name})
+        return size + number(power(node.rounding.format.emin))
 
 
 def times_products(form: Form, length: int | None) -> Form:
@@ -255,11 +255,11 @@ def _symbol(symbol: Symbol) -> Polynomial:
 
 
 def _added(every: Sequence[Polynomial]) -> Polynomial:
-    found: dict[Powers, Fraction] = {}
+    total: dict[Powers, Fraction] = {}
     for one in every:
         for item, value in one.items():
-            found[item] = found.get(item, Fraction(0)) + value
-    return found
+            total[item] = total.get(item, Fraction(0)) + value
+    return total
 
 
 def _times(one: Polynomial, other: Polynomial) -> Polynomial:
@@ -311,13 +311,13 @@ def _reads_addend(node: Node) -> bool:
 def adds_products_once(unit: Unit) -> None:
     """Checks that the value of a unit without rounding is c and the sum of every product a_k b_k once. Raises
     RuleError."""
-    found = dict[tuple[tuple[str, int], ...], Fraction]()
+    counts = dict[tuple[tuple[str, int], ...], Fraction]()
     for item, value in Parted(unit, frozenset()).of(unit.result, ()).items():
         inputs = [node for (node, _), count in item for _ in range(count) if isinstance(node, Element)]
         read = tuple(sorted((node.operand, 0 if node.index is None else node.index.offset) for node in inputs))
-        found[read] = found.get(read, Fraction(0)) + value
+        counts[read] = counts.get(read, Fraction(0)) + value
     wanted = {(("a", k), ("b", k)): Fraction(1) for k in range(unit.length)} | {(("c", 0),): Fraction(1)}
-    if {item: value for item, value in found.items() if value} != wanted:
+    if {item: value for item, value in counts.items() if value} != wanted:
         raise RuleError("adds_products_once: not every product, and c, is added once")
 
 

@@ -49,8 +49,8 @@ def joined(unit: Unit) -> Node:
 def joined_after_zero(unit: Unit) -> Node | None:
     """The same for every c other than -0; None if the result may still be -0."""
     scope = replace(Scope.of(unit), unsigned=frozenset({"c"}))
-    found = form_of(scope, terms_written_out(unit.result))
-    return found if scope.known(found).never_minus else None
+    form = form_of(scope, terms_written_out(unit.result))
+    return form if scope.known(form).never_minus else None
 
 
 #: what a unit computes the same as
@@ -218,17 +218,17 @@ def _one_zero(node: Node) -> Node | None:
         isinstance(getattr(node, name), tuple) for name in PER_TERM if getattr(node, name)
     ):
         return None
-    found: list[tuple[int, Node]] = []
+    terms: list[tuple[int, Node]] = []
     zeros = 0
     for at, item in enumerate(node.items):
         term = item.body if isinstance(item, Each) else item
         if isinstance(term, Product) and term.left == term.right == Constant():
             zeros += 1
             if zeros == 1:
-                found.append((at, term))
+                terms.append((at, term))
         else:
-            found.append((at, replaced(item, _one_zero)))
-    return node.of_terms(found) if zeros else None
+            terms.append((at, replaced(item, _one_zero)))
+    return node.of_terms(terms) if zeros else None
 
 
 # -- plans

@@ -74,16 +74,16 @@ class Range:
         """Whether they are a nonzero number of the range."""
         _, significand, exponent, *_ = given
         carrier = significand.carrier
-        found = significand.any() & exponent.ule(constant(carrier, self.high - self.low, exponent.width))
+        within = significand.any() & exponent.ule(constant(carrier, self.high - self.low, exponent.width))
         if self.leading:
-            found = found & (significand.msb() | exponent.equals(0))
+            within = within & (significand.msb() | exponent.equals(0))
         spare = self.unit + self.fraction - self.low  # places below the unit where the exponent is the least
         if spare > 0:
             width = max(exponent.width, spare.bit_length())
             own, most = exponent.zext(width), constant(carrier, spare, width)
             amount = select(own.ult(most), most - own, constant(carrier, 0, width))
-            found = found & is_multiple(significand, amount)
-        return found
+            within = within & is_multiple(significand, amount)
+        return within
 
 
 def is_multiple(value: Bits, places: Bits) -> Bit:
@@ -104,9 +104,9 @@ class Held:
 
     @property
     def known(self) -> Known:
-        found = Known.number(self.formats, self.unit)
-        return replace(found, never_minus=found.never_minus or self.never_minus,
-                       never_tiny=found.never_tiny or self.never_tiny)  # fmt: skip
+        plain = Known.number(self.formats, self.unit)
+        return replace(plain, never_minus=plain.never_minus or self.never_minus,
+                       never_tiny=plain.never_tiny or self.never_tiny)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def ranges_of(scope: Scope, node: Node) -> frozenset[Range] | None:
             return frozenset(map(_normalised_range, first)) if normalised else first
         case ExactSum():  # as a term, which has the exponent 0
             own = [ranges_of(scope, item) for item in node.items]
-            single = [one for found in own if found is not None and len(found) == 1 for one in found]
+            single = [one for ranges in own if ranges is not None and len(ranges) == 1 for one in ranges]
             counts = [item.count for item in node.items]
             return frozenset((_sum_range(tuple(single), tuple(counts)),)) if len(single) == len(own) else None
     known = scope.known(node)
@@ -190,10 +190,10 @@ def _element_range(element: Element, fmt: Format) -> Range:
 @cache
 def _number_range(fmt: Format, unit: int | None) -> Range:
     """The range of the numbers of a format that are multiples of 2^unit; a nonzero one has no exponent below `unit`."""
-    found = Range.of(unpack(_nought(fmt.width), fmt).term, leading=True)
-    if unit is None or unit <= found.unit:
-        return found
-    return replace(found, unit=unit, low=min(max(unit, found.low), found.high))
+    plain = Range.of(unpack(_nought(fmt.width), fmt).term, leading=True)
+    if unit is None or unit <= plain.unit:
+        return plain
+    return replace(plain, unit=unit, low=min(max(unit, plain.low), plain.high))
 
 
 def _any_term(one: Range) -> Term:

@@ -280,8 +280,8 @@ def no_last_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
         return None
     if (last := _held(scope.known(node))) is None:
         return None
-    found = no_sum_to_zero(scope.within(node.level, last), node.body)
-    return None if found is None else replace(found, other=replace(node, body=found.other))
+    rewritten = no_sum_to_zero(scope.within(node.level, last), node.body)
+    return None if rewritten is None else replace(rewritten, other=replace(node, body=rewritten.other))
 
 
 @rewrite("sum that fits the result")
@@ -450,13 +450,13 @@ def rounded_in_vain(scope: Scope, node: Node) -> Replacement | None:
     if held and len(items) == 1:
         other = None if held[0][1].rounding.zero == "positive" else _without_first(how, held[0][1])
         return None if other is None else Replacement(other)
-    plus, found = how.zero == "positive" or plus_for_zeros(node), None
+    plus, replacement = how.zero == "positive" or plus_for_zeros(node), None
     for at, one in held:
         total = ExactSum((*items[:at], *_added(one.term), *items[at + 1 :]))
-        found = Replacement(replace(node, term=total), signs=plus or _has_signs(one, how.mode == "down"))
-        if found.signs:
+        replacement = Replacement(replace(node, term=total), signs=plus or _has_signs(one, how.mode == "down"))
+        if replacement.signs:
             break
-    return found
+    return replacement
 
 
 def _has_signs(node: Round, down: bool) -> bool:
@@ -607,13 +607,13 @@ def _is_several(node: Node) -> bool:
 def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
     """The ranges of the terms of a sum, each with the bits kept of it."""
     bits = node.fraction_bits if isinstance(node.fraction_bits, tuple) else (node.fraction_bits,) * len(node.items)
-    found: dict[tuple[Range, int], None] = {}
+    counted: dict[tuple[Range, int], None] = {}
     for item, own in zip(node.items, bits, strict=True):
         ranges = ranges_of(scope, item)
         if ranges is None:
             return None
-        found |= {(one, own): None for one in _sorted(ranges)}
-    return list(found)
+        counted |= {(one, own): None for one in _sorted(ranges)}
+    return list(counted)
 
 
 # --- forms, by the rules that need no lemma --------------------------------------------------------------------------
@@ -630,8 +630,8 @@ PLAIN: dict[type[Node], tuple[Rewrite, ...]] = {
 def form_of(scope: Scope, node: Node) -> Node:
     """A result rewritten by the rules that need no lemma, operands first, until none applies: numbers that compute
     alike, rounded to one format with one pattern for NaN (`results_alike`)."""
-    found = _Forms(scope).of(node)
-    return found if [_how_rounded(node)] == [_how_rounded(found)] else node
+    form = _Forms(scope).of(node)
+    return form if [_how_rounded(node)] == [_how_rounded(form)] else node
 
 
 #: of what `congruent` knows, besides loops
@@ -666,10 +666,10 @@ class _Forms:
             while True:
                 node = self._within(node, signs)
                 proposed = (rule(self.scope, node) for rule in PLAIN.get(type(node), ()))
-                found = next((one for one in proposed if one is not None and (one.signs or not signs)), None)
-                if found is None:
+                chosen = next((one for one in proposed if one is not None and (one.signs or not signs)), None)
+                if chosen is None:
                     break
-                node = found.other
+                node = chosen.other
             self.found[key] = node
         return self.found[key]
 
@@ -793,8 +793,8 @@ def looped(scope: Scope, node: Repeat, body: Theorem) -> Made:
 
 def _one_format(scope: Scope, node: Node, other: Node) -> bool:
     """Whether both are numbers of the same formats."""
-    found = scope.known(node).formats
-    return found is not None and found == scope.known(other).formats
+    formats = scope.known(node).formats
+    return formats is not None and formats == scope.known(other).formats
 
 
 def kind_of(scope: Scope, node: Repeat) -> Held | None:

@@ -82,8 +82,8 @@ class _Rise:
                     if isinstance(term, Relu) and term.nan != "keep":
                         raise RuleError("rises: a NaN becomes a number")
                     term = term.term
-                found = self.term(term, places, running)
-                return node.rounding.format, found.gains is not None
+                own = self.term(term, places, running)
+                return node.rounding.format, own.gains is not None
             case Element(operand="c"):
                 return self.unit.c, self.raised is None
             case Running():
@@ -179,7 +179,7 @@ class _Rise:
         return cache(lambda: gains_of(products_of(a, b, self.subnormals), a.format.fraction + b.format.fraction))
 
     def _scaled(self, given: Callable[[], Gains] | None) -> Callable[[], Gains] | None:
-        fmt, found = self.unit.scale, dict[tuple[int, int], int]()
+        fmt, rises = self.unit.scale, dict[tuple[int, int], int]()
         if fmt is None or fmt.signed:
             raise RuleError("rises: a scale factor with a sign")
         factors = range(2 * fmt.emin, 2 * fmt.emax + 1)
@@ -189,21 +189,21 @@ class _Rise:
                 for by in factors:
                     key = (before if before == ZERO else before + by, after if after == ZERO else after + by)
                     own = (gain << by if by >= 0 else gain >> -by) >> 2 * fmt.fraction  # a lower bound
-                    found[key] = min(own, found.get(key, own))
-            return found
+                    rises[key] = min(own, rises.get(key, own))
+            return rises
 
         return None if given is None else gains
 
     def _terms(self, node: ExactSum | FusedSum, places: Places, running: Results
                ) -> list[tuple[Term, int]]:  # fmt: skip
         """The terms of a sum, each with the position of its operand."""
-        found = []
+        terms = []
         for position, item in enumerate(node.items):
             for term, at in terms_of(item, dict(places)):
-                found.append((self.term(term, {**places, **dict(at)}, running), position))
-        if sum(term.gains is not None for term, _ in found) > 1:
+                terms.append((self.term(term, {**places, **dict(at)}, running), position))
+        if sum(term.gains is not None for term, _ in terms) > 1:
             raise RuleError("rises: several terms of a sum rise")
-        return found
+        return terms
 
     def _fused(self, node: FusedSum, terms: Sequence[tuple[Term, int]]) -> Callable[[], Gains] | None:
         own = next(((term, at) for term, at in terms if term.gains is not None), None)
@@ -271,12 +271,12 @@ class _Other:
             return self.lost(coarse) if fine > NONE else 0
         unit, finer = loss(coarse - self.bits), power(max(fine - self.bits, self.grid))
         if mode == "toward_zero":
-            found = unit - finer
+            most = unit - finer
         elif mode in ("down", "up"):
-            found = unit - finer if (mode == "down") == (after > before) else 0
+            most = unit - finer if (mode == "down") == (after > before) else 0
         else:
-            found = loss(coarse - self.bits - (mode != "to_odd"))  # it is finer cut to no place beyond where it lay
-        return max(found, self.lost(coarse) + finer) if self.reach is not None else found
+            most = loss(coarse - self.bits - (mode != "to_odd"))  # it is finer cut to no place beyond where it lay
+        return max(most, self.lost(coarse) + finer) if self.reach is not None else most
 
 
 def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> dict[tuple[int, int], int]:
@@ -296,7 +296,7 @@ def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> 
     for one in others:
         if not one.zero:
             kinds[one.kind] = (one, kinds.get(one.kind, (one, 0))[1] + 1)
-    gains, found = own.gains(), dict[tuple[int, int], int]()
+    gains, rises = own.gains(), dict[tuple[int, int], int]()
     for up in (True, False):  # where the larger exponent is that after, or before, and the raised term has it
         tops: dict[int, dict[int, int]] = {}
         for (before, after), gain in gains.items():
@@ -317,7 +317,7 @@ def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> 
                 falls = sum(count * one.falls(*((m, counted(top)) if up else (counted(top), m)))
                             for one, count in kinds.values())  # fmt: skip
                 key = (m, counted(top)) if up else (counted(top), m)
-                found[key] = min(kept := _kept(min(left) - lost - falls), found.get(key, kept))
+                rises[key] = min(kept := _kept(min(left) - lost - falls), rises.get(key, kept))
                 numbers = [unders[under] for under in new if under != ZERO]
                 least = min([*numbers, *([] if least is None else [least])], default=None)
     for (before, after), gain in gains.items():  # a sum counts as zero only if all terms do
@@ -326,8 +326,8 @@ def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> 
             top = max(counted(e), zero)
             key = (ZERO, top) if before == ZERO else (top, ZERO)
             lost = own.part(top, 0 if before == ZERO else 1, e)
-            found[key] = min(max(0, gain - lost), found.get(key, gain))
-    return found
+            rises[key] = min(max(0, gain - lost), rises.get(key, gain))
+    return rises
 
 
 def _check_nan(how: Rounding) -> None:
@@ -365,12 +365,12 @@ class Rises:
 @remembered(1 << 8)
 def needed(unit: Unit, raised: int | None, normal: bool) -> tuple[Lemma, ...]:
     """The lemmas about the datapath that `rises` needs. Raises RuleError if the result may fall."""
-    found = _Rise(unit, raised, normal)
+    rise = _Rise(unit, raised, normal)
     reads = [node for node in walk(unit.result) if isinstance(node, Element)]
     if raised is not None and not any(node.operand == "a" for node in reads):
         raise RuleError("rises: the unit reads no products")
-    found.rounded(unit.result, {}, {})
-    return tuple(found.lemmas)
+    rise.rounded(unit.result, {}, {})
+    return tuple(rise.lemmas)
 
 
 @rule

@@ -107,12 +107,12 @@ def rounded(value: Fraction, fmt: Format, nearest: bool) -> Fraction:
     exponent = value.numerator.bit_length() - value.denominator.bit_length()
     exponent -= Fraction(2) ** exponent > value
     unit = Fraction(2) ** (max(exponent, fmt.emin) - fmt.fraction)
-    found = (round(value / unit) if nearest else value // unit) * unit
+    result = (round(value / unit) if nearest else value // unit) * unit
     most = exact_value(fmt.largest, fmt)
     assert isinstance(most, Fraction)
-    if found > most:
+    if result > most:
         raise RuleError(f"a sum may exceed the largest {fmt.name}")
-    return found
+    return result
 
 
 def _of(row: Theorem, name: str, fmt: Format | None = None) -> Bounded:
@@ -179,11 +179,11 @@ def column_sums(row: Theorem, unit: Model, shape: tuple[int, int], chain: int) -
     side, width = shape
     _counted("column_sums", side, width, chain)
     group = chain * side * width
-    filled, found = _filled(goal.bounds, group), list[Fraction]()
+    filled, sums = _filled(goal.bounds, group), list[Fraction]()
     for start in range(0, len(filled), group):
         columns = [filled[start + j : start + group : width] for j in range(width)]
-        found += [rounded(sum(column, Fraction(0)), unit.d, nearest=False) for column in columns]
-    return Made(Bounded(RECORDING.column_sums(unit, shape, chain, goal.made), unit.d, tuple(found)), (row,))
+        sums += [rounded(sum(column, Fraction(0)), unit.d, nearest=False) for column in columns]
+    return Made(Bounded(RECORDING.column_sums(unit, shape, chain, goal.made), unit.d, tuple(sums)), (row,))
 
 
 def need_truncation(unit: Model) -> None:
@@ -208,8 +208,8 @@ def trees(row: Theorem, size: int) -> Made:
     _counted("trees", size)
     fmt, filled = goal.format, _filled(goal.bounds, size)
     groups = [filled[k : k + size] for k in range(0, len(filled), size)]
-    found = tuple(in_tree(lambda x, y: _sum(fmt, x, y), group) for group in groups)
-    return Made(Bounded(RECORDING.trees(fmt, size, goal.made), fmt, found), (row,))
+    sums = tuple(in_tree(lambda x, y: _sum(fmt, x, y), group) for group in groups)
+    return Made(Bounded(RECORDING.trees(fmt, size, goal.made), fmt, sums), (row,))
 
 
 @rule

@@ -212,11 +212,11 @@ def after_addition(value: Value, first: Theorem, second: Theorem) -> Made:
     if size * space.most >= power(fmt.emax):
         raise RuleError("after_addition: the sum may overflow")
     loss = size * power(-fmt.fraction - 1)
-    found = Near(
+    near = Near(
         space, value, base, one.products + two.products, one.distance + two.distance + loss, one.weight + two.weight,
         tuple(x + y for x, y in zip(one.weights, two.weights, strict=True)), one.off + two.off + loss,
     )  # fmt: skip
-    return Made(found, (first, second))
+    return Made(near, (first, second))
 
 
 def format_of(value: Value, space: Space, wanted: Format) -> Format:
@@ -247,8 +247,8 @@ def adds_products(unit: Unit) -> None:
     """Checks that the exact result of a unit is the sum of c and of every product a_k b_k once. Then its value is a
     multiple of 2^g if all of these are: a sum of multiples is one, and so is a multiple rounded or truncated to a
     coarser place; to a finer one it does not change. Raises RuleError."""
-    found = _summands(unit.result, (), {})
-    if found != Counter([(), *((k, k) for k in range(unit.length))]):
+    summands = _summands(unit.result, (), {})
+    if summands != Counter([(), *((k, k) for k in range(unit.length))]):
         raise RuleError("adds_products: not every product, and c, is added once")
 
 
@@ -264,11 +264,11 @@ def _summands(node: Node, places: Places, running: Mapping[int, Counter[tuple[in
         case FusedSum() | ExactSum():
             if isinstance(node, FusedSum) and node.sticky:
                 raise RuleError("adds_products: a sum with a sticky bit")
-            found = Counter[tuple[int, ...]]()
+            products = Counter[tuple[int, ...]]()
             for item in node.items:
                 for term, at in terms_of(item, known):
-                    found += _summands(term, at, running)
-            return found
+                    products += _summands(term, at, running)
+            return products
         case Repeat():
             state = _summands(node.start, bound_places(node.start, known), running)
             for place in node.places:
@@ -301,16 +301,16 @@ class _Sizes:
     def share(self, form: Form) -> Fraction:
         """A share that bounds a form: of the coefficients of monomials a_k b_k alone, one for each k, only the largest
         counts."""
-        products, found = dict[int, Fraction](), Fraction(0)
+        products, total = dict[int, Fraction](), Fraction(0)
         for atom, value in form.parts.items():
             items = list(atom)
             place = _product(items[0])
             if len(items) > 1 or place is None:
-                found += value * max(map(self._share, items))
+                total += value * max(map(self._share, items))
                 continue
             products[place] = products.get(place, Fraction(0)) + value * self.product
-            found += value * (self._share(items[0]) - self.product)  # where magnitudes are raised
-        return found + max(products.values(), default=Fraction(0))
+            total += value * (self._share(items[0]) - self.product)  # where magnitudes are raised
+        return total + max(products.values(), default=Fraction(0))
 
     def _share(self, item: Monomial) -> Fraction:
         least, names = self.space.least, [factor.name for factor in item]
@@ -323,10 +323,10 @@ class _Sizes:
                 plain *= self.largest[factor.name]
                 whole *= self.most(factor)
             return self.product + (whole - plain) / least
-        found = Fraction(1)
+        share = Fraction(1)
         for factor in item:
-            found *= self.most(factor)
-        return found / least
+            share *= self.most(factor)
+        return share / least
 
 
 def _product(item: Monomial) -> int | None:

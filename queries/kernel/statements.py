@@ -174,8 +174,8 @@ def subject_of(wanted: str, problem: Problem) -> Model:
 
 def _reach(zeros: Mapping[str, str], *names: str) -> str:
     """The reason why only zeros are admitted, in parentheses; empty if none is given."""
-    found = next((zeros[name] for name in names if name in zeros), "")
-    return f" ({found})" if found else ""
+    why = next((zeros[name] for name in names if name in zeros), "")
+    return f" ({why})" if why else ""
 
 
 def exchangeable(model: Model) -> list[Sequence[int]]:
@@ -205,21 +205,21 @@ def reordered_groups(model: Model) -> list[Sequence[int]]:
 
 def reorderings(model: Model) -> list[Reordered]:
     """Reorderings that generate every order within each group; of a single product, the one order that it has."""
-    found = [problem for group in reordered_groups(model) for problem in reorderings_of(model, group)]
-    found = found or [Reordered(model, model, order=tuple(range(model.length)))]
-    return sorted(found, key=lambda problem: problem.order, reverse=True)  # rotations show a difference soonest
+    reordered = [problem for group in reordered_groups(model) for problem in reorderings_of(model, group)]
+    reordered = reordered or [Reordered(model, model, order=tuple(range(model.length)))]
+    return sorted(reordered, key=lambda problem: problem.order, reverse=True)  # rotations show a difference soonest
 
 
 def reorderings_of(model: Model, group: Sequence[int]) -> list[Reordered]:
     """The exchange of the first two products of a group and the rotation of the group: these two generate every
     order."""
-    found = []
+    reordered = []
     for moved in sorted({(group[1], group[0], *group[2:]), (*group[1:], group[0])}) if len(group) > 1 else ():
         order = list(range(model.length))
         for place, source in zip(group, moved, strict=True):
             order[place] = source
-        found.append(Reordered(model, model, order=tuple(order)))
-    return found
+        reordered.append(Reordered(model, model, order=tuple(order)))
+    return reordered
 
 
 def symmetries_of(model: Model, group: Sequence[int]) -> list[Reordered]:
@@ -265,16 +265,16 @@ def paddings(model: Model) -> list[Problem]:
     ParameterError if there is no shorter one."""
     if model.member is None:
         raise ParameterError("length", f"{model.reference} has one length, and no shorter dot product")
-    found = []
+    problems = []
     for length in range(1, model.length):
         try:
             shorter = with_parameters(model, {"length": length})
         except ParameterError:
             continue  # the length is not a whole number of its blocks, groups or scales
-        found.append(Problem(shorter, model))
-    if not found:
+        problems.append(Problem(shorter, model))
+    if not problems:
         raise ParameterError("length", f"{model.reference} has no shorter dot product that zeros could be added to")
-    return found
+    return problems
 
 
 def exactness(model: Model) -> list[Problem]:
@@ -344,10 +344,10 @@ def problems_of(wanted: str, model: Model, inputs: Inputs, compare: Compare | No
     property."""
     if inputs.zero_terms and wanted in ("order-independent", "zero-padding"):
         raise ParameterError("zero_terms", f"{wanted} is asked with all products free")
-    found = [problem for problem in PROPERTIES[wanted](model) if not _fixed(problem, inputs)]
-    if inputs.zero_terms and not found:
+    problems = [problem for problem in PROPERTIES[wanted](model) if not _fixed(problem, inputs)]
+    if inputs.zero_terms and not problems:
         raise ParameterError("zero_terms", "every product is fixed to zero: none can rise")
-    return [replace(problem, inputs=inputs, compare=compare or problem.compare) for problem in found]
+    return [replace(problem, inputs=inputs, compare=compare or problem.compare) for problem in problems]
 
 
 def _fixed(problem: Problem, inputs: Inputs) -> bool:

@@ -68,10 +68,10 @@ class PlanAt:
     @property
     def repeats(self) -> Repeats:
         """What all sums of the plan repeat. Raises RuleError if they differ."""
-        found = {repeated(products.stage) for products in self.plan.sums}
-        if len(found) > 1:
+        repeats = {repeated(products.stage) for products in self.plan.sums}
+        if len(repeats) > 1:
             raise RuleError("sums of the plan repeat after different numbers of products: ask for a given K")
-        return found.pop()
+        return repeats.pop()
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def pair_read(plan: Plan, model: Model, words: Words) -> Pair:
     """What a unit reads where its chain names these words. A unit that reads subnormal numbers as zero rounds what it
     is given; of elements that it is given as they are, and of which no unit reads a word, it is said that x reads them
     so, too."""
-    found = []
+    read = []
     for side, word in enumerate(plan.read(words)):
         name = "ab"[side]
         element = Element(name, Index())
@@ -113,8 +113,8 @@ def pair_read(plan: Plan, model: Model, words: Words) -> Pair:
                       for one in walk(model.unit.result))  # fmt: skip
         if flushes and plan.words_read(side) != (None,):
             node = Round(node, Rounding(model.unit.formats[name], subnormals="flush_after"))
-        found.append(node)
-    return found[0], found[1]
+        read.append(node)
+    return read[0], read[1]
 
 
 def pairs_of(plan: Plan) -> tuple[Pair, ...]:
@@ -214,23 +214,23 @@ class Places:
 
     def joined(self, other: Places) -> Places:
         """The union. Raises RuleError if a product is in both."""
-        found = dict(self.bits)
+        every = dict(self.bits)
         for key, bits in other.bits.items():
-            if found.get(key, 0) & bits:
+            if every.get(key, 0) & bits:
                 raise RuleError("places: a product is added twice")
-            found[key] = found.get(key, 0) | bits
-        return Places(found)
+            every[key] = every.get(key, 0) | bits
+        return Places(every)
 
     def looped(self, level: int, count: int) -> Places:
         """The products of all rounds of a loop. Raises RuleError where two rounds add the same product."""
-        found = Places({})
+        places = Places({})
         for (pair, factors), bits in self.bits.items():
             distance = sum(step for own, step in factors if own == level)
             every = _repeated(bits, distance, count)
             if every.bit_count() != count * bits.bit_count():
                 raise RuleError("places: a product is added in two rounds of a loop")
-            found = found.joined(Places({(pair, tuple(x for x in factors if x[0] != level)): every}))
-        return found
+            places = places.joined(Places({(pair, tuple(x for x in factors if x[0] != level)): every}))
+        return places
 
     def are_all(self, count: int) -> bool:
         """Whether they are the first `count` products, of each pair."""
@@ -240,12 +240,12 @@ class Places:
 
 def _repeated(bits: int, distance: int, count: int) -> int:
     """The mask `count` times, each copy shifted `distance` bits further than the one before."""
-    found, done, run, size = 0, 0, bits, 1
+    pattern, done, run, size = 0, 0, bits, 1
     while count:  # run: `size` times
         if count & 1:
-            found, done = found | run << distance * done, done + size
+            pattern, done = pattern | run << distance * done, done + size
         run, size, count = run | run << distance * size, 2 * size, count >> 1
-    return found
+    return pattern
 
 
 @dataclass(frozen=True)
@@ -264,11 +264,11 @@ _known: dict[tuple[Any, ...], Step] = {}
 def made(kind: type[Kind], *parts: Any) -> Kind:
     """The step of this kind with these parts; equal ones are made once."""
     key = (kind, *parts)
-    found = _known.get(key)
-    if found is None:
-        found = _known[key] = kind(*parts)
-    assert isinstance(found, kind)
-    return found
+    kept = _known.get(key)
+    if kept is None:
+        kept = _known[key] = kind(*parts)
+    assert isinstance(kept, kind)
+    return kept
 
 
 class Recorder(Engine[Recorded]):
@@ -348,10 +348,10 @@ class Recorder(Engine[Recorded]):
         if len(pairs) > 1:
             raise RuleError("places: halves of which some are products of other words")
         step = made(Halved, repeated(stage).width, stage.rounding, tuple(leaves))
-        found = start.places
+        places = start.places
         for pair in leaf.places.pairs:
-            found = found.joined(Places.of(span, pair))
-        return Recorded(step, found)
+            places = places.joined(Places.of(span, pair))
+        return Recorded(step, places)
 
     def _so_far(self, level: int) -> Recorded:
         return Recorded(made(SoFar, level), Places({}))
@@ -446,7 +446,7 @@ def record_of(plan: Plan, stage: Stage, length: int | None) -> Recorded:
     recorder = Recorder(plan)
     repeats = repeated(stage)
     count = repeats.before + repeats.period if length is None else length
-    found = (for_all(stage) if length is None else stage).run(recorder, Span.of(count), recorder.begin())
-    if not found.places.are_all(count):
+    record = (for_all(stage) if length is None else stage).run(recorder, Span.of(count), recorder.begin())
+    if not record.places.are_all(count):
         raise RuleError("places: not every product is added, of each pair of words")
-    return found
+    return record

@@ -156,12 +156,12 @@ def _one(factor: Factor) -> Form:
 
 def growth_of(growth: Fraction, count: int) -> Fraction:
     """1 + r + ... + r^(count - 1) for the growth r, rounded up."""
-    found, power_ = Fraction(0), Fraction(1)
+    power, power_ = Fraction(0), Fraction(1)
     for bit in f"{count:b}":
-        found, power_ = round_up(found * (1 + power_)), round_up(power_ * power_)
+        power, power_ = round_up(power * (1 + power_)), round_up(power_ * power_)
         if bit == "1":
-            found, power_ = round_up(1 + growth * found), round_up(power_ * growth)
-    return found
+            power, power_ = round_up(1 + growth * power), round_up(power_ * growth)
+    return power
 
 
 def _sums_of(form: Form, pair: int) -> Form:
@@ -539,8 +539,8 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     last, size = number(1) + G * (rate - 1), larger(sizes)
     first, products = error * grown + old * kept, larger(own)
     above = (old + size.lifted(products.lifts)) * G * part
-    found = (first + products) * last + above + last * magnitude(COUNT) * (fixed + more.constant)
-    facts = numbers(Known.number(frozenset({fmt})), found, found, old + size)
+    bound = (first + products) * last + above + last * magnitude(COUNT) * (fixed + more.constant)
+    facts = numbers(Known.number(frozenset({fmt})), bound, bound, old + size)
     lemma = RoundingLoses(fmt, step.rounding.fixed)
     limits = _limits(goals) | _within(plan, fmt)
     made_ = Made(Summed(plan, step, facts, goals[0].assuming, rate, limits=limits), tuple(leaves))

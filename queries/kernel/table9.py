@@ -64,11 +64,11 @@ def factors_of(node: Node, places: Mapping[int, int]) -> tuple[int, ...]:
         factors = [node]
     else:
         raise RuleError("fused: a term is neither an exact unnormalised product nor c")
-    found = {one.operand: 0 if one.index is None else one.index.at(places) for one in factors
+    places_of = {one.operand: 0 if one.index is None else one.index.at(places) for one in factors
              if isinstance(one, Element) and one.subnormals == "keep"}  # fmt: skip
-    if found.keys() != ({"c"} if len(factors) == 1 else {"a", "b"}):
+    if places_of.keys() != ({"c"} if len(factors) == 1 else {"a", "b"}):
         raise RuleError("inputs: a factor is not an input of its own side, or loses its subnormal numbers")
-    return () if len(factors) == 1 else (found["a"], found["b"])
+    return () if len(factors) == 1 else (places_of["a"], places_of["b"])
 
 
 @rule
@@ -88,8 +88,8 @@ def summed(unit: Unit, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
         raise RuleError("summed: the premises are not about its terms")
     if any(goal.assuming or goal.provided or goal.facts.low.parts or goal.facts.high.parts for goal in goals):
         raise RuleError("summed: a term is not exact")
-    found = sorted(factors_of(node, dict(places)) for node, places in wanted)
-    if found != [(), *((k, k) for k in range(unit.length))]:
+    products = sorted(factors_of(node, dict(places)) for node, places in wanted)
+    if products != [(), *((k, k) for k in range(unit.length))]:
         raise RuleError("steps: not every product, and c, is added once")
     leasts = [goal.facts.known.least for goal in goals]
     if any(least is None or least < bound for least in leasts for bound in total.bounds):

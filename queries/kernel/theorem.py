@@ -67,17 +67,17 @@ class Theorem:
 
     def walk(self, leaves: Container[Theorem] = ()) -> Iterator[Theorem]:
         """This theorem and all that it rests on, each once, premises first; not what `leaves` rest on."""
-        found: dict[int, Theorem] = {}
+        theorems: dict[int, Theorem] = {}
         waiting = [self]
         while waiting:  # without recursion: a theorem may rest on a long chain of others
             one = waiting[-1]
-            missing = [] if one in leaves else [premise for premise in one.premises if id(premise) not in found]
-            if missing and id(one) not in found:
+            missing = [] if one in leaves else [premise for premise in one.premises if id(premise) not in theorems]
+            if missing and id(one) not in theorems:
                 waiting += reversed(missing)
             else:
-                found[id(one)] = one
+                theorems[id(one)] = one
                 waiting.pop()
-        return iter(found.values())
+        return iter(theorems.values())
 
 
 @dataclass(frozen=True)

@@ -86,9 +86,9 @@ def raised_elsewhere(problem: Monotonic, known: Theorem, parts: Sequence[Theorem
     reached, waiting = {proved.raised}, [proved.raised]
     while waiting:
         place = waiting.pop()
-        found = {order[place] for order in orders} - reached
-        reached |= found
-        waiting += found
+        missing = {order[place] for order in orders} - reached
+        reached |= missing
+        waiting += missing
     if problem.raised not in reached:
         raise RuleError("raised_elsewhere: no order brings the product there")
     return Made(SidesAgree(problem), (known, *parts))

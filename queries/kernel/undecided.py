@@ -114,8 +114,8 @@ def by_first_words(assertion: Assertion, name: str, whole: Theorem, zeros: Theor
     numbers and +0, then each step equals that of the first words, with +0 for the unit's results on other words and the
     addend +0. Fewer products than in the lemma are covered too: the missing ones are products with zeros."""
     wanted = lemmas_of(assertion, name)
-    found = (goal_of(whole, FirstWordIsWhole, "by_first_words"), goal_of(zeros, ZerosGiveZero, "by_first_words"))
-    if found != wanted:
+    goals = (goal_of(whole, FirstWordIsWhole, "by_first_words"), goal_of(zeros, ZerosGiveZero, "by_first_words"))
+    if goals != wanted:
         raise RuleError("by_first_words: a lemma is about another part, or other numbers")
     return Made(ByFirstWords(assertion, name), (whole, zeros))
 

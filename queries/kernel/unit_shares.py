@@ -123,19 +123,19 @@ def share_of(space: Space, form: Form) -> Fraction:
     """A share of M that bounds a form. Of the terms |c| and |a_k b_k| alone only the largest coefficient counts; the
     exact sum, and the largest of such terms, are at most M; anything else is at most its largest value, and M at least
     its least value other than zero."""
-    alone, found = dict[object, Fraction](), Fraction(0)
+    alone, total = dict[object, Fraction](), Fraction(0)
     for atom, value in form.parts.items():
         terms = {_term(item) for item in atom}
         if len(terms) == 1 and None not in terms and terms != {EXACT}:
             (term,) = terms
             alone[term] = alone.get(term, Fraction(0)) + value
         elif None not in terms:
-            found += value
+            total += value
         else:
-            found += value * max(_largest(space, item) for item in atom) / space.least
+            total += value * max(_largest(space, item) for item in atom) / space.least
     if space.no_addend:
         alone.pop("c", None)
-    return found + max(alone.values(), default=Fraction(0))
+    return total + max(alone.values(), default=Fraction(0))
 
 
 def _term(item: Monomial) -> object:
@@ -149,12 +149,12 @@ def _term(item: Monomial) -> object:
 
 
 def _largest(space: Space, item: Monomial) -> Fraction:
-    found = Fraction(1)
+    product = Fraction(1)
     for factor in item:
         if factor.raised:
             raise RuleError("share_of: of a number that may be subnormal")
-        found *= _most(space, factor)
-    return found
+        product *= _most(space, factor)
+    return product
 
 
 # -- plans for any number of products

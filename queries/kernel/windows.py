@@ -42,16 +42,16 @@ class Windowed:
     @cached_property
     def given(self) -> Mapping[str, Known]:
         """What is known of the elements of each operand that has a window."""
-        found = {}
+        facts = {}
         for name, (low, high) in self.windows:
             fmt = self.formats[name]
             if fmt.is_integer:
                 raise RuleError(f"a window of exponents for {name}: the numbers of {fmt.name} have one")
-            found[name] = replace(
+            facts[name] = replace(
                 Known.number(frozenset({fmt}), low - fmt.fraction), least=low, most=high, digits=fmt.fraction,
                 head=2 - power(-fmt.fraction), top=high + 1, never_tiny=True,
             )  # fmt: skip
-        return found
+        return facts
 
 
 def plan_at(unit: Unit | Windowed | PlanAt) -> PlanAt:

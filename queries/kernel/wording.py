@@ -40,23 +40,23 @@ def _text(value: Fraction, whole: Callable[[Fraction], int]) -> str:
         return _times(str(rest.numerator), place)
     place = value.numerator.bit_length() - value.denominator.bit_length()
     place -= power(place) > value
-    found = whole(value * DIGITS / power(place))
-    if found == 2 * DIGITS:
+    digits = whole(value * DIGITS / power(place))
+    if digits == 2 * DIGITS:
         return _times("1", place + 1)
-    return _times(f"{float(found) / DIGITS:.4f}", place)
+    return _times(f"{float(digits) / DIGITS:.4f}", place)
 
 
 def up_decimal(value: Fraction | float, digits: int) -> str:
     """A nonnegative number in decimals, rounded up to `digits` digits: what is at most the number is at most this."""
     exact, context = Fraction(value), Context(prec=digits, rounding=ROUND_CEILING)
-    found = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
-    return f"{float(found):.{digits}g}"
+    quotient = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return f"{float(quotient):.{digits}g}"
 
 
 def up_float(value: Fraction) -> float:
     """The smallest f64 that is not below a number."""
-    found = float(value)
-    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 def _times(number: str, place: int) -> str:
@@ -85,13 +85,13 @@ def _texts(members: Sequence[tuple[Atom, Fraction]]) -> list[str]:
     values = sorted({value for _, value in members}, reverse=True)
     if len({up_text(value) for value in values}) > GROUPS:
         values = values[:1]
-    found = []
+    texts = []
     for value in values:
         atoms = [atom for atom, own in members if own == value or len(values) == 1]
         coefficient = "" if value == 1 else up_text(value)
         text = _atoms_text(atoms)
-        found.append(f"{coefficient} * {text}" if coefficient and text else coefficient or text or "1")
-    return found
+        texts.append(f"{coefficient} * {text}" if coefficient and text else coefficient or text or "1")
+    return texts
 
 
 def _shape(atom: Atom) -> tuple[str, ...]:

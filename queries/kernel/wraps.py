@@ -148,10 +148,10 @@ def added(unit: Model, sides: Mapping[str, Interval], start: Interval, count: in
     if not unit.addend:
         raise RuleError("never_wraps: a unit does not read c")
     reads = _Reads(unit, sides, start, count)
-    found = reads.interval(unit.unit.result, {})
+    sums = reads.interval(unit.unit.result, {})
     if reads.addends != 1:
         raise RuleError("never_wraps: c is not added once")
-    return (found[0] - start[0], found[1] - start[1]), found
+    return (sums[0] - start[0], sums[1] - start[1]), sums
 
 
 @dataclass
@@ -181,15 +181,15 @@ class _Reads:
                 return _sum(self.interval(item, places) for item in node.items)
             case FusedSum():
                 self._check_exact(node)
-                found = _sum(self.interval(item, places) for item in node.items)
+                inner = _sum(self.interval(item, places) for item in node.items)
                 if node.carry_bits is not None:
                     top = 1 << node.bits_of_terms[0] + 1 + node.carry_bits
-                    _check(found, (Fraction(-top), Fraction(top - 1)))
-                return found
+                    _check(inner, (Fraction(-top), Fraction(top - 1)))
+                return inner
             case Round() if node.rounding.format.is_integer and not isinstance(node.term, Round):
-                found = self.interval(node.term, places)
-                _check(found, _within(node.rounding.format, None))
-                return found
+                inner = self.interval(node.term, places)
+                _check(inner, _within(node.rounding.format, None))
+                return inner
         raise RuleError(f"never_wraps: nothing is told of sums with a {node.kind}")
 
     def _check_exact(self, node: FusedSum) -> None:
@@ -202,9 +202,9 @@ class _Reads:
             raise RuleError("never_wraps: a sum may lose bits")
 
 
-def _check(found: Interval, room: Interval) -> None:
-    if found[0] < room[0] or found[1] > room[1]:
-        raise RuleError(f"never_wraps: a sum from {found[0]} to {found[1]} may leave {room[0]} to {room[1]}")
+def _check(interval: Interval, room: Interval) -> None:
+    if interval[0] < room[0] or interval[1] > room[1]:
+        raise RuleError(f"never_wraps: a sum from {interval[0]} to {interval[1]} may leave {room[0]} to {room[1]}")
 
 
 # -- words
@@ -246,13 +246,13 @@ def _rounded(word: Round, most: int | None) -> Interval:
     rounding, room = word.rounding, _within(word.rounding.format, None)
     try:
         low, high = interval_of(word.term, most)
-        found = -_magnitude(-low, rounding), _magnitude(high, rounding)
+        interval = -_magnitude(-low, rounding), _magnitude(high, rounding)
     except RuleError:
         if not rounding.format.is_integer:
             raise
         return room
-    if room[0] <= found[0] and found[1] <= room[1]:
-        return found
+    if room[0] <= interval[0] and interval[1] <= room[1]:
+        return interval
     if not rounding.format.is_integer:
         raise RuleError("never_wraps: a word may overflow")
     return room

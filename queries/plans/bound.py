@@ -62,7 +62,7 @@ class _Composer:
             top.add(node)
         for products in self.plan.sums:
             self.sums[products.stage] = self._sum(products.stage)
-        goals = [found.goal for found in self.sums.values() if isinstance(found.goal, Summed)]
+        goals = [theorem.goal for theorem in self.sums.values() if isinstance(theorem.goal, Summed)]
         growth = max(goal.growth or Fraction(1) for goal in goals)
         loops = max(1, *(goal.loops for goal in goals))
         at = PlanAt(self.plan, self.length, growth, loops)
@@ -71,10 +71,10 @@ class _Composer:
     # -- the expression around the sums
 
     def _node(self, node: Node, at: PlanAt | Windowed, top: set[Node]) -> Theorem:
-        found = self._made(node, at, top)
-        if node in self.whole and isinstance(found.goal, Enclosed) and found.goal.assuming:
-            found = parts.rejoined(found)
-        return enclosures.whole(found) if node in top else found
+        theorem = self._made(node, at, top)
+        if node in self.whole and isinstance(theorem.goal, Enclosed) and theorem.goal.assuming:
+            theorem = parts.rejoined(theorem)
+        return enclosures.whole(theorem) if node in top else theorem
 
     def _made(self, node: Node, at: PlanAt | Windowed, top: set[Node]) -> Theorem:
         match node:
@@ -155,11 +155,11 @@ class _Composer:
         raise RuleError(f"no rule about {type(step).__name__}")
 
     def _chain(self, model: Model) -> Theorem:
-        if (found := self.chains.get((model, False))) is None:
+        if (theorem := self.chains.get((model, False))) is None:
             if any(isinstance(node, Relu) for node in walk(model.unit.result)):  # the exact result is then no sum
                 raise RuleError("no rule bounds sums of a unit that rectifies")
-            found = self.chains[model, False] = chain_of(model.unit, self.settle)
-        return found
+            theorem = self.chains[model, False] = chain_of(model.unit, self.settle)
+        return theorem
 
     def _from_zero(self, model: Model) -> Theorem | None:
         """About an instruction from zero, where a rule says more of it than of any."""

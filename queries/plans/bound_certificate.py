@@ -15,13 +15,13 @@ from mmaprobe.queries.plans.bound_report import PlanBound
 from mmaprobe.queries.search.distinguish import Options
 
 
-def certify_plan_bound(found: PlanBound, directory: Path, options: Options) -> list[Certificate]:
+def certify_plan_bound(bound: PlanBound, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate of the bounds of a plan, for each K and for any. Raises CertificateError if nothing is
     proved or a proof fails, and OutOfTimeError."""
-    if not found.theorems:
+    if not bound.theorems:
         raise CertificateError("only what is proved has a certificate")
-    about = of_bounded_plan(found.plan, [_length(theorem.goal) for theorem in found.theorems])
-    manifest = certify_theorems(found.theorems, about, plan_texts({PLAN: found.plan}), directory, options)
+    about = of_bounded_plan(bound.plan, [_length(theorem.goal) for theorem in bound.theorems])
+    manifest = certify_theorems(bound.theorems, about, plan_texts({PLAN: bound.plan}), directory, options)
     return [(directory, manifest)]
 
 

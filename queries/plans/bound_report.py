@@ -112,28 +112,28 @@ def find_plan_bound(
         raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
     if not all(1 <= length <= MOST_PRODUCTS for length in lengths):
         raise ParameterError("length", f"a bound is for 1 to {MOST_PRODUCTS} products")
-    found = PlanBound(plan, inputs.exponents or WINDOW)
-    found.premises = premises_of_plan(plan)
+    bound = PlanBound(plan, inputs.exponents or WINDOW)
+    bound.premises = premises_of_plan(plan)
     try:
         if (longest := max(products.stage.period for products in plan.sums)) > MOST_PRODUCTS:
             raise RuleError(f"it repeats {longest} products, which are too many; at most {MOST_PRODUCTS}")
-        found.any = _shown(bound_of_plan(plan, None, settle))
+        bound.any = _shown(bound_of_plan(plan, None, settle))
     except RuleError as error:
-        found.reason = str(error)
+        bound.reason = str(error)
     try:
         for length in lengths:
             progress(f"the bound for K = {length}")
             theorem = _shown(bound_of_plan(plan, length, settle))
             form = error_of(theorem)
             near, tried = _near(plan, form, length, settle, late) if length <= searched else (None, 0)
-            number = largest_bound(plan, form, length, found.window.max)
-            found.sizes.append(AtLength(length, theorem, number, near, tried))
+            number = largest_bound(plan, form, length, bound.window.max)
+            bound.sizes.append(AtLength(length, theorem, number, near, tried))
     except RuleError as error:
-        found.reason = str(error)
-    if any("°" in sum_text(error_of(theorem)) for theorem in found.theorems):
-        found.premises.append(raised_in(plan))
-    found.seconds = time.monotonic() - start
-    return found
+        bound.reason = str(error)
+    if any("°" in sum_text(error_of(theorem)) for theorem in bound.theorems):
+        bound.premises.append(raised_in(plan))
+    bound.seconds = time.monotonic() - start
+    return bound
 
 
 def _near(plan: Plan, form: Form, length: int, settle: Settle, late: Callable[[], bool]) -> tuple[NearPlan | None, int]:
@@ -165,31 +165,31 @@ def largest_bound(plan: Plan, form: Form, length: int, exponent: int) -> Fractio
 
 
 def _product(most: dict[str, Fraction], names: Sequence[str]) -> Fraction:
-    found = Fraction(1)
+    size = Fraction(1)
     for name in names:
-        found *= most[name]
-    return found
+        size *= most[name]
+    return size
 
 
-def document_of_plan(found: PlanBound, name: str) -> PlanErrorBound:
+def document_of_plan(bound: PlanBound, name: str) -> PlanErrorBound:
     """The result as a document. `name`: that of the plan."""
     formula = None
-    if found.any is not None and found.at is not None:
-        text = f"|d - exact| <= {sum_text(error_of(found.any))}"
-        repeats = found.at.repeats
+    if bound.any is not None and bound.at is not None:
+        text = f"|d - exact| <= {sum_text(error_of(bound.any))}"
+        repeats = bound.at.repeats
         formula = PlanFormula(
-            before=repeats.before, multiples=repeats.period, width=repeats.width, bound=text, growth=found.growth_text
+            before=repeats.before, multiples=repeats.period, width=repeats.width, bound=text, growth=bound.growth_text
         )
-    every = list(dict.fromkeys(one for theorem in found.theorems for one in theorem.walk()))
+    every = list(dict.fromkeys(one for theorem in bound.theorems for one in theorem.walk()))
     lemmas = {one.goal.statement(): one.word for one in every if isinstance(one.goal, (AlignmentLoses, RoundingLoses))}
     return PlanErrorBound(
         plan=name,
-        verdict=found.verdict,
-        premises=found.premises,
-        reason=found.reason or None,
-        seconds=found.seconds,
+        verdict=bound.verdict,
+        premises=bound.premises,
+        reason=bound.reason or None,
+        seconds=bound.seconds,
         formula=formula,
-        sizes=[_at_length(found, size) for size in found.sizes],
+        sizes=[_at_length(bound, size) for size in bound.sizes],
         rules=dict(sorted(Counter(one.rule for one in every).items())),
         lemmas=[LemmaOfBound(lemma=lemma, by=by) for lemma, by in lemmas.items()],
     )
@@ -202,12 +202,12 @@ def lengths_text(formula: PlanFormula) -> str:
     return "any K" if formula.width else f"K = {before}{multiples}"
 
 
-def _at_length(found: PlanBound, size: AtLength) -> PlanBoundAt:
-    near, plan = size.near, found.plan
+def _at_length(bound: PlanBound, size: AtLength) -> PlanBoundAt:
+    near, plan = size.near, bound.plan
     return PlanBoundAt(
         length=size.length,
         bound=f"|d - exact| <= {sum_text(size.form)}",
-        window=NumericBound(min=found.window.min, max=found.window.max, bound=up_float(size.number)),
+        window=NumericBound(min=bound.window.min, max=bound.window.max, bound=up_float(size.number)),
         tried=size.tried,
         nearest=None
         if near is None

@@ -96,11 +96,11 @@ def nearest_to(
 def _scouted(plan: Plan, form: Form) -> list[int]:
     """The best row of each matrix product at K = `SCOUTED`, and the rows with the same signs and fractions whose
     exponent gap is larger by 3 and by 6."""
-    found: set[int] = set()
+    rows: set[int] = set()
     for a, b in _matrices(plan, SCOUTED, None):
         if len(a) > RANDOM:
-            found |= {row for row, _ in _worst(plan, form, a, b, _results_of(plan, a, b))[:1]}
-    return sorted({row // GAPS * GAPS + min(row % GAPS + more, GAPS - 1) for row in found for more in (0, 3, 6)})
+            rows |= {row for row, _ in _worst(plan, form, a, b, _results_of(plan, a, b))[:1]}
+    return sorted({row // GAPS * GAPS + min(row % GAPS + more, GAPS - 1) for row in rows for more in (0, 3, 6)})
 
 
 def _results_of(plan: Plan, a: Matrix, b: Matrix) -> Matrix:
@@ -227,14 +227,14 @@ def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = froze
 
     pairs = Counter(zip(a.tolist(), b.tolist(), strict=True))
     addend = _number(c, plan.c)
-    found: Sums = {("a", "b"): NONE, ("a",): NONE, ("b",): NONE, ("c",): size("c", addend)}
+    sums: Sums = {("a", "b"): NONE, ("a",): NONE, ("b",): NONE, ("c",): size("c", addend)}
     total = NONE
     for (left, right), count in pairs.items():
         x, y = _number(left, plan.a), _number(right, plan.b)
         total += count * x * y
         for kind, value in ((("a", "b"), size("a", x) * size("b", y)), (("a",), size("a", x)), (("b",), size("b", y))):
-            found[kind] += count * value
-    return found, exact_result(plan, total, addend)
+            sums[kind] += count * value
+    return sums, exact_result(plan, total, addend)
 
 
 def bound_of_element(plan: Plan, form: Form, a: Matrix, b: Matrix, c: int) -> Fraction:
@@ -271,9 +271,9 @@ def exact_result(plan: Plan, total: Fraction, c: Fraction = NONE, magnitudes: bo
 
 @cache
 def _number(pattern: int, fmt: Format) -> Fraction:
-    found = exact_value(pattern, fmt)
-    if isinstance(found, Fraction):
-        return found
-    if found == "-0":
+    value = exact_value(pattern, fmt)
+    if isinstance(value, Fraction):
+        return value
+    if value == "-0":
         return Fraction(0)
-    raise FaultError(f"{found} came of numbers that cannot overflow")
+    raise FaultError(f"{value} came of numbers that cannot overflow")

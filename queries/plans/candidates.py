@@ -181,17 +181,17 @@ class Candidates:
             if model.d.name not in WIDER:
                 return
         bodies = [stage for stage in known if stage.d == model.d and parts_of(stage, Runs, Promote) is None]
-        found = [in_windows(WINDOW, Chain(model), how), *lanes_of(products, model, how),
+        stages = [in_windows(WINDOW, Chain(model), how), *lanes_of(products, model, how),
                  *blocks_of(products, model, how),
                  *turns_of(products, model), *cut_alike(products, known, model, how),
                  *stages_of(products, model, how, bodies)]  # fmt: skip
         if wider:
             wide = Rounding(FORMATS[WIDER[model.d.name]])
-            parts = (stage for stage in found if isinstance(stage, Parted) and stage.tail is None)
-            found = [replace(stage, join=replace(join, rounding=wide)) for stage in parts
+            parts = (stage for stage in stages if isinstance(stage, Parted) and stage.tail is None)
+            stages = [replace(stage, join=replace(join, rounding=wide)) for stage in parts
                      if isinstance(join := stage.join, Promote | Add)
                      and isinstance(stage.partition, Runs | Equal)]  # fmt: skip
-        yield from found
+        yield from stages
 
     def of_units(self, tree: Node | Leaf) -> bool:
         """Whether a matrix unit, and not only a scalar loop, may have this tree: some node adds more than two terms at
@@ -214,24 +214,24 @@ class Candidates:
                 continue
             if (key := (form.convert, form.start)) not in sums:
                 sums[key] = self.results(total, sample)
-            if (found := sums[key]) is not None:
-                yield form, form.ended(found, sample.c)
+            if (matrix := sums[key]) is not None:
+                yield form, form.ended(matrix, sample.c)
 
     def same(self, plan: Plan, sample: Sample) -> bool:
         """Whether a plan reproduces all results of a sample; all NaNs are equal."""
-        found = self.results(plan, sample)
-        if found is None:
+        results = self.results(plan, sample)
+        if results is None:
             return False
-        return not self.differing(found, sample)
+        return not self.differing(results, sample)
 
-    def agreeing(self, found: Matrix, sample: Sample) -> NDArray[np.bool_]:
-        """Which of the results `found` equal those of a sample (an array of the shape of D); all NaNs are equal."""
-        same: NDArray[np.bool_] = found == sample.d
-        return same | (nans(found, self.asked.d) & nans(sample.d, self.asked.d))
+    def agreeing(self, results: Matrix, sample: Sample) -> NDArray[np.bool_]:
+        """Which of the results `results` equal those of a sample (an array of the shape of D); all NaNs are equal."""
+        same: NDArray[np.bool_] = results == sample.d
+        return same | (nans(results, self.asked.d) & nans(sample.d, self.asked.d))
 
-    def differing(self, found: Matrix, sample: Sample) -> int:
-        """How many of the results `found` differ from those of a sample."""
-        return int((~self.agreeing(found, sample)).sum())
+    def differing(self, results: Matrix, sample: Sample) -> int:
+        """How many of the results `results` differ from those of a sample."""
+        return int((~self.agreeing(results, sample)).sum())
 
     def results(self, plan: Plan, sample: Sample) -> Matrix | None:
         """The results of a plan for the inputs of a sample; None if the plan cannot be evaluated on them, as for a K
@@ -243,9 +243,9 @@ class Candidates:
                 with suppress(UncompiledError), briefly_built():
                     return noted(plan, sample.a.shape[2]).play(sample.a, sample.b, sample.c)
             begun = time.monotonic()
-            found = _by_tiles(plan, sample)
+            matrix = _by_tiles(plan, sample)
             self._charge(plan.models, time.monotonic() - begun)
-            return found
+            return matrix
         except MmaprobeError:
             return None
 
@@ -265,8 +265,8 @@ def _by_tiles(plan: Plan, sample: Sample) -> Matrix:
     c = np.zeros((blocks, rows, blocks, columns), dtype=sample.c.dtype)
     own = np.arange(blocks)
     c[own, :, own] = sample.c
-    found = Strip(job, slice(None), Patterns(c.reshape(blocks * rows, -1), plan.c)).result()
-    mine: Matrix = found.reshape(c.shape)[own, :, own]
+    matrix = Strip(job, slice(None), Patterns(c.reshape(blocks * rows, -1), plan.c)).result()
+    mine: Matrix = matrix.reshape(c.shape)[own, :, own]
     return mine
 
 

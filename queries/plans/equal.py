@@ -168,8 +168,8 @@ class _Prover:
         length = self.length
         if self._equal(self._for_all(by_solver=False)):
             return None
-        if length and (found := self._at(length)) is not None:
-            self._equal(same_units(self.left, self.right, length, found))
+        if length and (theorem := self._at(length)) is not None:
+            self._equal(same_units(self.left, self.right, length, theorem))
             return None
         if length is None:
             numbers = [*range(1, MULTIPLES + 1), *(-(-k // self.tile) for k in self._halved())]
@@ -196,8 +196,8 @@ class _Prover:
         """Search for a difference at a smaller K, a multiple of the longest unit's length; if there is one, it replaces
         the first."""
         unit = max(model.length for plan in (self.left, self.right) for model in plan.models)
-        found = self.proof.length or 0
-        lengths = range(unit, min(found, (SMALLER + 1) * unit), unit)
+        length = self.proof.length or 0
+        lengths = range(unit, min(length, (SMALLER + 1) * unit), unit)
         any(self._differ_on_samples(k) for k in lengths if self._fits(k))
 
     def _halved(self) -> Iterator[int]:
@@ -247,13 +247,13 @@ class _Prover:
         self.by_solver = by_solver
         if not same_frames(self.left, self.right):
             return None
-        found = [
+        theorems = [
             self._stages(one.stage, other.stage)
             or (self._from_zero(one.stage, other.stage) if one.start == Constant() else None)
             for one, other in zip(self.left.sums, self.right.sums, strict=True)
         ]
-        sums = [theorem for theorem in found if theorem is not None]
-        return same_sums(self.left, self.right, sums) if len(sums) == len(found) else None
+        sums = [theorem for theorem in theorems if theorem is not None]
+        return same_sums(self.left, self.right, sums) if len(sums) == len(theorems) else None
 
     def _by_tails(self, length: int) -> Theorem | None:
         """The theorem that two plans with the same tiles agree at a K: what they do with the products left over is
@@ -262,17 +262,17 @@ class _Prover:
         if not same_frames(self.left, self.right) or (units := self._units_of(part)) is None:
             return None
         rest = counted(units[0].length, "product")
-        found = self._agree(part, units, f"{rest} left over, from any sum that tiles make")
-        return None if found is None else same_tails(self.left, self.right, length, found)
+        tail = self._agree(part, units, f"{rest} left over, from any sum that tiles make")
+        return None if tail is None else same_tails(self.left, self.right, length, tail)
 
     def _stages(self, one: Stage, other: Stage) -> Theorem | None:
         """The theorem that two stages agree from any sum so far; None if no rule shows it."""
         if one == other and read_alike(self.left, self.right):
             return same_parts(self.left, self.right, one, other, None)
-        found = self._by_parts(one, other) or self._by_bodies(one, other) or self._by_induction(one, other)
-        if found is None:
+        theorem = self._by_parts(one, other) or self._by_bodies(one, other) or self._by_induction(one, other)
+        if theorem is None:
             self._note("rules for every K: none compares the stages that differ")
-        return found
+        return theorem
 
     def _by_parts(self, one: Stage, other: Stage) -> Theorem | None:
         if not same_around(self.left, self.right, one, other):
@@ -288,23 +288,23 @@ class _Prover:
         """The same of stages one after another."""
         if not isinstance(one, Then) or not isinstance(other, Then) or len(one.bodies) != len(other.bodies):
             return None
-        found = [self._stages(*pair) for pair in zip(one.bodies, other.bodies, strict=True)]
-        bodies = [theorem for theorem in found if theorem is not None]
-        return same_bodies(self.left, self.right, one, other, bodies) if len(bodies) == len(found) else None
+        theorems = [self._stages(*pair) for pair in zip(one.bodies, other.bodies, strict=True)]
+        bodies = [theorem for theorem in theorems if theorem is not None]
+        return same_bodies(self.left, self.right, one, other, bodies) if len(bodies) == len(theorems) else None
 
     def _by_induction(self, one: Stage, other: Stage) -> Theorem | None:
         """The theorem that two stages that each repeat a step agree; None if no rule shows it."""
         part = Steps(one, other)
         if (units := self._units_of(part)) is None or units[0].d != units[1].d:
             return None
-        found = self._agree(part, units, f"a step of {units[0].length} products from any sum so far", self.by_solver)
-        return None if found is None else same_steps(self.left, self.right, one, other, found)
+        step = self._agree(part, units, f"a step of {units[0].length} products from any sum so far", self.by_solver)
+        return None if step is None else same_steps(self.left, self.right, one, other, step)
 
     def _from_zero(self, one: Stage, other: Stage) -> Theorem | None:
         """The same from +0, if no sum so far becomes -0."""
         part = Steps(one, other)
-        found = None if (units := self._units_of(part)) is None else self._form(part, units, "positive")
-        return None if found is None else same_steps(self.left, self.right, one, other, found)
+        step = None if (units := self._units_of(part)) is None else self._form(part, units, "positive")
+        return None if step is None else same_steps(self.left, self.right, one, other, step)
 
     def _units_of(self, part: Part) -> tuple[Unit, Unit] | None:
         """The units of a part of the plans; None if there are none."""
@@ -314,8 +314,8 @@ class _Prover:
 
     def _agree(self, part: Part, units: tuple[Unit, Unit], what: str, by_solver: bool = True) -> Theorem | None:
         """The theorem that the units of a part agree, by their forms or by solvers; `what` they are, in words."""
-        if (found := self._forms(part, units)) is not None or not by_solver:
-            return found
+        if (theorem := self._forms(part, units)) is not None or not by_solver:
+            return theorem
         name = "step" if isinstance(part, Steps) else "tail"
         left, right = (Model(f"{name} of {unit.reference}", unit) for unit in units)
         proof = prove(Problem(left, right), self._remaining(0.5), self.confirm)
@@ -327,7 +327,7 @@ class _Prover:
     def _forms(self, part: Part, units: tuple[Unit, Unit]) -> Theorem | None:
         """The theorem that the units of a part agree, by the first form that they have in common."""
         forms: tuple[Form, ...] = ("plain", "read", "joined")
-        return next((found for form in forms if (found := self._form(part, units, form)) is not None), None)
+        return next((theorem for form in forms if (theorem := self._form(part, units, form)) is not None), None)
 
     def _form(self, part: Part, units: tuple[Unit, Unit], form: Form) -> Theorem | None:
         """The same, by one form; loops are written out up to `WHOLE` products."""
@@ -422,10 +422,10 @@ class _Prover:
     def _differ_again(self, length: int) -> bool:
         """Whether the input found at a smaller K shows a difference at this K too, moved to the places asked here in
         place of its own, or at its own. A difference in the sign of a zero is searched for again with zeros."""
-        found, problem = self.proof.witness, self.proof.problem
-        if found is None or problem is None or problem.left.length >= length:
+        smaller, problem = self.proof.witness, self.proof.problem
+        if smaller is None or problem is None or problem.left.length >= length:
             return False
-        if not _magnitudes(problem, found.left, found.right):
+        if not _magnitudes(problem, smaller.left, smaller.right):
             return self._differ_in_zeros(length)
         asked = (places_asked(self.left, self.right, k) for k in (problem.left.length, length))
         instead = dict(zip(*asked, strict=False)).get(problem.places, ())
@@ -433,7 +433,7 @@ class _Prover:
             if len(places) != len(problem.places):
                 continue
             moved = self._problem(length, places)
-            witness = _replayed(moved, found.operands.every)
+            witness = _replayed(moved, smaller.operands.every)
             if witness is not None and _magnitudes(moved, witness.left, witness.right):
                 self._different(moved, witness)
                 return True

@@ -249,8 +249,8 @@ class _Seen:
             sums = exact + self.c if form.start == Element("c") else exact
             wide = sums.astype(np.float64)
             patterns = from_numbers(wide, form.format, "nearest_even")
-            found = form.ended(patterns, self.sample.c)
-            apart = (_numbers(found, self.asked.d) - self.d)[self.finite]
+            results = form.ended(patterns, self.sample.c)
+            apart = (_numbers(results, self.asked.d) - self.d)[self.finite]
         size = float(np.sqrt(np.mean(apart**2)))
         return size if np.isfinite(size) else float("inf")
 
@@ -260,12 +260,12 @@ class _Seen:
         chosen = self.finite & np.isfinite(exact) & ((self.d > 0) if self.rectified else True)
         with_c = self.asked.addend and bool(self.c[chosen].any())
         terms = np.stack([exact[chosen], *([self.c[chosen]] if with_c else [])], axis=1)
-        found, *_ = np.linalg.lstsq(terms, self.d[chosen], rcond=None)
-        left = self.d[chosen] - terms @ found
+        solution, *_ = np.linalg.lstsq(terms, self.d[chosen], rcond=None)
+        left = self.d[chosen] - terms @ solution
         with np.errstate(all="ignore"):
             errors = [float(np.sqrt(np.mean(left**2)) / np.sqrt(np.mean(side**2))) for side in terms.T]
         count = np.sqrt(len(left))
-        near = [_simple(float(x), error, SAMPLED * error / count) for x, error in zip(found, errors, strict=True)]
+        near = [_simple(float(x), error, SAMPLED * error / count) for x, error in zip(solution, errors, strict=True)]
         betas = near[1] if with_c else [1.0 if self.asked.addend else 0.0]
         return list(product(near[0], betas))
 

@@ -61,11 +61,11 @@ class _Trees(Engine[int]):
 
     def of(self, root: Node | Leaf) -> int:
         """The number of a tree over the products 0, 1, ..."""
-        found: dict[int, int] = {}
+        values: dict[int, int] = {}
         for node in nodes_of(root) if isinstance(root, Node) else ():
-            found[id(node)] = self.added([found[id(child)] if isinstance(child, Node) else self.leaf(int(child))
+            values[id(node)] = self.added([values[id(child)] if isinstance(child, Node) else self.leaf(int(child))
                                           for child in node.children])  # fmt: skip
-        return found[id(root)] if isinstance(root, Node) else self.leaf(int(root))
+        return values[id(root)] if isinstance(root, Node) else self.leaf(int(root))
 
 
 def joined_stages(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:

@@ -225,14 +225,14 @@ def _heads(root: Node | Leaf) -> Iterator[tuple[Node, _Extent]]:
 def _first_products(head: Node) -> list[int]:
     """The first product of each lane: the lower of two products that are added to each other. Later products are added
     to a sum."""
-    found, waiting = [], [head]
+    firsts, waiting = [], [head]
     while waiting:
         node = waiting.pop()
         leaves = [_place(child) for child in node.children if not isinstance(child, Node)]
         if len(leaves) == 2:
-            found.append(min(leaves))
+            firsts.append(min(leaves))
         waiting += [child for child in node.children if isinstance(child, Node)]
-    return found
+    return firsts
 
 
 def _key(node: Node | Leaf, lane_of: Callable[[int], int], alone: int = -1) -> Key:
@@ -258,7 +258,7 @@ def _lowest(key: Key) -> int:
 def _folds(key: Key, lanes: int, present: int | None = None) -> list[Fold] | None:
     """Folds that add the lanes to one sum in the order of the tree; None if there are none. `present`: how many of the
     lanes took products; None for all."""
-    sums, found = set[Key](), list[Fold]()
+    sums, folds = set[Key](), list[Fold]()
     waiting = [key]
     while waiting:
         part = waiting.pop()
@@ -273,19 +273,19 @@ def _folds(key: Key, lanes: int, present: int | None = None) -> list[Fold] | Non
         else:
             return None
         current = joined
-        found.append(fold)
-    return found
+        folds.append(fold)
+    return folds
 
 
 def _joined_by(fold: Fold, lanes: Sequence[Key | None], sums: set[Key]) -> list[Key | None] | None:
     """The lanes after a fold; None if one of the sums that it makes is not in the tree."""
-    found: list[Key | None] = []
+    keys: list[Key | None] = []
     for group in fold.groups(len(lanes)):
         one = _added([lanes[lane] for lane in group])
         if one is not None and one not in sums:
             return None
-        found.append(one)
-    return found
+        keys.append(one)
+    return keys
 
 
 @cache
@@ -370,13 +370,13 @@ class _Extent:
 
 def _extents(root: Node | Leaf) -> dict[int, _Extent]:
     """The extent of every node, by `id(node)`."""
-    found: dict[int, _Extent] = {}
+    extents: dict[int, _Extent] = {}
     for node in nodes_of(root) if isinstance(root, Node) else ():
-        own = [_extent(found, child) for child in node.children]
+        own = [_extent(extents, child) for child in node.children]
         begins = sum(x.lanes for x in own) + (sum(x.count == 1 for x in own) == 2)
         ends = min(x.lowest for x in own), max(x.highest for x in own)
-        found[id(node)] = _Extent(*ends, sum(x.count for x in own), begins)
-    return found
+        extents[id(node)] = _Extent(*ends, sum(x.count for x in own), begins)
+    return extents
 
 
 def _extent(extents: dict[int, _Extent], branch: Node | Leaf) -> _Extent:

@@ -169,8 +169,8 @@ def _near_cuts(plan: Plan, length: int) -> list[Plan]:
     def by(more: int) -> Callable[[Runs], int]:
         return lambda runs: runs.every + more * runs.share
 
-    found = [_with_cut(plan, by(more)) for more in range(-NEAR_CUTS, NEAR_CUTS + 1)]
-    return [one for one in dict.fromkeys((plan, *found)) if _cut(one, length) == _cut(plan, length)]
+    cuts = [_with_cut(plan, by(more)) for more in range(-NEAR_CUTS, NEAR_CUTS + 1)]
+    return [one for one in dict.fromkeys((plan, *cuts)) if _cut(one, length) == _cut(plan, length)]
 
 
 def _promotions(plan: Plan) -> list[Runs]:
@@ -279,10 +279,10 @@ class Mapper(Candidates):
     def _fitting(self, plan: Plan, looked: Looked) -> NDArray[np.bool_]:
         """Which of the observed elements a plan reproduces."""
         self._in_time()
-        found = self.results(plan, looked.sample)
-        if found is None:
+        results = self.results(plan, looked.sample)
+        if results is None:
             return np.zeros(len(looked.places), dtype=np.bool_)
-        every: NDArray[np.bool_] = self.agreeing(found, looked.sample).all(axis=0).ravel()
+        every: NDArray[np.bool_] = self.agreeing(results, looked.sample).all(axis=0).ravel()
         return every
 
     def _table(self) -> tuple[Numbers, NDArray[np.bool_], list[tuple[Looked, int]]]:
@@ -527,11 +527,11 @@ class Mapper(Candidates):
     def _bases(self, rules: Sequence[Rule]) -> dict[int, list[Shape]]:
         """For each rule that has a plan, by number: the observed shapes that have elements of the rule."""
         features, _, where = self._table()
-        found: dict[int, dict[Shape, None]] = {}
+        bases: dict[int, dict[Shape, None]] = {}
         for number, (looked, _) in zip(chosen(rules, features).tolist(), where, strict=True):
             if number >= 0 and rules[number].plan >= 0:
-                found.setdefault(number, {})[looked.shape] = None
-        return {number: list(shapes) for number, shapes in found.items()}
+                bases.setdefault(number, {})[looked.shape] = None
+        return {number: list(shapes) for number, shapes in bases.items()}
 
     def _unseen(self, rule: Rule, bases: Sequence[Shape]) -> Iterator[Shape]:
         """New shapes of sizes at which a rule was not observed, with elements within its limits."""
@@ -571,10 +571,10 @@ class Mapper(Candidates):
             for value in (limit.low, limit.high)
         )
         wanted = (limit.low + limit.high) // 2
-        found = [shape for base in (low, high) for shape in self._changed(base, FEATURES[limit.feature], wanted)]
-        away = [(abs(self._number(shape, limit) - wanted), n) for n, shape in enumerate(found)
+        shapes = [shape for base in (low, high) for shape in self._changed(base, FEATURES[limit.feature], wanted)]
+        away = [(abs(self._number(shape, limit) - wanted), n) for n, shape in enumerate(shapes)
                 if limit.low < self._number(shape, limit) < limit.high]  # fmt: skip
-        return found[min(away)[1]] if away else None
+        return shapes[min(away)[1]] if away else None
 
     @staticmethod
     def _number(shape: Shape, limit: Limit) -> int:
@@ -587,21 +587,21 @@ class Mapper(Candidates):
         by_rows, by_columns, by_length = (_about(wanted, m * n * k // side) for side in (m, n, k))
         match feature.kind, feature.of:
             case "rest", "M":
-                found = [(m - m % feature.step + wanted, n, k)]
+                shapes = [(m - m % feature.step + wanted, n, k)]
             case "rest", _:
-                found = [(m, n - n % feature.step + wanted, k)]
+                shapes = [(m, n - n % feature.step + wanted, k)]
             case _, "M":
-                found = [(wanted, n, k)]
+                shapes = [(wanted, n, k)]
             case _, "N":
-                found = [(m, wanted, k)]
+                shapes = [(m, wanted, k)]
             case _, "K":
-                found = [(m, n, wanted)]
+                shapes = [(m, n, wanted)]
             case _, "M * N":
-                found = [*((x, n, k) for x in _about(wanted, n)), *((m, x, k) for x in _about(wanted, m))]
+                shapes = [*((x, n, k) for x in _about(wanted, n)), *((m, x, k) for x in _about(wanted, m))]
             case _:
-                found = [(m, n, x) for x in by_length] + [(x, n, k) for x in by_rows] + [(m, x, k) for x in by_columns]
+                shapes = [(m, n, x) for x in by_length] + [(x, n, k) for x in by_rows] + [(m, x, k) for x in by_columns]
         top = self.top
-        return [Shape(min(x, top.rows), min(y, top.columns), min(z, top.length)) for x, y, z in found if x and y]
+        return [Shape(min(x, top.rows), min(y, top.columns), min(z, top.length)) for x, y, z in shapes if x and y]
 
     # -- tests of rules
 
@@ -614,19 +614,19 @@ class Mapper(Candidates):
 
     def _check(self, rules: list[Rule]) -> None:
         """Compare the rules with new random shapes, and those that are not confirmed by them with shapes of their own;
-        the counts are entered in `found`."""
-        found = self.found
-        found.checked, found.right, found.open = 0, 0, []
+        the counts are entered in `mapped`."""
+        mapped = self.found
+        mapped.checked, mapped.right, mapped.open = 0, 0, []
         self._find_rivals(rules)
         for number in range(CHECKED):
             self._say(f"{number} of {CHECKED} random shapes")
             shape = self.random_shape(number)
             is_open = self._compared(rules, shape)
-            found.checked += 1
-            found.right += not is_open and not any(shape in said.differ for said in found.rules)
-            found.open += [shape] if is_open else []
+            mapped.checked += 1
+            mapped.right += not is_open and not any(shape in said.differ for said in mapped.rules)
+            mapped.open += [shape] if is_open else []
         for _ in range(2):  # a failure raises what those wanted that came before
-            for rule, said in zip(rules, found.rules, strict=True):
+            for rule, said in zip(rules, mapped.rules, strict=True):
                 self._confirm(rules, rule, said)
 
     def _find_rivals(self, rules: Sequence[Rule]) -> None:
@@ -661,7 +661,7 @@ class Mapper(Candidates):
 
     def _compared(self, rules: Sequence[Rule], shape: Shape) -> bool:
         """Compare the rules with a new shape; whether some element has no rule, or one without a plan."""
-        looked, found = self._unfitted(shape), self.found
+        looked, mapped = self._unfitted(shape), self.found
         at, is_open = chosen(rules, looked.features), False
         numbers = {plan: number for number, plan in enumerate(self.known)}
         fits: dict[int, NDArray[np.bool_]] = {}
@@ -675,10 +675,10 @@ class Mapper(Candidates):
             if one < 0 or rules[one].plan < 0:
                 is_open = True
                 continue
-            said, mine = found.rules[one], at == one
+            said, mine = mapped.rules[one], at == one
             if not fitting(rules[one].plan)[mine].all():
                 said.differ.append(shape)
-                for each in found.rules:
+                for each in mapped.rules:
                     each.wanted = DOUBTED
                 continue
             said.agree += 1

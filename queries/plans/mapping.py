@@ -32,15 +32,15 @@ def read_map(path: Path) -> PlanMap | Plan:
         raise InputError(f"neither {WANTED}: {error}", str(path)) from None
     try:
         product = "rules" not in data and "looked_at" in data
-        found: IdentifyGemm | IdentifyProduct = read(IdentifyProduct if product else IdentifyGemm, data)
+        document: IdentifyGemm | IdentifyProduct = read(IdentifyProduct if product else IdentifyGemm, data)
         plans = {
             reference: parse_plan(text, f"{path}: {reference}", parse_reference)
-            for reference, text in found.plans.items()
+            for reference, text in document.plans.items()
         }
-        if isinstance(found, IdentifyProduct):
+        if isinstance(document, IdentifyProduct):
             return _of_product(plans, str(path))
         rules = tuple(
-            Reach(tuple(map(_within, rule.limits)), plans[rule.plan or ""]) for rule in found.rules if rule.confirmed
+            Reach(tuple(map(_within, rule.limits)), plans[rule.plan or ""]) for rule in document.rules if rule.confirmed
         )
     except WrongDocumentError as error:
         raise InputError(f"{error}; neither {WANTED}", str(path), key=error.key) from None

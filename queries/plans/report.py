@@ -150,7 +150,7 @@ def _result(seen: Seen, asked: Signature) -> ResultAt:
     )
 
 
-def document_of_map(found: Mapped, name: str, seconds: float, error: object = None) -> IdentifyGemm:
+def document_of_map(mapped: Mapped, name: str, seconds: float, error: object = None) -> IdentifyGemm:
     """The document that `identify --gemm` prints of a function of this name; `error`: what ended it early."""
     return IdentifyGemm(
         device={"name": name},
@@ -164,21 +164,21 @@ def document_of_map(found: Mapped, name: str, seconds: float, error: object = No
                 agree=said.agree,
                 differ=_sides_of(said.differ),
             )
-            for said in found.rules
+            for said in mapped.rules
         ],
-        plans=_texts(found.plans),
-        checked=found.checked,
-        right=found.right,
-        open=_sides_of(found.open),
+        plans=_texts(mapped.plans),
+        checked=mapped.checked,
+        right=mapped.right,
+        open=_sides_of(mapped.open),
         left_out=[
             LeftOut(shape=shape, products=what.left_out, twice=what.twice or ABSENT, instead=what.instead or ABSENT)
-            for shape, what in zip(_sides_of(found.left_out), found.left_out.values(), strict=True)
+            for shape, what in zip(_sides_of(mapped.left_out), mapped.left_out.values(), strict=True)
         ],
         orders=[
             OrderAt(shape=[shape.rows, shape.columns, shape.length], place=place, outline=outline_of(tree))
-            for (shape, place), tree in found.orders.items()
+            for (shape, place), tree in mapped.orders.items()
         ],
-        products_asked=found.asked,
+        products_asked=mapped.asked,
         seconds=round(seconds, 3),
     )
 
@@ -192,37 +192,37 @@ def outline_of(tree: Node | Leaf | None) -> list[str]:
     return ["not revealed"] if tree is None else Outliner(tree).outline().lines()
 
 
-def document_of_product(found: Given, files: Iterable[object], length: int, seconds: float) -> IdentifyProduct:
+def document_of_product(given: Given, files: Iterable[object], length: int, seconds: float) -> IdentifyProduct:
     """The document that `identify --gemm` prints of a recorded product of `length` products in each sum."""
     return IdentifyProduct(
         files=list(map(str, files)),
         length=length,
-        plans=_texts(found.plans),
-        tried=found.tried,
-        untried=found.untried,
-        looked_at=found.looked,
-        best=None if found.best is None else found.best.plan.reference,
-        best_agrees=found.most,
-        left_out=found.left_out,
-        twice=found.products.twice or ABSENT,
-        instead=found.products.instead or ABSENT,
+        plans=_texts(given.plans),
+        tried=given.tried,
+        untried=given.untried,
+        looked_at=given.looked,
+        best=None if given.best is None else given.best.plan.reference,
+        best_agrees=given.most,
+        left_out=given.left_out,
+        twice=given.products.twice or ABSENT,
+        instead=given.products.instead or ABSENT,
         seconds=round(seconds, 3),
     )
 
 
-def plans_found(found: Given, first: Sequence[Plan] = ()) -> PlansFound:
+def plans_found(given: Given, first: Sequence[Plan] = ()) -> PlansFound:
     """What was found of one of two results; `first`: plans that are named before the others."""
     return PlansFound(
-        plans=found.names(first),
-        complete=not found.untried,
-        tried=found.tried,
-        untried=found.untried,
-        looked_at=found.looked,
-        best=None if found.best is None else found.best.plan.reference,
-        best_agrees=found.most,
-        left_out=found.left_out,
-        twice=found.products.twice or ABSENT,
-        instead=found.products.instead or ABSENT,
+        plans=given.names(first),
+        complete=not given.untried,
+        tried=given.tried,
+        untried=given.untried,
+        looked_at=given.looked,
+        best=None if given.best is None else given.best.plan.reference,
+        best_agrees=given.most,
+        left_out=given.left_out,
+        twice=given.products.twice or ABSENT,
+        instead=given.products.instead or ABSENT,
     )
 
 

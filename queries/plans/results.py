@@ -91,27 +91,27 @@ def plans_of_results(
     progress."""
     until = time.monotonic() + seconds
     products = [summed(recorded.asked, sample) for sample in recorded.block(*recorded.looked())]
-    found: dict[int, Given] = {}
+    by_side: dict[int, Given] = {}
     for number, what in enumerate(groups := list(dict.fromkeys(products))):
         sides = [side for side, own in enumerate(products) if own == what]
         end = time.monotonic() + (until - time.monotonic()) / (len(groups) - number)
         some = replace(recorded, d=tuple(recorded.d[side] for side in sides))
-        found |= dict(zip(sides, _given(some, what, first, report, end), strict=True))
-    return tuple(found[side] for side in range(len(recorded.d)))
+        by_side |= dict(zip(sides, _given(some, what, first, report, end), strict=True))
+    return tuple(by_side[side] for side in range(len(recorded.d)))
 
 
 def _given(
     recorded: Recorded, products: Summed, first: Sequence[tuple[int, int]], report: Report, until: float
 ) -> list[Given]:
     """The plans of results that are sums of the same products."""
-    ways, found = list(products.of(recorded)), list[Given]()
+    ways, every = list(products.of(recorded)), list[Given]()
     for number, others in enumerate(ways):
         end = time.monotonic() + (until - time.monotonic()) / (len(ways) - number)
         new = _Trial(others, first, report, end).run()
-        found = [_better(*pair) for pair in zip(found or new, new, strict=True)]
-        if all(one.plans for one in found):
+        every = [_better(*pair) for pair in zip(every or new, new, strict=True)]
+        if all(one.plans for one in every):
             break
-    return [replace(one, products=products) for one in found]
+    return [replace(one, products=products) for one in every]
 
 
 def _better(one: Given, other: Given) -> Given:
@@ -161,7 +161,7 @@ class _Trial:
     def ambiguous(self) -> bool:
         """Whether chains of units with different arithmetics give a result, as when a narrow format hides the order of
         its sum: other plans that give the result are then of interest as well."""
-        units = ({model.unit.result for plan in found for model in plan.models} for found in self.found)
+        units = ({model.unit.result for plan in fits for model in plan.models} for fits in self.found)
         return self.asked.d.width <= NARROW and any(len(some) > 1 for some in units)
 
     def usual(self) -> Iterator[Stage]:
@@ -197,14 +197,14 @@ class _Trial:
         return not all(self.found)
 
     def given(self, side: int) -> Given:
-        found = self.found[side]
-        best = None if found else self._best(side)
-        looked = max((fit.looked for fit in found.values()), default=0 if best is None else best.looked)
+        fits = self.found[side]
+        best = None if fits else self._best(side)
+        looked = max((fit.looked for fit in fits.values()), default=0 if best is None else best.looked)
         named = dict.fromkeys(
-            chain.from_iterable(map(self.names, (x for x, fit in found.items() if fit.looked == looked)))
+            chain.from_iterable(map(self.names, (x for x, fit in fits.items() if fit.looked == looked)))
         )
         plans = tuple(sorted(named, key=_outline))
-        untried = () if found else tuple(dict.fromkeys(self._untried))
+        untried = () if fits else tuple(dict.fromkeys(self._untried))
         return Given(plans, looked, best, self._number, untried)
 
     def look(self, what: str, tried: Iterable[Stage | Plan]) -> None:

@@ -154,13 +154,13 @@ def blocks_of(side: int, largest: int, turn: int) -> Numbers:
             panel = next((times * turn for times in (3, 2) if left >= times * turn), min(left, turn))
             panels.append(panel)
             left -= panel
-    found: list[int] = []
+    blocks: list[int] = []
     for panel in panels or [side]:
         left = panel
         for size in _sizes(largest):
-            found += [size] * (left - left % size)
+            blocks += [size] * (left - left % size)
             left %= size
-    return np.array(found, dtype=np.int64)
+    return np.array(blocks, dtype=np.int64)
 
 
 #: of several that separate elements equally well the first is tested
@@ -216,10 +216,10 @@ class Rule:
 
     def holds(self, features: Numbers) -> NDArray[np.bool_]:
         """Which elements the rule covers. `features`: elements x features."""
-        found = self.reaches(features)
+        inside = self.reaches(features)
         for side, (seen, most) in enumerate(zip(self._seen, self.most, strict=True)):
-            found &= seen[sizes_of(features[:, side])] & (features[:, side] <= most)
-        return found
+            inside &= seen[sizes_of(features[:, side])] & (features[:, side] <= most)
+        return inside
 
     @cached_property
     def _seen(self) -> list[NDArray[np.bool_]]:
@@ -228,12 +228,12 @@ class Rule:
 
     def reaches(self, features: Numbers) -> NDArray[np.bool_]:
         """Which elements are within the limits, whatever their size classes."""
-        found = np.ones(len(features), dtype=np.bool_)
+        inside = np.ones(len(features), dtype=np.bool_)
         for limit in self.below:
-            found &= features[:, limit.feature] <= limit.low
+            inside &= features[:, limit.feature] <= limit.low
         for limit in self.above:
-            found &= features[:, limit.feature] >= limit.high
-        return found
+            inside &= features[:, limit.feature] >= limit.high
+        return inside
 
     def unseen(self) -> Iterator[tuple[int, int, int]]:
         """The size classes within the limits in which the rule was not observed: the side (0 to 2 for M, N, K), the
@@ -265,13 +265,13 @@ class Rule:
 
     def _spans(self, side: int) -> list[tuple[int, int]]:
         """The spans of values of a side that the rule covers; adjacent size classes are one span."""
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for size in sorted(self.sizes[side]):
             low, high = self._within(side, size)
-            if found and found[-1][1] == low - 1:
-                low = found.pop()[0]
-            found.append((low, high))
-        return found
+            if spans and spans[-1][1] == low - 1:
+                low = spans.pop()[0]
+            spans.append((low, high))
+        return spans
 
     def _others(self) -> Iterator[tuple[Feature, int | None, int | None]]:
         """The limited features other than M, N and K, with the smallest and the largest value of each."""
@@ -292,13 +292,13 @@ class Rule:
 
     def limits(self) -> list[documents.Limit]:
         """The elements that the rule covers: one for each limited feature."""
-        found = [
+        limits = [
             documents.Limit(**vars(FEATURES[side]), least=spans[0][0], most=spans[-1][1], spans=spans)
             for side in range(len(self.sizes))
             if (spans := self._spans(side))
         ]
         others = ((vars(feature), low, high) for feature, low, high in self._others())
-        return [*found, *(documents.Limit(**one, least=low, most=high, spans=[]) for one, low, high in others)]
+        return [*limits, *(documents.Limit(**one, least=low, most=high, spans=[]) for one, low, high in others)]
 
 
 def _spans_text(spans: Sequence[tuple[int, int]]) -> str:
@@ -353,7 +353,7 @@ class _Learning:
         """The test after which the best plans of the two sides reproduce the most elements; None if no feature
         varies."""
         best: tuple[float, ...] = ()
-        found = None
+        limit = None
         plans = fits.shape[1]
         elements, fitting = np.nonzero(fits)
         for number, mine in enumerate(ranks):
@@ -373,13 +373,13 @@ class _Learning:
             if score > best:
                 best = score
                 low, high = self.values[number][present[at : at + 2] + least].tolist()
-                found = Limit(number, low, high)
-        return found
+                limit = Limit(number, low, high)
+        return limit
 
 
 def chosen(rules: Sequence[Rule], features: Numbers) -> Numbers:
     """The number of the rule that covers each element, -1 if none does."""
-    found = np.full(len(features), -1)
+    numbers = np.full(len(features), -1)
     for number, rule in enumerate(rules):
-        found[rule.holds(features)] = number
-    return found
+        numbers[rule.holds(features)] = number
+    return numbers

@@ -143,11 +143,11 @@ class _Sums:
         return tuple(np.flatnonzero(own | (shares > SHARE)).tolist())
 
     def _of(self, which: Summed) -> Numbers:
-        found = self.whole
+        total = self.whole
         for sign, products in ((-1, which.left_out), (1, which.twice)):
             if products:
-                found = found + sign * (self.a[:, :, list(products)] @ self.b[:, list(products)])
-        return found
+                total = total + sign * (self.a[:, :, list(products)] @ self.b[:, list(products)])
+        return total
 
     def _apart(self, sums: Numbers, where: NDArray[np.bool_] | None = None) -> float:
         """How far the results are from some sums, times the best factors of them and of c, as root mean square."""

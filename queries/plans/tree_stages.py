@@ -42,8 +42,8 @@ Branch = Node | Leaf
 def stages_of(root: Branch, model: Model, rounding: Rounding, bodies: Sequence[Stage] = ()) -> list[Stage]:
     """Candidate stages with this tree of all products. `model`: the unit of one product; `rounding`: that of sums of
     parts; `bodies`: known stages that may be parts of others."""
-    found = dict.fromkeys(islice(_Guesser(model, rounding, DEEP, [WORK], bodies).readings(ranked(root)), WHOLE))
-    return [stage for stage in found if stage.d == rounding.format]
+    readings = dict.fromkeys(islice(_Guesser(model, rounding, DEEP, [WORK], bodies).readings(ranked(root)), WHOLE))
+    return [stage for stage in readings if stage.d == rounding.format]
 
 
 class _Guesser:
@@ -237,13 +237,13 @@ def spine(root: Branch) -> list[Branch] | None:
 
 def _lowest(root: Branch) -> dict[int, int]:
     """The lowest product below every branch, by `id(branch)`; -1 for c."""
-    found: dict[int, int] = {}
+    lowest: dict[int, int] = {}
     for node in nodes_of(root) if isinstance(root, Node) else ():
         for child in node.children:
             if not isinstance(child, Node):
-                found[id(child)] = -1 if child == "c" else child
-        found[id(node)] = min(found[id(child)] for child in node.children)
-    return found
+                lowest[id(child)] = -1 if child == "c" else child
+        lowest[id(node)] = min(lowest[id(child)] for child in node.children)
+    return lowest
 
 
 def _joined(parts: Sequence[Branch]) -> Branch:
@@ -259,8 +259,8 @@ def ranked(root: Branch) -> Branch:
         return 0
     products = sorted(leaf for leaf in leaves_of(root) if leaf != "c")
     places: dict[Leaf, int] = {leaf: rank for rank, leaf in enumerate(products)}
-    found: dict[int, Node] = {}
+    ranks: dict[int, Node] = {}
     for node in nodes_of(root):
-        children = tuple(found[id(child)] if isinstance(child, Node) else places[child] for child in node.children)
-        found[id(node)] = Node(node.kind, children)
-    return found[id(root)]
+        children = tuple(ranks[id(child)] if isinstance(child, Node) else places[child] for child in node.children)
+        ranks[id(node)] = Node(node.kind, children)
+    return ranks[id(root)]

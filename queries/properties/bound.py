@@ -70,9 +70,9 @@ def parts_of(unit: Unit | Windowed) -> frozenset[Node]:
     def inputs(node: Node) -> set[Node]:
         return {one for one in walk(node) if isinstance(one, Element)}
 
-    found = {node for node in roundings_in(unit.result) if len(inputs(node)) == 1 and node.random is None
+    roundings = {node for node in roundings_in(unit.result) if len(inputs(node)) == 1 and node.random is None
              and all(isinstance(one, EXACTLY) for one in walk(node))}  # fmt: skip
-    return frozenset(found) if any(found & set(walk(node.term)) for node in found) else frozenset()
+    return frozenset(roundings) if any(roundings & set(walk(node.term)) for node in roundings) else frozenset()
 
 
 def _operands_of(node: Node) -> set[str]:
@@ -96,13 +96,13 @@ def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle) -> Theor
     terms = [composer.of(*term) for term in terms_of_sum(total)]
 
     def needed(goal: Lemma) -> Theorem:
-        found = settle(goal)
-        if found is None:
+        theorem = settle(goal)
+        if theorem is None:
             raise RuleError(f"open: it is not decided whether {goal.statement()}")
-        return found
+        return theorem
 
-    found = summed(unit, terms, list(map(needed, rules.alignments(total, (), terms))))
-    return loosened(truncated(found, needed(TruncationKeeps(unit.d))), units, apart)
+    proved = summed(unit, terms, list(map(needed, rules.alignments(total, (), terms))))
+    return loosened(truncated(proved, needed(TruncationKeeps(unit.d))), units, apart)
 
 
 def error_of(theorem: Theorem) -> Form:
@@ -211,10 +211,10 @@ class _Composer:
     def _body(self, node: Repeat, places: Places, formats: frozenset[Format]) -> Theorem:
         """About the body of a loop, where the result so far is a number of these formats."""
         self.formats[node.level] = formats
-        found = self.of(node.body, tuple(x for x in places if x[0] != node.level))
+        theorem = self.of(node.body, tuple(x for x in places if x[0] != node.level))
         # another loop of this level may have other assumptions
         self.known = {key: one for key, one in self.known.items() if node.level not in key[0].free}
-        return found
+        return theorem
 
     def lemmas(self, goals: Sequence[Lemma]) -> list[Theorem]:
         return [theorem for goal in goals if (theorem := self.settle(goal)) is not None]

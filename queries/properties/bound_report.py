@@ -91,10 +91,10 @@ def find_bound(model: Model, inputs: Inputs, length: int | None, settle: Settle)
     bound = error_of(result.theorem)
     result.number = largest_error(model, bound, count, result.window.max)
     if length is None:
-        found = nearest(model, bound)
+        search = nearest(model, bound)
     else:
-        found = nearest_of_chain(model, bound, count, error_of(bound_of(model.unit, settle)))
-    result.near, result.tried = found.best, found.tried
+        search = nearest_of_chain(model, bound, count, error_of(bound_of(model.unit, settle)))
+    result.near, result.tried = search.best, search.tried
     result.seconds = time.monotonic() - start
     return result
 
@@ -190,5 +190,5 @@ def nearest_input(model: Model, near: Near) -> Nearest:
     size = len(layout.names)
     rows = [near.row[start : start + size] for start in range(0, len(near.row), size)]
     vectors = [Row.of(Vector(model, layout.split(row), d).to_json()) for row, d in zip(rows, results, strict=True)]
-    found = Nearest(ratio=float(near.ratio), error=float(near.error), bound=up_float(near.bound))
-    return replace(found, vector=vectors[0]) if len(vectors) == 1 else replace(found, vectors=vectors)
+    nearest = Nearest(ratio=float(near.ratio), error=float(near.error), bound=up_float(near.bound))
+    return replace(nearest, vector=vectors[0]) if len(vectors) == 1 else replace(nearest, vectors=vectors)

@@ -69,8 +69,8 @@ class Near:
 @cache
 def value_of(fmt: Format, pattern: int) -> Fraction | None:
     """The number that a pattern represents; None if it is not finite."""
-    found = exact_value(pattern, fmt)
-    return found if isinstance(found, Fraction) else Fraction(0) if found == "-0" else None
+    value = exact_value(pattern, fmt)
+    return value if isinstance(value, Fraction) else Fraction(0) if value == "-0" else None
 
 
 def segment_of(number: Fraction, node: Segment, fmt: Format) -> Fraction:
@@ -91,11 +91,11 @@ class ExactRow:
     chained: bool = False  # whether the addend is the exact result of the row before, instead of a pattern
 
     def read(self, node: Element, places: Mapping[int, int]) -> Fraction:
-        found, fmt = self.numbers[node.operand, 0 if node.index is None else node.index.at(places)]
+        value, fmt = self.numbers[node.operand, 0 if node.index is None else node.index.at(places)]
         if self.chained and node.operand == "c":
-            return found
-        flushed = node.subnormals != "keep" and fmt.subnormals and abs(found) < power(fmt.emin)
-        return Fraction(0) if flushed else found
+            return value
+        flushed = node.subnormals != "keep" and fmt.subnormals and abs(value) < power(fmt.emin)
+        return Fraction(0) if flushed else value
 
     def exact(self, node: Node, places: Mapping[int, int], running: Mapping[int, Fraction]) -> Fraction:
         """The value of a node without rounding."""
@@ -138,36 +138,36 @@ class ExactRow:
         def of(factor: Factor) -> Fraction:
             if factor.name == EXACT:
                 return abs(exact)
-            found, fmt = self.numbers[factor.name, factor.offset]
-            return max(abs(found), power(fmt.emin)) if factor.raised and found else abs(found)
+            value, fmt = self.numbers[factor.name, factor.offset]
+            return max(abs(value), power(fmt.emin)) if factor.raised and value else abs(value)
 
         return of
 
 
 def numbers_of(layout: Layout, row: Sequence[int]) -> dict[tuple[str, int], tuple[Fraction, Format]] | None:
     """The operands of a row as numbers; None if one is not finite."""
-    found: dict[tuple[str, int], tuple[Fraction, Format]] = {}
+    numbers: dict[tuple[str, int], tuple[Fraction, Format]] = {}
     for place, fmt, pattern in zip(layout.places, layout.formats, row, strict=True):
         number = value_of(fmt, int(pattern))
         if number is None:
             return None
-        found[place] = number, fmt
-    return found
+        numbers[place] = number, fmt
+    return numbers
 
 
 def covered(model: Model, table: Table) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """The result of each row, and the rows that a bound covers: no value is infinite, a NaN, or as large as its format
     can hold, so that no rounding has overflowed and no product has reached its limit."""
-    found = evaluate_lanes(model, *sides_of(model, table))
+    evaluation = evaluate_lanes(model, *sides_of(model, table))
     out = np.ones(len(table), dtype=bool)
-    for visit in found.trace.visits:
+    for visit in evaluation.trace.visits:
         out &= to_integers(is_beyond(visit), len(table)) == 0
-    return to_integers(found.d, len(table)), out
+    return to_integers(evaluation.d, len(table)), out
 
 
 def measured(model: Model, error: Form, table: Table) -> list[Near]:
     """The error and the bound of every row that the bound covers. Raises FaultError if an error exceeds its bound."""
-    layout, found = layout_of(model), []
+    layout, cases = layout_of(model), []
     results, admitted = covered(model, table)
     for row, pattern in zip(table[admitted], results[admitted], strict=True):
         numbers, d = numbers_of(layout, row), value_of(model.d, int(pattern))
@@ -176,8 +176,8 @@ def measured(model: Model, error: Form, table: Table) -> list[Near]:
         inputs = ExactRow(model.unit, numbers)
         exact = inputs.exact(model.unit.result, {}, {})
         near = Near(tuple(map(int, row)), (int(pattern),), exact, abs(d - exact), error.value(inputs.magnitude(exact)))
-        found.append(_held(model, near))
-    return found
+        cases.append(_held(model, near))
+    return cases
 
 
 def _held(model: Model, near: Near, given: str | None = None) -> Near:
@@ -200,17 +200,17 @@ class Search:
     tried: int
 
 
-def _best(found: Sequence[Near]) -> Near | None:
-    return max(found, key=lambda near: near.ratio, default=None)
+def _best(cases: Sequence[Near]) -> Near | None:
+    return max(cases, key=lambda near: near.ratio, default=None)
 
 
 def nearest(model: Model, error: Form) -> Search:
     """Search samples and constructed inputs, then small changes of the best one. Raises FaultError if an error exceeds
     its bound."""
     layout, rng = layout_of(model), np.random.default_rng(SEED)
-    found = measured(model, error, sample_rows(layout, ROWS, SEED))
-    found += measured(model, error, dominated(layout))
-    best, tried = _best(found), len(found)
+    cases = measured(model, error, sample_rows(layout, ROWS, SEED))
+    cases += measured(model, error, dominated(layout))
+    best, tried = _best(cases), len(cases)
     for _ in range(CLIMBS if best is not None else 0):
         assert best is not None
         changed = measured(model, error, _changed(layout, best.row, rng))
@@ -238,12 +238,12 @@ def nearest_of_chain(model: Model, error: Form, count: int, of_one: Form) -> Sea
     rows = steps.reshape(-1, steps.shape[-1])  # looked at together: signals take many times as long as results
     fine = [covered(model, rows[start : start + CHUNK])[1] for start in range(0, len(rows), CHUNK)]
     admitted = np.concatenate(fine).reshape(steps.shape[:2]).all(axis=1)
-    found = []
+    cases = []
     for row, pattern in zip(steps[admitted], results[admitted], strict=True):
         near = _chain_near(model, layout, error, row, int(pattern))
         if near is not None:
-            found.append(near)
-    return Search(_best(found), len(found))
+            cases.append(near)
+    return Search(_best(cases), len(cases))
 
 
 def _finite(layout: Layout, table: Table) -> Table:
@@ -275,7 +275,7 @@ def bound_of_rows(model: Model, error: Form, steps: Table) -> Fraction:
 
 def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow, Fraction] | None:
     """The operands of a chain as numbers, by their places in it, and its exact result; None if one is not finite."""
-    exact, found = Fraction(0), dict[tuple[str, int], tuple[Fraction, Format]]()
+    exact, numbers = Fraction(0), dict[tuple[str, int], tuple[Fraction, Format]]()
     for number, row in enumerate(steps):
         own = numbers_of(layout, row)
         if own is None:
@@ -285,8 +285,8 @@ def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow
         exact = ExactRow(model.unit, own, chained=number > 0).exact(model.unit.result, {}, {})
         for (name, place), value in own.items():
             stride = _elements(model, name)
-            found.setdefault((name, place + number * stride), value)
-    return ExactRow(model.unit, found), exact
+            numbers.setdefault((name, place + number * stride), value)
+    return ExactRow(model.unit, numbers), exact
 
 
 def _elements(model: Model, operand: str) -> int:

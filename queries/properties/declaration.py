@@ -104,22 +104,25 @@ def _kappa(model: Model, options: Options) -> dict[str, Any]:
     return {**shown, "kappa": None, "kappa_basis": basis, "at_least": steps or ABSENT}
 
 
-def declaration_text(found: P3109Declaration) -> str:
+def declaration_text(declaration: P3109Declaration) -> str:
     """The declaration in lines, as the command prints it."""
-    lines = {"approximates": found.approximates, "kappa": f"{found.kappa or 'not bounded'} ({found.kappa_basis})"}
-    if found.vector:
-        given, got = found.vector, found.vector.results
+    lines = {
+        "approximates": declaration.approximates,
+        "kappa": f"{declaration.kappa or 'not bounded'} ({declaration.kappa_basis})",
+    }
+    if declaration.vector:
+        given, got = declaration.vector, declaration.vector.results
         lines["  input"] = "; ".join(
             f"{name} = {value}" for name, value in vars(given).items() if name in ("a", "b", "c")
         )
         lines["  results"] = f"{got[0]}, and {got[1]} as defined"
-    if found.at_least:
-        lines["  at least"] = str(found.at_least)
-    lines["error bound"] = found.error_bound or f"none is proved: {found.reason}"
-    if found.error_bound:
-        lines["  where"] = "; ".join(found.premises)
+    if declaration.at_least:
+        lines["  at least"] = str(declaration.at_least)
+    lines["error bound"] = declaration.error_bound or f"none is proved: {declaration.reason}"
+    if declaration.error_bound:
+        lines["  where"] = "; ".join(declaration.premises)
     width = max(map(len, lines))
-    head = f"{found.model}: declaration for IEEE P3109 (4.4, Annexes D and E)"
+    head = f"{declaration.model}: declaration for IEEE P3109 (4.4, Annexes D and E)"
     return "\n".join([head, *(f"  {name:<{width}}  {text}" for name, text in lines.items())])
 
 

@@ -42,9 +42,9 @@ def find_fall(problem: Monotonic) -> Witness | None:
         tables += [_shaped(problem, rng, beside=True)] if problem.raised is None else []
         for table in tables:
             rows = [tuple(map(int, row)) for row in table]
-            found = np.flatnonzero(replay(problem, rows).differs)
-            if len(found):
-                return confirmed_witness(problem, _smallest(problem, [rows[int(i)] for i in found[:3]]))
+            differing = np.flatnonzero(replay(problem, rows).differs)
+            if len(differing):
+                return confirmed_witness(problem, _smallest(problem, [rows[int(i)] for i in differing[:3]]))
     return None
 
 

@@ -64,9 +64,9 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
         theorem = one_form(problem, *proofs)
     except RuleError:
         return None
-    found = [proof for proof in proofs if proof is not None]
-    why = f"one normal form by rewriting: {', '.join(rules_of(found))}"
-    return Proof(problem, normaliser.lemmas(found), seconds=time.monotonic() - start, why=why, theorem=theorem)
+    complete = [proof for proof in proofs if proof is not None]
+    why = f"one normal form by rewriting: {', '.join(rules_of(complete))}"
+    return Proof(problem, normaliser.lemmas(complete), seconds=time.monotonic() - start, why=why, theorem=theorem)
 
 
 def _differ_on_samples(problem: Problem) -> bool:

@@ -43,7 +43,7 @@ def _by_nodes(problem: Monotonic, options: Options, confirm: bool) -> Proof | No
     settle, of = Settled(options, confirm, LEMMA_SECONDS), (problem.left.unit, problem.raised, problem.inputs.normal)
     try:
         lemmas = [settle(lemma) for lemma in needed(*of)]
-        found = does_not_fall(problem, rises(*of, [lemma for lemma in lemmas if lemma is not None]))
+        theorem = does_not_fall(problem, rises(*of, [lemma for lemma in lemmas if lemma is not None]))
     except RuleError:
         return None
-    return Proof(problem, settle.asked, why=BY_RISES, theorem=found)
+    return Proof(problem, settle.asked, why=BY_RISES, theorem=theorem)

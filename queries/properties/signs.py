@@ -46,7 +46,7 @@ def by_nodes(problem: Negated, options: Options, confirm: bool) -> Proof | None:
         return None
     start, settle = time.monotonic(), Settled(options, confirm, LEMMA_SECONDS, needed=False)
     try:
-        found = negates(problem, symmetry_of(problem.left.unit, settle))
+        theorem = negates(problem, symmetry_of(problem.left.unit, settle))
     except RuleError:
         return None
-    return Proof(problem, settle.asked, seconds=time.monotonic() - start, why=BY_NODES, theorem=found)
+    return Proof(problem, settle.asked, seconds=time.monotonic() - start, why=BY_NODES, theorem=theorem)

@@ -47,8 +47,8 @@ def wrapped_input(model: Model, count: int) -> Near | None:
         table = np.concatenate([dominated(layout), sample_rows(layout, ROWS, SEED)])
     (results, fine), (others, _) = covered(model, table), covered(roomy, table)
     rows = table[fine & (results != others)]
-    found = [near for row in rows[:: -(-len(rows) // LOOKED_AT) or 1] for near in _chains(model, layout, row, count)]
-    return max(found, key=lambda near: near.ratio, default=None)
+    cases = [near for row in rows[:: -(-len(rows) // LOOKED_AT) or 1] for near in _chains(model, layout, row, count)]
+    return max(cases, key=lambda near: near.ratio, default=None)
 
 
 def _with_room(model: Model) -> Unit:
@@ -78,10 +78,10 @@ def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Ne
     results: list[int] = []
     for step in steps:
         step[2 * k] = results[-1] if results else row[2 * k]
-        found, fine = covered(model, step[None])
+        evaluation, fine = covered(model, step[None])
         if not fine[0]:
             return
-        results.append(int(found[0]))
+        results.append(int(evaluation[0]))
         if len(results) > 1 and results[-1] == results[-2]:
             break
     else:

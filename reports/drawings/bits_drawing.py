@@ -166,12 +166,12 @@ class BitsDrawing:
 
     def _places(self, panel: int) -> list[tuple[object, float]]:
         """The columns of a panel with their left edges."""
-        found: list[tuple[object, float]] = []
+        places: list[tuple[object, float]] = []
         x = self.gutter.cells
         for column in self.grid.panels[panel]:
-            found.append((column, x))
+            places.append((column, x))
             x += _width(column)
-        return found
+        return places
 
     @property
     def _end(self) -> float:
@@ -276,10 +276,10 @@ class BitsDrawing:
         return None if style == FILL or not text.strip() else ("1" if text in "1x" else "0", style)
 
     def _cell(self, row: BitLine, place: int, x: float) -> None:
-        if (found := self._bit(row, place)) is None:
+        if (cell := self._bit(row, place)) is None:
             self.sheet.line(x + CELL / 2 - 1, self.sheet.y + 9, x + CELL / 2 + 1, self.sheet.y + 9)
             return
-        bit, style = found
+        bit, style = cell
         self.sheet.cell(x, bit, {CARRY: "carry", CUT: "cut"}.get(style, ""))
 
 

@@ -47,13 +47,13 @@ def evaluation_drawings(
     explanations: Sequence[Explanation], difference: Divergence | None = None, *, prefix: str = "mp"
 ) -> list[Drawing]:
     """As `evaluation_drawing`, but one drawing for each evaluation: a page arranges them side by side or stacked."""
-    found = []
+    drawings = []
     for index, (one, side) in enumerate(_sides(explanations, difference)):
         text = _difference(explanations, difference)
-        found.append(
+        drawings.append(
             _drawing([_sheet(one, side, None, "", _mark(difference))], [one], text, 1, f"{prefix}{'ab'[index]}")
         )
-    return found
+    return drawings
 
 
 def _filled(names: Sequence[str], explanations: Sequence[Explanation]) -> list[str]:

@@ -54,19 +54,19 @@ class Grid:
 
     def ticks(self, panel: int) -> list[tuple[int, int]]:
         """(position, place) of every column that is numbered."""
-        found: list[tuple[int, int]] = []
+        placed: list[tuple[int, int]] = []
         position, end, after_gap = 0, -1 - LEAD, not (self.panels[panel] and self.is_carry(self.panels[panel][0]))
         for column in self.panels[panel]:
             if isinstance(column, int):
                 fits = position + 1 - len(str(column)) > end
                 if fits and (column % TICK == 0 or after_gap or column == self.maximum):
-                    found.append((position, column))
+                    placed.append((position, column))
                     end = position + 1
                 after_gap = False
             else:
                 after_gap = after_gap or column == GAP
             position += 3 if column == GAP else 1
-        return found
+        return placed
 
     def is_carry(self, place: Column) -> bool:
         return isinstance(place, int) and self.maximum is not None and place > self.maximum
@@ -132,11 +132,11 @@ def grid_of(picture: Picture, extra: Iterable[BitLine], width: int) -> Grid:
 
 def _filled(rows: Iterable[BitLine]) -> set[int]:
     """The places where a row has a set bit, kept or truncated."""
-    found: set[int] = set()
+    places: set[int] = set()
     for row in rows:
         for bits, first in ((row.bits, row.first), (row.cut, row.cut_first)):
-            found.update(first - index for index, bit in enumerate(bits) if bit == "1")
-    return found
+            places.update(first - index for index, bit in enumerate(bits) if bit == "1")
+    return places
 
 
 def _columns(picture: Picture, top: int, bottom: int, filled: set[int], least: int) -> list[Column]:

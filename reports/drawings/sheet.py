@@ -151,12 +151,12 @@ class Sheet:
             self.y += LINE
         self.y += below
 
-    def labels(self, found: Sequence[Text], left: float) -> int:
+    def labels(self, texts: Sequence[Text], left: float) -> int:
         """Add captions at their positions, shifted to stay between `left` and the right margin. A caption that would
         overlap another is moved to a further line. Each has a background, as lines may cross it. Returns the number of
         lines, each LINE high."""
         ends: list[float] = []
-        for one in sorted(found, key=lambda label: label.left):
+        for one in sorted(texts, key=lambda label: label.left):
             x = max(left, min(one.left, self.right - one.width))
             row = next((row for row, end in enumerate(ends) if x >= end + 4), len(ends))
             ends[row : row + 1] = [x + one.width]
@@ -202,13 +202,13 @@ class Drawing:
     @property
     def places(self) -> list[tuple[float, float]]:
         """The upper left corner of each sheet."""
-        found, x, y, row = [], 0.0, 0.0, 0.0
+        corners, x, y, row = [], 0.0, 0.0, 0.0
         for index, sheet in enumerate(self.sheets):
             if index and index % self.columns == 0:
                 x, y, row = 0.0, y + row, 0.0
-            found.append((x, y))
+            corners.append((x, y))
             x, row = x + sheet.width, max(row, sheet.y + MARGIN)
-        return found
+        return corners
 
     @property
     def size(self) -> tuple[float, float]:

@@ -77,11 +77,11 @@ def _box(shape: Box, scale: float, palette: _Palette) -> list[str]:
     options += [f"fill={palette.named(fill)}"] if fill else []
     options += [_stroke(look, scale, palette)] if look.stroke else []
     corners = _corners(shape.x, shape.y, shape.x + shape.width, shape.y + shape.height)
-    found = [rf"\path[{','.join(options)}] {corners};"]
+    lines = [rf"\path[{','.join(options)}] {corners};"]
     if shape.hatched:
         ink = palette.named(look_of("line", "mp-cut-hatch").stroke)
-        found.append(rf"\path[pattern=north east lines,pattern color={ink}] {corners};")
-    return found
+        lines.append(rf"\path[pattern=north east lines,pattern color={ink}] {corners};")
+    return lines
 
 
 def _corners(left: float, top: float, right: float, bottom: float) -> str:
@@ -89,8 +89,8 @@ def _corners(left: float, top: float, right: float, bottom: float) -> str:
 
 
 def _stroke(look: Look, scale: float, palette: _Palette) -> str:
-    found = f"draw={palette.named(look.stroke)},line width={number(look.width * scale)}pt"
+    option = f"draw={palette.named(look.stroke)},line width={number(look.width * scale)}pt"
     if look.dash:
         on, off = (number(length * scale) for length in look.dash)
-        found += f",dash pattern=on {on}pt off {off}pt"
-    return found
+        option += f",dash pattern=on {on}pt off {off}pt"
+    return option

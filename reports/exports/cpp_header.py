@@ -85,14 +85,14 @@ def _reads(operand: str, fmt: Format, count: int, used: set[str]) -> list[str]:
 
 def _names(trace: Trace, given: set[str]) -> Mapping[str, str]:
     """The names of variables that are signals; `given`: names that are used already."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     taken = set(given)
     for signal, value in _words(trace):
         name = identifier(signal)
-        if _VARIABLE.fullmatch(value.text) and value.text not in found and name not in taken:
-            found[value.text] = name
+        if _VARIABLE.fullmatch(value.text) and value.text not in names and name not in taken:
+            names[value.text] = name
             taken.add(name)
-    return found
+    return names
 
 
 def _words(trace: Trace) -> Iterator[tuple[str, CodeValue]]:

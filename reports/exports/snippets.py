@@ -34,7 +34,7 @@ class Snippet:
 def snippets(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> list[Snippet]:
     """The programs for a vector. `predicted`: name, model and result of each prediction."""
     bare = replace(vector, d=None, id=None, extra={})
-    found = [
+    every = [
         Snippet("JSON", "the vector, for mmaprobe run and evaluate", json.dumps(bare.to_json())),
         Snippet("decimal", "the numbers, exactly", decimal(vector)),
         Snippet("Python", "evaluates the models with mmaprobe and prints the bits", python(bare, predicted)),
@@ -42,8 +42,8 @@ def snippets(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> lis
         Snippet("C", "arrays with these bits; prints them", c_program(vector, predicted)),
     ]
     if (program := cuda(vector)) is not None:
-        found.append(Snippet("CUDA", "runs the instruction on a GPU and prints the result", program))
-    return found
+        every.append(Snippet("CUDA", "runs the instruction on a GPU and prints the result", program))
+    return every
 
 
 def sides(vector: Vector) -> list[tuple[str, Format, tuple[int, ...]]]:

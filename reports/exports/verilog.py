@@ -81,14 +81,14 @@ def _elements(model: Model, carrier: VerilogCarrier) -> Iterator[Bits]:
 
 def _names(model: Model, layout: Layout, trace: Trace, elements: Sequence[Bits]) -> dict[str, str]:
     """The names of wires that are elements or signals of the model."""
-    found = {bits.node: name for bits, name in zip(elements, layout.names, strict=True) if name not in model.formats}
-    taken = {*model.formats, "d", *found.values()}
+    names = {bits.node: name for bits, name in zip(elements, layout.names, strict=True) if name not in model.formats}
+    taken = {*model.formats, "d", *names.values()}
     for signal in trace:
         wire, name = signal.value.node, identifier(str(signal.name))
-        if signal.value.value is None and wire not in found and wire not in taken and name not in taken:
-            found[wire] = name
+        if signal.value.value is None and wire not in names and wire not in taken and name not in taken:
+            names[wire] = name
             taken.add(name)
-    return found
+    return names
 
 
 def about(model: Model) -> list[str]:

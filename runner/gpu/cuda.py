@@ -107,7 +107,7 @@ def find_instruction(name: str, capability: tuple[int, int], gpu: str) -> Instru
     arch = architecture(capability)
     this = f"this GPU ({gpu}, compute capability {capability[0]}.{capability[1]})"
     if arch is None:
-        known = ", ".join(sorted({f"{major}.{minor}" for found in CAPABILITIES.values() for major, minor in found}))
+        known = ", ".join(sorted({f"{major}.{minor}" for capable in CAPABILITIES.values() for major, minor in capable}))
         raise DeviceUnavailableError(f"{this} is of no architecture in the table of instructions, which are of {known}")
     own = {row.reference: row for row in INSTRUCTIONS.values() if row.arch == arch}
     wanted = name.strip().lower()

@@ -113,7 +113,9 @@ class _Nvml:
 
     def clock(self) -> int | None:
         """MHz of the multiprocessors now."""
-        found = ctypes.c_uint()
-        if self._handle is None or self._library.nvmlDeviceGetClockInfo(self._handle, _SM_CLOCK, ctypes.byref(found)):
+        frequency = ctypes.c_uint()
+        if self._handle is None or self._library.nvmlDeviceGetClockInfo(
+            self._handle, _SM_CLOCK, ctypes.byref(frequency)
+        ):
             return None
-        return found.value
+        return frequency.value

@@ -22,8 +22,8 @@ def nvdisasm() -> str | None:
     places = [Path(entry, "nvidia/cu13/bin/nvdisasm") for entry in sys.path]
     if root := os.environ.get("CUDA_PATH"):
         places.append(Path(root, "bin", "nvdisasm"))
-    found = next((str(place) for place in places if place.is_file()), None)
-    return found or shutil.which("nvdisasm")
+    beside = next((str(place) for place in places if place.is_file()), None)
+    return beside or shutil.which("nvdisasm")
 
 
 def arithmetic(cubin: bytes) -> dict[str, Counter[str]] | None:
@@ -41,7 +41,7 @@ def arithmetic(cubin: bytes) -> dict[str, Counter[str]] | None:
     if done.returncode:
         return None
     _, *parts = _LABEL.split(done.stdout)
-    found = {}
+    counters = {}
     for name, body in zip(parts[::2], parts[1::2], strict=True):
-        found[name] = Counter(code for code in _INSTRUCTION.findall(body) if _ARITHMETIC.fullmatch(code))
-    return found
+        counters[name] = Counter(code for code in _INSTRUCTION.findall(body) if _ARITHMETIC.fullmatch(code))
+    return counters

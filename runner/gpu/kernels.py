@@ -40,7 +40,7 @@ def target(capability: tuple[int, int]) -> str:
 
 def architecture(capability: tuple[int, int]) -> str | None:
     """The architecture of a compute capability, as the instruction table names it."""
-    return next((arch for arch, found in CAPABILITIES.items() if capability in found), None)
+    return next((arch for arch, capable in CAPABILITIES.items() if capability in capable), None)
 
 
 @dataclass(frozen=True)

@@ -55,9 +55,9 @@ class Nvrtc:
         """The architectures for which it compiles, as 10 * major + minor."""
         count = ctypes.c_int()
         self._call("nvrtcGetNumSupportedArchs", ctypes.byref(count))
-        found = (ctypes.c_int * count.value)()
-        self._call("nvrtcGetSupportedArchs", found)
-        return frozenset(found)
+        numbers = (ctypes.c_int * count.value)()
+        self._call("nvrtcGetSupportedArchs", numbers)
+        return frozenset(numbers)
 
     def compile(self, source: str, target: str) -> Compiled:
         """Compile for a target such as "sm_90a". Raises CompilerError with the compiler's messages."""

@@ -30,9 +30,9 @@ class Fixed:
         width = self.bits.width
         nodes = [limb.node for limb in limbs_of(self.bits)]
         limbs = [np.broadcast_to(np.asarray(limb, dtype=np.uint64), (count,)).tolist() for limb in nodes]
-        found = [sum(part << (LIMB * place) for place, part in enumerate(parts)) for parts in zip(*limbs, strict=True)]
+        values = [sum(part << (LIMB * place) for place, part in enumerate(parts)) for parts in zip(*limbs, strict=True)]
         scale = Fraction(2) ** self.unit
-        return [(value - (1 << width if value >> (width - 1) else 0)) * scale for value in found]
+        return [(value - (1 << width if value >> (width - 1) else 0)) * scale for value in values]
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ def admitted(pattern: Bits, fmt: Format, window: tuple[int, int]) -> Bit:
     value = unpack(pattern, fmt)
     field = pattern.extract(fmt.field_width - 1, fmt.padding + fmt.fraction)
     low, high = (constant(pattern.carrier, exponent + fmt.bias, fmt.exponent) for exponent in window)
-    found = value.is_zero | (low.ule(field) & field.ule(high))
+    inside = value.is_zero | (low.ule(field) & field.ule(high))
     if fmt.specials == "ieee":  # no window reaches the top exponent
-        return found
-    return found & ~value.is_nan & ~value.is_infinite
+        return inside
+    return inside & ~value.is_nan & ~value.is_infinite
 
 
 def _placed(term: Term, window: tuple[int, int]) -> tuple[Bits, int]:

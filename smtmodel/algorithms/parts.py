@@ -85,11 +85,11 @@ class Part:
     def whole(self, number: Bits, given: Format) -> Bit:
         """Whether a number in the format `given` is its own first word, as a factor a and b, and the others are +0."""
         wide = converted(number, given, self.source)
-        dot, found = Dot(self.plan, [wide], [wide], wide), list[Bit]()
+        dot, conditions = Dot(self.plan, [wide], [wide], wide), list[Bit]()
         for side, words in enumerate(dot.read):
             first, *rest = (dot.word(side, place, 0) for place in range(len(words)))
-            found += [first.eq(self._first(number, given, side)), *(~word.any() for word in rest)]
-        return all_of(found)
+            conditions += [first.eq(self._first(number, given, side)), *(~word.any() for word in rest)]
+        return all_of(conditions)
 
     def check(self, terms: int) -> None:
         """Raises ParameterError for a number of products that does not fit."""

@@ -94,22 +94,22 @@ Reach.ZERO = Reach(FINEST, Fraction(0), FINEST, -FINEST)
 
 def _exponent(value: Fraction) -> int:
     """floor(log2) of a positive number."""
-    found = value.numerator.bit_length() - value.denominator.bit_length()
-    return found - (power(found) > value)
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    return exponent - (power(exponent) > value)
 
 
 def _to_format(value: Reach, how: Rounding) -> Reach:
     fmt = how.format
     exponent, significand = fmt.largest_number
     largest, last = significand * power(exponent), exponent - fmt.fraction
-    found = value.rounded(fmt.precision, how.mode, fmt.emin)
-    if found.most > largest or (found.infinite and not fmt.has_infinity):  # the largest number may stand for it
-        infinite = found.infinite or found.most > largest
-        found = replace(found, most=largest, unit=min(found.unit, last), top=exponent, infinite=infinite)
+    reach = value.rounded(fmt.precision, how.mode, fmt.emin)
+    if reach.most > largest or (reach.infinite and not fmt.has_infinity):  # the largest number may stand for it
+        infinite = reach.infinite or reach.most > largest
+        reach = replace(reach, most=largest, unit=min(reach.unit, last), top=exponent, infinite=infinite)
     written = exact_value(how.nan_pattern, fmt)
     if isinstance(written, Fraction) and written:  # a NaN becomes a number
-        found = _either(found, _literal(written, fmt))
-    return found
+        reach = _either(reach, _literal(written, fmt))
+    return reach
 
 
 def _literal(value: Fraction | str, fmt: Format) -> Reach:
@@ -170,16 +170,16 @@ class _Unit:
             case Cut():
                 return self.of(node.term).rounded(node.bits, node.mode, node.least)
             case ExactSum():
-                found = self._left(node) or self._sum(node.items)
-                return replace(found, low=min(found.low, 0), top=max(found.top, 0))
+                reach = self._left(node) or self._sum(node.items)
+                return replace(reach, low=min(reach.low, 0), top=max(reach.top, 0))
             case FusedSum():
-                found = self._sum(node.items)
-                if not found.most:
-                    return found
-                top = max([found.top, *node.bounds])
+                reach = self._sum(node.items)
+                if not reach.most:
+                    return reach
+                top = max([reach.top, *node.bounds])
                 exact = node.rounding == "toward_zero" and not node.sticky
                 raised = Fraction(0) if exact else len(node.bits_of_terms) * power(top - min(node.bits_of_terms))
-                return replace(found, most=found.most + raised, top=top)
+                return replace(reach, most=reach.most + raised, top=top)
             case GridSum():
                 return self._on_grid(node)
         return Reach.ZERO
@@ -188,8 +188,8 @@ class _Unit:
         """What a rounding leaves of a number, x - r(x); None for other sums."""
         match node.items:
             case (x, Product(left=Literal() as minus, right=Round(term=term) as r)) if x == term and minus == MINUS:
-                found = self.of(x)
-                return replace(found, most=found.most * power(1 - r.rounding.format.precision), low=found.unit)
+                reach = self.of(x)
+                return replace(reach, most=reach.most * power(1 - r.rounding.format.precision), low=reach.unit)
         return None
 
     def _sum(self, items: Sequence[Node]) -> Reach:
@@ -205,17 +205,17 @@ class _Unit:
 
     def _on_grid(self, node: GridSum) -> Reach:
         """A term that opposes the frame's sign adds a unit of the grid more, which may be finer than all terms."""
-        found, terms = self._sum(node.items), [_added(list(self._terms(item))) for item in node.items]
+        reach, terms = self._sum(node.items), [_added(list(self._terms(item))) for item in node.items]
         floors = [floor for floor in node.floors if floor is not None]
         coarsest = max([term.top - bits for term, bits in zip(terms, node.fraction_bits, strict=True)] + floors)
-        if not found.most or (node.rounding == "toward_zero" and node.frame is None):
-            return found
-        found = replace(found, most=found.most + len(node.bits_of_terms) * power(coarsest))
+        if not reach.most or (node.rounding == "toward_zero" and node.frame is None):
+            return reach
+        reach = replace(reach, most=reach.most + len(node.bits_of_terms) * power(coarsest))
         if node.frame is None:
-            return found
+            return reach
         grids = [term.low - bits for term, bits in zip(terms, node.fraction_bits, strict=True)]
         alone = grids.pop(node.frame)
-        return replace(found, unit=min([found.unit, *grids]), alone=min(found.unit, alone))
+        return replace(reach, unit=min([reach.unit, *grids]), alone=min(reach.unit, alone))
 
 
 def reach_of(plan: Plan, terms: int, a: Reach, b: Reach, c: Reach) -> Reach:

@@ -107,15 +107,15 @@ class BitsOperations(Operations[tuple[Bits, ...]]):
         plan, none = Plan.chained(unit), constant(carrier, 0, unit.c.width)
         one = constant(carrier, unit.a.one, unit.a.width)
         filled = self._filled(chain * size, unit.a.width, numbers)
-        found = []
+        sums = []
         for start in range(0, len(filled), chain * size):
             for j in range(width):
                 running = none
                 for matrix in range(start, start + chain * size, size):
                     column = filled[matrix + j : matrix + size : width]
                     running = dot_steps(plan, (one,) * side, column, running)[RESULT]
-                found.append(running)
-        return tuple(found)
+                sums.append(running)
+        return tuple(sums)
 
     def trees(self, fmt: Format, size: int, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
         filled = self._filled(size, fmt.width, numbers)
@@ -186,10 +186,10 @@ def on_arrays(operation: Callable[..., Bits], fmt: Format, *arrays: NDArray[Any]
     count = arrays[0].size
     if count >= LARGE and (compiled := compile_lanes(_single(operation), (fmt.width,) * len(arrays))) is not None:
         return np.asarray(compiled(*arrays)[0])
-    found = [operation(*(ARRAYS.lanes(side[start : start + CHUNK], fmt.width) for side in arrays))
+    chunks = [operation(*(ARRAYS.lanes(side[start : start + CHUNK], fmt.width) for side in arrays))
              for start in range(0, max(count, 1), CHUNK)]  # fmt: skip
-    kind = np.uint32 if found[0].width <= 32 else np.uint64
-    return np.concatenate([np.asarray(bits.node, dtype=kind) for bits in found])
+    kind = np.uint32 if chunks[0].width <= 32 else np.uint64
+    return np.concatenate([np.asarray(bits.node, dtype=kind) for bits in chunks])
 
 
 def in_tree(both: Callable[[Value, Value], Value], numbers: Sequence[Value]) -> Value:

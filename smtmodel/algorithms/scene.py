@@ -91,8 +91,8 @@ class Shape:
             window = self.window
             sides = [Reach.of(*bounds, fmt.fraction) for bounds, fmt in
                      ((window.a, self.factors), (window.b, self.factors), (window.c, self.addend))]  # fmt: skip
-            found = [reach_of(part.plan, terms, *sides) for part in self.parts.values()]
-            self._rooms[terms] = [(one.unit, one.most) for one in found]
+            reaches = [reach_of(part.plan, terms, *sides) for part in self.parts.values()]
+            self._rooms[terms] = [(one.unit, one.most) for one in reaches]
         return self._rooms[terms]
 
     @cached_property
@@ -102,10 +102,10 @@ class Shape:
     @property
     def result(self) -> Format:
         """The format of the parts' results. Raises ParameterError where they differ."""
-        found = {part.result.name: part.result for part in self.parts.values()}
-        if len(found) != 1:
-            raise ParameterError("parts", f"results of several formats: {', '.join(found)}")
-        return next(iter(found.values()))
+        formats = {part.result.name: part.result for part in self.parts.values()}
+        if len(formats) != 1:
+            raise ParameterError("parts", f"results of several formats: {', '.join(formats)}")
+        return next(iter(formats.values()))
 
 
 class Scene:
@@ -160,7 +160,7 @@ class Scene:
         low = min(window.a[0] + window.b[0], window.c[0])
         width = max(window.a[1] + window.b[1], window.c[1]) - low + 1
         one, none = constant(self.carrier, 1, width), constant(self.carrier, 0, width)
-        found = []
+        tops = []
         for factors in (*zip(self.a, self.b, strict=True), (self.c,)):
             opened = [unpack(x.bits, x.fmt) for x in factors]
             exponent = opened[0].term.exponent
@@ -169,8 +169,8 @@ class Scene:
             size = max(exponent.bits.width, abs(low - exponent.low).bit_length()) + 1
             at = exponent.bits.zext(size) - constant(self.carrier, low - exponent.low, size)
             zero = any_of([x.is_zero for x in opened])
-            found.append(Fixed(select(zero, none, one.shl(at)).zext(width + 1), low))
-        return found
+            tops.append(Fixed(select(zero, none, one.shl(at)).zext(width + 1), low))
+        return tops
 
     def value(self, name: str) -> Fixed:
         """The number that a part gives, where `fits` says so."""
@@ -231,15 +231,15 @@ class _Evaluation:
         side, index = self.of(node.value), self.of(node.slice)
         if not isinstance(side, tuple) or not isinstance(index, Fraction) or not 0 <= index < len(side):
             raise ParameterError(ast.unparse(node), "no such product")
-        found = side[int(index)]
-        assert isinstance(found, Number)
-        return found
+        factor = side[int(index)]
+        assert isinstance(factor, Number)
+        return factor
 
     def condition(self, node: ast.expr) -> Bit:
-        found = self.of(node)
-        if not isinstance(found, Bit):
+        bit = self.of(node)
+        if not isinstance(bit, Bit):
             raise ParameterError(ast.unparse(node), "a number, where a condition is needed")
-        return found
+        return bit
 
     def number(self, value: Any, node: ast.expr) -> Fixed:
         if isinstance(value, Fraction):
@@ -290,9 +290,9 @@ class _Evaluation:
 
     def _value(self, what: Any, node: ast.expr) -> Fixed:
         if isinstance(what, str):
-            found = self.scene.value(what)
+            value = self.scene.value(what)
             self.reads[what] = self.scene.fits[what]
-            return found
+            return value
         x, window = self._pattern(what, node), self.scene.shape.window
         low, high = window.c if x is self.scene.c else window.a if any(x is y for y in self.scene.a) else window.b
         like = Fixed(constant(self.carrier, 0, high - low + x.fmt.fraction + 2), low - x.fmt.fraction)
@@ -315,8 +315,8 @@ class _Evaluation:
     def _ulp(self, what: Any, node: ast.expr) -> Fixed:
         value = self._value(what, node) if isinstance(what, str | Number) else self.number(what, node)
         fmt = self.scene.shape.result
-        found = ulp(Fixed(value.bits.pad(fmt.fraction), value.unit - fmt.fraction), fmt)
-        return Fixed(select(value.bits.any(), found.bits, constant(self.carrier, 0, found.bits.width)), found.unit)
+        unit = ulp(Fixed(value.bits.pad(fmt.fraction), value.unit - fmt.fraction), fmt)
+        return Fixed(select(value.bits.any(), unit.bits, constant(self.carrier, 0, unit.bits.width)), unit.unit)
 
     def _distance(self, left: Any, right: Any, node: ast.expr) -> Fixed:
         x, y = (self._number(what, node) for what in (left, right))

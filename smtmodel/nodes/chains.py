@@ -31,9 +31,9 @@ def terms_at(places: Sequence[int], form: Callable[[Index], Node], outer: int = 
     base = places[0]
     if len(places) == 1:
         return form(Index(base, loop))
-    found = places_of([k - base for k in places])
-    step = found.step if isinstance(found, range) else 1
-    every = range(len(places)) if isinstance(found, range) else found
+    numbers = places_of([k - base for k in places])
+    step = numbers.step if isinstance(numbers, range) else 1
+    every = range(len(places)) if isinstance(numbers, range) else numbers
     return Each(level, every, form(Index(base, (*loop, (level, step)))))
 
 

@@ -187,14 +187,14 @@ class Literal(Terminal):
         value = exact_value(self.pattern, self.format)
         if value in ("-0", 0):
             return replace(ZERO, never_minus=value == 0)
-        found = replace(Known.number(frozenset({self.format})), never_minus=True, finite=isinstance(value, Fraction))
+        facts = replace(Known.number(frozenset({self.format})), never_minus=True, finite=isinstance(value, Fraction))
         if isinstance(value, str):
-            return found
+            return facts
         size, down = abs(value.numerator), value.denominator.bit_length() - 1
         grid = (size & -size).bit_length() - 1 - down
         top = size.bit_length() - down
         exponent = max(top - 1, self.format.emin)
-        return replace(found, least=exponent, most=exponent, head=abs(value) / power(exponent), digits=exponent - grid,
+        return replace(facts, least=exponent, most=exponent, head=abs(value) / power(exponent), digits=exponent - grid,
                        grid=grid, bits=top - grid, top=top)  # fmt: skip
 
     def sentence(self) -> str:

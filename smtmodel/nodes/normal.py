@@ -49,11 +49,11 @@ def normal(node: Node, forms: Forms | None = None) -> Node:
     return _commuted(numbered(_normal_of(node, forms.formed), found=forms.numbered), forms.commuted)
 
 
-def _normal_of(node: Node, found: dict[Node, Node]) -> Node:
-    if node not in found:
-        operands = tuple(_normal_of(operand, found) for operand in node.operands)
-        found[node] = _by_rules(with_operands(node, operands))
-    return found[node]
+def _normal_of(node: Node, normal: dict[Node, Node]) -> Node:
+    if node not in normal:
+        operands = tuple(_normal_of(operand, normal) for operand in node.operands)
+        normal[node] = _by_rules(with_operands(node, operands))
+    return normal[node]
 
 
 def _by_rules(node: Node) -> Node:
@@ -67,15 +67,15 @@ def _by_rules(node: Node) -> Node:
     return node
 
 
-def _commuted(node: Node, found: dict[Node, Node]) -> Node:
-    if node not in found:
-        other = with_operands(node, (_commuted(operand, found) for operand in node.operands))
+def _commuted(node: Node, kept: dict[Node, Node]) -> Node:
+    if node not in kept:
+        other = with_operands(node, (_commuted(operand, kept) for operand in node.operands))
         if isinstance(other, Sum):
             items, key = other.items, other.key_of
             order = sorted(range(len(items)), key=lambda at: (hash(items[at]), key(at)))
             other = other.of_terms([(at, items[at]) for at in order])
-        found[node] = other
-    return found[node]
+        kept[node] = other
+    return kept[node]
 
 
 def _is_fixed_point(node: Round) -> bool:

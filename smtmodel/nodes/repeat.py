@@ -185,9 +185,9 @@ class Each(Node):
         for place in self.places:
             with context.iteration(self.level, place):
                 context.ranges.append(self.level)
-                found = list(self.body.terms(context))
+                terms = list(self.body.terms(context))
                 context.ranges.pop()
-            yield from found
+            yield from terms
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         raise ParameterError("range", "several terms stand where one is needed: they are added by exact or fused")

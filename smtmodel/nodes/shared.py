@@ -42,10 +42,10 @@ def shared_power(largest: Bits, powers: Format, inverse: bool) -> Bits:
     """The power of a row by the largest pattern of its elements: 1 if all are zero, NaN if one is not finite."""
     carrier, width = largest.carrier, powers.width
     one, nan = constant(carrier, powers.bias, width), constant(carrier, powers.nan, width)
-    found = select(largest.any(), largest, one)
+    power = select(largest.any(), largest, one)
     if not inverse:
-        return found
-    return select(found.eq(nan), nan, constant(carrier, 2 * powers.bias, width) - found)
+        return power
+    return select(power.eq(nan), nan, constant(carrier, 2 * powers.bias, width) - power)
 
 
 @dataclass(frozen=True, eq=False)

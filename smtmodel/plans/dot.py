@@ -110,9 +110,9 @@ class Dot(Results[Value]):
         for side, words in enumerate(self.read):
             for number, word in enumerate(words):
                 for place in range(len(self.sides[side])):
-                    found = self._words[side, number, place] = self.word(side, number, place)
+                    pattern = self._words[side, number, place] = self.word(side, number, place)
                     if word is not None or len(words) > 1:
-                        self.steps[Word("b" if side else "a", number, place)] = found
+                        self.steps[Word("b" if side else "a", number, place)] = pattern
 
     def word(self, side: int, number: int, place: int) -> Bits:
         """A word of an element."""
@@ -134,19 +134,19 @@ class Dot(Results[Value]):
         return Value(constant(self.c.bits.carrier, fmt.sign_bit * negative, fmt.width), fmt)
 
     def elementwise(self, node: Round, given: Sequence[Value]) -> Value:
-        (found,) = Elementwise(node, tuple(x.format for x in given))(*(x.bits for x in given))
+        (result,) = Elementwise(node, tuple(x.format for x in given))(*(x.bits for x in given))
         number = sum(isinstance(step, Outside) and (step.words, step.stop) == self._last for step in self.steps)
-        self.steps[Outside(*self._last, number)] = found
-        return Value(found, node.rounding.format)
+        self.steps[Outside(*self._last, number)] = result
+        return Value(result, node.rounding.format)
 
     def tile(self, model: Model, words: Words, span: Span, start: Value) -> Value:
         i, j = (read.index(word) for read, word in zip(self.read, self.plan.read(words), strict=True))
         a, b = ([self._words[side, number, place] for place in span.places] for side, number in enumerate((i, j)))
         pair = (i, j) if max(map(len, self.read)) > 1 else None
-        found = self.instruction(model, a, b, self.in_format(start, model.c).bits)
+        result = self.instruction(model, a, b, self.in_format(start, model.c).bits)
         self._last = pair, max(span.places) + 1
-        self.steps[InUnit(pair, min(span.places), self._last[1])] = found
-        return Value(found, model.d)
+        self.steps[InUnit(pair, min(span.places), self._last[1])] = result
+        return Value(result, model.d)
 
     def instruction(self, model: Model, a: Sequence[Bits], b: Sequence[Bits], addend: Bits) -> Bits:
         """The result of one of a unit's instructions; missing products are zero."""

@@ -72,12 +72,12 @@ def simulate(
             rows, columns = (slice(start, start + count) for start, count in zip(starts, size, strict=True))
             if isinstance(work, Job) or sides is None:
                 assert isinstance(work, Job)
-                found = Strip(work, rows, Patterns(c[rows], plan.c)).result()
+                results = Strip(work, rows, Patterns(c[rows], plan.c)).result()
             else:
                 own = (NAMED[name].part(side, rows, columns)[None] for name, side in scales.items())
-                found = work.played(sides.part(rows, columns), c[None, rows, columns], *own)[0]
-            out[rows, columns] = found
-            return found.size
+                results = work.played(sides.part(rows, columns), c[None, rows, columns], *own)[0]
+            out[rows, columns] = results
+            return results.size
 
         done, starts = 0, product(*(range(0, whole, part) for whole, part in zip(out.shape, size, strict=True)))
         with ThreadPoolExecutor(max_workers=threads) as pool:
@@ -112,8 +112,8 @@ def simulate_each(a: Matrix, b: Matrix, c: Matrix | None, model: Model | Plan) -
             parts = [slice(start, start + size) for start in range(0, len(a), size)]
             with ThreadPoolExecutor(max_workers=threads) as pool:
                 return np.concatenate(list(pool.map(lambda part: work.play(a[part], b[part], c[part]), parts)))
-    found = [simulate(x, y, None if c is None else c[n], model) for n, (x, y) in enumerate(zip(a, b, strict=True))]
-    return np.stack(found) if found else np.empty((0, a.shape[1], b.shape[2]), dtype=kind_of(plan.d))
+    results = [simulate(x, y, None if c is None else c[n], model) for n, (x, y) in enumerate(zip(a, b, strict=True))]
+    return np.stack(results) if results else np.empty((0, a.shape[1], b.shape[2]), dtype=kind_of(plan.d))
 
 
 def _tape(plan: Plan, length: int, products: int, engine: Engine) -> Tape | None:

@@ -114,9 +114,9 @@ class Lowering(Engine[Node]):
         step = body(Index(0, ((level, 1),)), Running(level))
         if level in self.reads:
             start = self._read_as(start, *self.reads.pop(level))
-        found = Repeat(level, range(count), start, step)
+        loop = Repeat(level, range(count), start, step)
         self.level, self.path = level - 1, path
-        return self._named(found, name)
+        return self._named(loop, name)
 
     def _named(self, node: Node, name: str) -> Node:
         self.signals.setdefault(node, f"{self.path}{name}".removesuffix("."))
@@ -149,8 +149,8 @@ class Lowering(Engine[Node]):
                 return self._input(replace(given, index=moved(span.start, span.distance(given.index.offset))), read)
             return self._input(replace(given, index=added(span.start, given.index, span.step)), read)
 
-        found = shifted(result, self.level, element)
-        return self._named(found, "") if self.path else found
+        expression = shifted(result, self.level, element)
+        return self._named(expression, "") if self.path else expression
 
     def _input(self, element: Element, words: Words) -> Node:
         word = words[0] if element.operand == "a" else words[1]
@@ -233,9 +233,9 @@ def _padded(node: Node, count: int, block: int) -> Node:
         for place in item.places:
             missing = [is_beyond(part, {item.level: place}) for part in inputs(item.body)]
             sides[any(missing) + all(missing)].append(place)
-        found: list[Node] = [Each(item.level, tuple(sides[0]), item.body)] if sides[0] else []
-        found += [replaced(at_place(item.body, item.level, place), leaf) for place in sides[1]]
-        return found + ([Each(item.level, tuple(sides[2]), zeroed(item.body))] if sides[2] else [])
+        every: list[Node] = [Each(item.level, tuple(sides[0]), item.body)] if sides[0] else []
+        every += [replaced(at_place(item.body, item.level, place), leaf) for place in sides[1]]
+        return every + ([Each(item.level, tuple(sides[2]), zeroed(item.body))] if sides[2] else [])
 
     def leaf(part: Node) -> Node | None:
         if isinstance(part, Sum):

@@ -99,8 +99,8 @@ def shared_of(shared: SharedOf, side: Matrix, axis: int) -> Matrix:
         (powers,) = ARRAYS.formed(own, own, ARRAYS.lanes(side.astype(np.uint64), shared.format.width))
         every = np.broadcast_to(np.asarray(powers.node), side.shape)
         largest = every.max(axis=axis, keepdims=True, initial=0)
-        found = shared_power(ARRAYS.lanes(largest.astype(np.uint64), width), shared.powers, shared.inverse)
-    return np.broadcast_to(np.asarray(found.node), largest.shape).astype(kind_of(shared.powers))
+        power = shared_power(ARRAYS.lanes(largest.astype(np.uint64), width), shared.powers, shared.inverse)
+    return np.broadcast_to(np.asarray(power.node), largest.shape).astype(kind_of(shared.powers))
 
 
 def of_matrices(node: Round, given: Sequence[Patterns]) -> Patterns:
@@ -188,8 +188,8 @@ class Strip(Results[Patterns]):
         return of_matrices(node, given)
 
     def shared(self, node: SharedOf) -> Patterns:
-        found = self.job.shared[node]
-        part = found[self.rows] if node.operand == "a" else found
+        powers = self.job.shared[node]
+        part = powers[self.rows] if node.operand == "a" else powers
         return Patterns(np.broadcast_to(part, self.c.matrix.shape), node.powers)
 
     def zeros(self, fmt: Format, negative: bool) -> Patterns:

@@ -148,13 +148,13 @@ class Sized(Partition):
 
 def _of_sizes(span: Span, sizes: Sequence[int]) -> list[Span]:
     """A span in runs of these sizes."""
-    found, rest = list[Span](), span
+    spans, rest = list[Span](), span
     for size in sizes:
         first, left = rest.cut(size)
         assert first is not None
-        found.append(first)
+        spans.append(first)
         rest = left or rest
-    return found
+    return spans
 
 
 @dataclass(frozen=True)
@@ -316,12 +316,12 @@ class Swizzled(Dealt):
         if span.count % self.grain:
             fits = f"it takes multiples of {self.grain}"
             raise ParameterError("swizzle", f"{span.count} products do not fit: {fits}")
-        found = list[Part]()
+        parts = list[Part]()
         for number in range(min(self.ways, span.count // self.grain)):
             turns = -(-(span.count - number * self.grain) // turn)
             part = _every(span, number * self.grain, turns, turn, self.grain)
-            found.append(Part(part, f"pass{number}" if self.ways > 1 else ""))
-        return Cut(found)
+            parts.append(Part(part, f"pass{number}" if self.ways > 1 else ""))
+        return Cut(parts)
 
     def words(self, stage: Parted, joined: str) -> str:
         passes = f"{self.ways} passes, each over {counted(self.grain, 'product')} of every"
@@ -684,7 +684,7 @@ class Lanes(Partition):
         return found[0] if rest is None else stage.run_tail(engine, rest, found[0])
 
     def _taken(
-        self, engine: Engine[V], stage: Parted, name: str, found: list[V], span: Span, count: int, lanes: int,
+        self, engine: Engine[V], stage: Parted, name: str, sums: list[V], span: Span, count: int, lanes: int,
         back: bool = False,
     ) -> Span | None:  # fmt: skip
         """Adds the first products of a span to lanes in turn, and gives the rest of the span; `back`: each unrolled
@@ -702,9 +702,9 @@ class Lanes(Partition):
                 fewer = ".short" if own.count < self.grain else ""
                 with engine.part(f"{name}.lane{lane}{fewer}"):
                     if back:
-                        found[lane], _ = in_turn(engine, own, self.unroll // lanes, "unrolled", found[lane], unrolled)
+                        sums[lane], _ = in_turn(engine, own, self.unroll // lanes, "unrolled", sums[lane], unrolled)
                     else:
-                        found[lane] = stage.body.run(engine, own, found[lane])
+                        sums[lane] = stage.body.run(engine, own, sums[lane])
         return rest
 
     def _own(self, span: Span, count: int, lanes: int, lane: int) -> Iterator[Span]:

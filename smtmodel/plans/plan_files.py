@@ -40,10 +40,10 @@ def _shipped(name: str, model_of: Callable[[str], Model]) -> Plan:
 
 def beside(folder: Path, reference: str) -> str:
     """A reference in a file: the path of a file is looked for in the folder of that file first."""
-    found = _FILE.fullmatch(reference.strip())
-    if found is None or not is_file(str(folder / found["path"])):
+    match = _FILE.fullmatch(reference.strip())
+    if match is None or not is_file(str(folder / match["path"])):
         return reference
-    return f"{found['plan'] or ''}{folder / found['path']}{found['rest'] or ''}"
+    return f"{match['plan'] or ''}{folder / match['path']}{match['rest'] or ''}"
 
 
 def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:

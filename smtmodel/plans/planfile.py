@@ -176,10 +176,10 @@ class _Reader(ExpressionReader):
     def _words(self, tree: ast.Call) -> Words:
         """The words of a and of b that a unit takes."""
         self._only(tree, self._given(tree), ())
-        found = list[Round | None]()
+        words = list[Round | None]()
         for side, word in zip("ab", self._arguments(tree, 2), strict=True):
-            found.append(self.words[side].get(self._word(word, (side, *self.words[side]))))
-        return found[0], found[1]
+            words.append(self.words[side].get(self._word(word, (side, *self.words[side]))))
+        return words[0], words[1]
 
     def _element(self, tree: ast.Subscript, operand: str, scope: Scope) -> Node:
         raise MistakeError(tree, "a plan reads elements by its units only: sum(UNIT, START)")
@@ -306,5 +306,5 @@ class _Reader(ExpressionReader):
 
     def _how(self, tree: ast.expr) -> Rounding:
         """A rounding by its name."""
-        found: Rounding = self.roundings[self._word(tree, tuple(self.roundings))]
-        return found
+        how: Rounding = self.roundings[self._word(tree, tuple(self.roundings))]
+        return how

@@ -108,12 +108,12 @@ class _Writer:
         read = list(dict.fromkeys(word for chain in self.plan.chains if (word := chain.words[side]) is not None))
         every = dict.fromkeys(node for word in read for node in walk(word))
         uses = Counter(operand for node in every for operand in node.operands)
-        found: dict[Node, str] = {node: name for name, node in self.plan.words.get("ab"[side], {}).items()}
+        names: dict[Node, str] = {node: name for name, node in self.plan.words.get("ab"[side], {}).items()}
         numbers = (f"{'ab'[side]}{number}" for number in count())
         for node in every:
-            if isinstance(node, Round) and node not in found and (node in read or uses[node] > 1):
-                found[node] = next(name for name in numbers if name not in found.values())
-        return {node: found[node] for node in every if node in found}
+            if isinstance(node, Round) and node not in names and (node in read or uses[node] > 1):
+                names[node] = next(name for name in numbers if name not in names.values())
+        return {node: names[node] for node in every if node in names}
 
     def words_text(self) -> dict[str, str]:
         return {name: self._word(node, names, "ab"[side], True)

@@ -298,8 +298,8 @@ class Partition(ABC):
     @property
     def counts(self) -> tuple[int, ...]:
         """What has to be a multiple of the body's number of products."""
-        found = getattr(self, self.divided) if self.divided else ()
-        return found if isinstance(found, tuple) else (found,)
+        given = getattr(self, self.divided) if self.divided else ()
+        return given if isinstance(given, tuple) else (given,)
 
     def grows(self, stage: Parted) -> Growth:
         """The growth with the stage's join."""
@@ -416,8 +416,8 @@ class Parted(Stage):
     @property
     def rounding(self) -> Rounding | None:
         """That of its additions."""
-        found: Rounding | None = getattr(self.join, "rounding", None)
-        return found
+        how: Rounding | None = getattr(self.join, "rounding", None)
+        return how
 
     @property
     def d(self) -> Format:
@@ -452,11 +452,11 @@ class Parted(Stage):
     def grows(self) -> Growth:
         """How it takes n times as many products, each time in the same steps. Steps from the sum so far that are those
         of one loop, its products in another order, are n times as many."""
-        found = self.partition.grows(self)
+        growth = self.partition.grows(self)
         if self.join.carries:
-            return "carried" if found == "parts" else found if found == "each" else ""
-        if found != "each" or self.partition.alone or self.join.begin != "so far":
-            return found
+            return "carried" if growth == "parts" else growth if growth == "each" else ""
+        if growth != "each" or self.partition.alone or self.join.begin != "so far":
+            return growth
         return "parts" if self.body.repeats_one_step else ""
 
     def run(self, engine: Engine[V], span: Span, start: V) -> V:

@@ -231,12 +231,14 @@ class Tape(Results[Noted]):
         return self._count, len(self._steps) // NUMBERS, len(self._places)
 
     def elementwise(self, node: Round, given: Sequence[Noted]) -> Noted:
-        found = compile_lanes(Elementwise(node, tuple(x.format for x in given)), tuple(x.format.width for x in given))
-        if found is None or not 0 < len(given) <= MOST:
+        compiled = compile_lanes(
+            Elementwise(node, tuple(x.format for x in given)), tuple(x.format.width for x in given)
+        )
+        if compiled is None or not 0 < len(given) <= MOST:
             raise UncompiledError(str(node))
         numbers = [x.number for x in given] + [0] * (MOST - len(given))
         return self._step(
-            (found.address, len(given)), (*numbers, *[0] * (NUMBERS - PRODUCTS + 3)), node.rounding.format
+            (compiled.address, len(given)), (*numbers, *[0] * (NUMBERS - PRODUCTS + 3)), node.rounding.format
         )
 
     def _step(self, what: tuple[int, int], rest: tuple[int, ...], fmt: Format) -> Noted:
@@ -284,8 +286,8 @@ class Tape(Results[Noted]):
         at = [array if array is None else ctypes.c_void_p(array.ctypes.data) for array in arrays]
         numbers = [ctypes.c_long(x) for x in (blocks, rows, columns, k, factors, word)]
         loaded(_player(), ("play",)).play(ctypes.c_long(len(steps)), *at[:2], *numbers, *at[2:], pointers)
-        found: Matrix = sums[self._result].view(out)[:size].reshape(c.shape).astype(kind_of(plan.d))
-        return found
+        results: Matrix = sums[self._result].view(out)[:size].reshape(c.shape).astype(kind_of(plan.d))
+        return results
 
 
 def block_of(shape: tuple[int, int], length: int, threads: int) -> tuple[int, int]:
@@ -341,10 +343,10 @@ def _reused(table: NDArray[np.int64], count: int, some: Sequence[int]) -> tuple[
 
 @cache
 def _compiled(model: Model) -> CompiledModel:
-    found = compile_model(model)
-    if found is None:
+    compiled = compile_model(model)
+    if compiled is None:
         raise UncompiledError(model.reference)
-    return found
+    return compiled
 
 
 def _word(fmt: Format) -> Any:

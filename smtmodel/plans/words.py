@@ -57,11 +57,11 @@ def shares(node: Node) -> tuple[SharedOf, ...]:
 @cache
 def over_given(word: Round) -> tuple[Round, tuple[SharedOf, ...]]:
     """A word over the element, and over its shared powers in their order, as `Given` nodes."""
-    found = shares(word)
-    places = {shared: Given(number, shared.powers) for number, shared in enumerate(found, start=1)}
+    shares_of = shares(word)
+    places = {shared: Given(number, shared.powers) for number, shared in enumerate(shares_of, start=1)}
     node = replaced(word, lambda part: places.get(part) if isinstance(part, SharedOf) else None)
     assert isinstance(node, Round)
-    return node, found
+    return node, shares_of
 
 
 def rounded_element(fmt: Format, how: Rounding | None) -> Round | None:
@@ -102,14 +102,14 @@ def split(source: Format, how: Rounding, count: int, scale: int = 0) -> tuple[No
     """A number of a format as a sum of words, the k-th of them times 2^(-k * scale). Each word is the remainder of the
     number, rounded; the next remainder is the difference, rounded to nearest (exact for numbers inside the range of
     both formats), times 2^scale."""
-    found, nearest = list[Node](), Rounding(source)
+    words, nearest = list[Node](), Rounding(source)
     rest: Node = Given(0, source)
     for _ in range(count):
-        found.append(rest if how.format == source else Round(rest, how))
-        rest = Round(ExactSum((rest, Product(MINUS, found[-1]))), nearest)
+        words.append(rest if how.format == source else Round(rest, how))
+        rest = Round(ExactSum((rest, Product(MINUS, words[-1]))), nearest)
         if scale:
             rest = Round(Product(power_of_two(scale), rest), nearest)
-    return tuple(found)
+    return tuple(words)
 
 
 def plain_words(source: Format, how: Rounding, count: int) -> tuple[Round | None, ...]:
