@@ -141,6 +141,24 @@ class Machine:
     rules: Mapping[tuple[str, str], Rule]
     fast: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
     with_c: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
+    architecture: str | None = None
+
+    def scaled_rule(self, a: str, b: str, scale: str, block: int) -> Rule:
+        """The rule for products of two formats with a scale factor for each `block` products. Raises
+        UnsupportedProductError."""
+        own = self.rules.get((a, b))
+        if (
+            own is not None
+            and own.plan.scale is not None
+            and (own.plan.scale.name, own.plan.scale_block) == (scale, block)
+        ):
+            return own
+        found = None if self.architecture is None else _scaled_rule(self.architecture, a, b, scale, block)
+        if found is None:
+            raise UnsupportedProductError(
+                f"{self.name} has no unit for {a} * {b} with {scale} for {block} products each"
+            )
+        return found
 
     def rule(self, a: str, b: str, *, addend: bool = False, fast: bool = False) -> Rule:
         """The rule for products of two formats. Raises UnsupportedProductError."""
@@ -180,7 +198,7 @@ def machine_of(
             raise UnknownNameError("format", name, FORMATS)
         rules[name, name] = _given(_plan_of(name, reference), convert)
     changed = ", ".join(f"{name}={rules[name, name].name}" for name in formats)
-    return Machine(f"{found.name} ({changed})", rules, found.fast, found.with_c)
+    return replace(found, name=f"{found.name} ({changed})", rules=rules)
 
 
 def _plan_of(name: str, given: Any) -> Plan:
@@ -258,7 +276,29 @@ def _of_gpu(gpu: str, arch: str) -> Machine:
         rules["f32", "f32"] = _rule(
             _from_zero(Chain(model), model, model.reference), gpu, _RECORDED["f32"], "by definition"
         )
-    return Machine(gpu, rules, fast)
+    return Machine(gpu, rules, fast, architecture=arch)
+
+
+@lru_cache(maxsize=256)
+def _scaled_rule(arch: str, a: str, b: str, scale: str, block: int) -> Rule | None:
+    """One chain from +0 of an architecture's unit that takes scale factors, of that with the longest K; None without
+    one."""
+    from mmaprobe.smtmodel.tables.catalogue import catalogue
+
+    found = [
+        row
+        for row in catalogue()
+        if str(row["id"]).startswith(f"{arch}/")
+        and f".block{block}." in str(row["id"])
+        and str(row["id"]).endswith(f".{scale}")
+        and (row["formats"]["a"], row["formats"]["b"], row["formats"]["d"]) == (a, b, "f32")
+    ]
+    if not found:
+        return None
+    best = max(found, key=lambda row: int(row["shape"][2]))
+    model = parse_reference(str(best["id"]))
+    plan = _from_zero(Chain(model), model, model.reference)
+    return Rule(plan, "inferred", f"plan inferred from cuBLAS on Hopper; unit: {best['evidence']}")
 
 
 def _from_zero(stage: Stage, model: Model, name: str) -> Plan:
