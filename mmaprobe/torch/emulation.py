@@ -180,7 +180,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         """The result of a product of blocks, which is counted."""
         asked = Asked(format_of("a", a), format_of("b", b), d or format_of("a", a), alpha, beta, fast)
         shape = (a.shape[0], a.shape[1], b.shape[2], a.shape[2])
-        rule = self.machine.rule(asked.a, asked.b, addend=c is not None, fast=fast)
+        rule = self.machine.rule(asked.a, asked.b, addend=c is not None, fast=fast, blocks=shape[0])
         plans = () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
         found, after = product(self.machine, asked, a, b, c)
         key = (name, backward, (asked.a, asked.b, asked.d), shape, plans, *rule.known_for(name, shape), after)
@@ -471,13 +471,15 @@ _OPERATORS: dict[str, Callable[[Products, Mapping[str, Any]], Any]] = {
 
 def emulate(
     machine: Any = None, *, unit: Any = None, plan: Any = None, convert: str | None = None,
-    unknown: Unknown = "error", backward: Literal["emulated", "native"] = "emulated", **formats: Any,
+    batched: Any = None, unknown: Unknown = "error", backward: Literal["emulated", "native"] = "emulated",
+    **formats: Any,
 ) -> Emulation:  # fmt: skip
     """A context in which every matrix product is computed as a machine does, by the formats of its factors.
 
     `machine`: a GPU ("H100", "MI300X"), or the path of a map that `identify --gemm --json` wrote, or a list of them; or
     `unit=` or `plan=` as for `mmaprobe.matmul`. `formats`: by a format, what stands for it instead:
-    `emulate("H100", f32="plan:cublas/tf32")`.
+    `emulate("H100", f32="plan:cublas/tf32")`. `batched`: a plan, a map or rules by hand for products of several
+    matrices at once, for which libraries have kernels of their own.
 
     Shapes: any; K of a convolution is that of its channels and places.
 
@@ -495,4 +497,6 @@ def emulate(
     ):  # fmt: skip
         if given not in known:
             raise UnknownNameError(name, str(given), known)
-    return Emulation(machine_of(machine, unit=unit, plan=plan, convert=convert, **formats), unknown, backward)
+    return Emulation(
+        machine_of(machine, unit=unit, plan=plan, convert=convert, batched=batched, **formats), unknown, backward
+    )
