@@ -23,11 +23,9 @@ WIDTH, HEADS, TOKENS = 32, 4, 16
 CHAIN = """plan: a-chain
 formats: {a: f32, b: f32, c: f32, d: f32}
 units: {fma: ieee/fma/f32}
-steps: {d: "sum(fma, -0)"}
+steps: {d: "sum(fma, +0)"}
 """
-ROUNDED = CHAIN.replace('steps: {d: "sum(', 'roundings: {r: "round(f32, nearest_even)"}\nsteps: {d: "sum(').replace(
-    "-0", "+0"
-)
+ROUNDED = CHAIN.replace("steps:", 'roundings: {r: "round(f32, nearest_even)"}\nsteps:')
 PLANS = {
     "chain.yaml": CHAIN,
     "lanes.yaml": ROUNDED.replace("sum(fma", "sum(lanes(fma, r, 2, fold(2, 1))"),
