@@ -53,6 +53,7 @@ tables: $(INSTALLED)
 schemas: $(INSTALLED)
 	$(BIN)/python -m tests.schemas
 	$(BIN)/python -m tests.reference
+	$(BIN)/python -m tests.nodes_page
 
 # on a machine with an NVIDIA GPU, after: .venv/bin/python -m pip install -e '.[cuda12]' (or cuda13); see docs/hardware.md
 evidence: $(INSTALLED)

@@ -16,10 +16,12 @@ from mmaprobe.hypotheses.claim_file import Case, Head, Statement, cases_of, loca
 from mmaprobe.hypotheses.library import yaml_files
 from mmaprobe.hypotheses.unit_claims import (
     BoundClaim,
+    ClassicalClaim,
     OverflowClaim,
     PropertyClaim,
     WrapClaim,
     bound_claims,
+    classical_claims,
     overflow_claims,
     property_claims,
     wrap_claims,
@@ -136,10 +138,11 @@ class Claim(Statement):
         return replace(self, assertion=self.assertion.reshaped(**changes))
 
 
-AnyClaim = Claim | BoundClaim | OverflowClaim | PropertyClaim | WrapClaim
+AnyClaim = Claim | BoundClaim | OverflowClaim | PropertyClaim | WrapClaim | ClassicalClaim
 
 #: key of a claim file -> what builds its claims; a file without any of them is about algorithms
 KINDS: dict[str, Callable[[YamlFile], Iterator[AnyClaim]]] = {
+    "classical": classical_claims,
     "error_bound": bound_claims,
     "overflow": overflow_claims,
     "property": property_claims,

@@ -8,7 +8,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 #: "equal" is about two models, the others are properties of one (queries/kernel/statements.py states them)
 Property = Literal[
     "equal", "order-independent", "sign-symmetric", "monotonic", "monotonic-addend", "monotonic-product",
-    "zero-padding", "exact",
+    "zero-padding", "exact", "unbiased",
 ]  # fmt: skip
 
 STATEMENTS: Mapping[str, str] = {
@@ -20,6 +20,7 @@ STATEMENTS: Mapping[str, str] = {
     "monotonic-product": "the result does not fall when one product rises",
     "zero-padding": "a shorter dot product is the whole one with +0 in the products beyond",
     "exact": "the result is the exact sum, rounded once as the unit rounds",
+    "unbiased": "the mean of the results over all random bits is the exact sum, wherever they are finite",
 }
 
 FALLING = "of monotonic it is asked whether results fall: there is nothing to compare"

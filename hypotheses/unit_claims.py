@@ -1,5 +1,5 @@
 """Claims about one unit, reduction or plan: a bound on its error, a property of `prove`, whether it overflows, whether
-sums of integers wrap."""
+sums of integers wrap, whether slices lose more than a classical sum may."""
 
 from __future__ import annotations
 
@@ -59,6 +59,18 @@ class _WrapFile(Head):
     products: StrictInt = Field(gt=0, le=1 << 20)
     within: _Within = _Within()
     wraps: Literal["smallest", "never"]
+
+
+class _ClassicalFile(Head):
+    """`classical`: with K products, c = 0 and elements of which none is smaller than 2^-spread times the largest one of
+    its row or column, the error is at most that many times K u sum |a_k b_k|; the largest ones are from 2^-reach to
+    2^reach, and u is 2^-53 if d is in f64."""
+
+    plan: str
+    products: StrictInt = Field(gt=0, le=1 << 20)
+    spread: StrictInt = Field(default=0, ge=0, le=1 << 10)
+    reach: StrictInt = Field(default=100, ge=0, le=1 << 10)
+    classical: StrictInt = Field(gt=0)
 
 
 class _PropertyFile(Head):
@@ -139,6 +151,26 @@ class WrapClaim(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClassicalClaim(Statement):
+    """A claim that errors are within some times the classical bound."""
+
+    plan: Plan
+    products: int
+    spread: int
+    reach: int
+    classical: int
+
+    @property
+    def text(self) -> str:
+        near = f"elements from 2^-{self.spread} times the largest"
+        return f"error(d) <= {self.classical} K u sum |a_k b_k|, K = {self.products}, {near}"
+
+    @property
+    def part_texts(self) -> dict[str, str]:
+        return {"d": self.plan.reference}
+
+
+@dataclass(frozen=True, kw_only=True)
 class PropertyClaim(Statement):
     """A property of a model, or that two are equal, on admitted inputs."""
 
@@ -190,14 +222,18 @@ def overflow_claims(file: YamlFile) -> Iterator[OverflowClaim]:
 def wrap_claims(file: YamlFile) -> Iterator[WrapClaim]:
     """The cases of a file with `wraps`. Raises InputError."""
     for parsed, plain, case in cases_of(file, _WrapFile):
-        with located(plain, ("plan",)):
-            reference = beside(Path(plain.name).parent, parsed.plan)
-            plan = parse_plan_reference(reference)
-            if not names_plan(reference):
-                plan = Plan.chained(parse_reference(reference), from_zero=True)
         yield WrapClaim(
-            **stated(parsed, plain, case), plan=plan, products=parsed.products, most_a=parsed.within.a,
-            most_b=parsed.within.b, wraps=parsed.wraps,
+            **stated(parsed, plain, case), plan=_plan(plain, parsed.plan), products=parsed.products,
+            most_a=parsed.within.a, most_b=parsed.within.b, wraps=parsed.wraps,
+        )  # fmt: skip
+
+
+def classical_claims(file: YamlFile) -> Iterator[ClassicalClaim]:
+    """The cases of a file with `classical`. Raises InputError."""
+    for parsed, plain, case in cases_of(file, _ClassicalFile):
+        yield ClassicalClaim(
+            **stated(parsed, plain, case), plan=_plan(plain, parsed.plan), products=parsed.products,
+            spread=parsed.spread, reach=parsed.reach, classical=parsed.classical,
         )  # fmt: skip
 
 
@@ -215,6 +251,15 @@ def property_claims(file: YamlFile) -> Iterator[PropertyClaim]:
         )  # fmt: skip
         check_file_inputs(plain, claim.inputs, claim.model, claim.length)
         yield claim
+
+
+def _plan(file: YamlFile, text: str) -> Plan:
+    """A plan, or a unit that takes K in tiles from +0."""
+    with located(file, ("plan",)):
+        reference = beside(Path(file.name).parent, text)
+        if names_plan(reference):
+            return parse_plan_reference(reference)
+        return Plan.chained(parse_reference(reference), from_zero=True)
 
 
 def _model(file: YamlFile, key: str, text: str) -> Model:

@@ -62,6 +62,8 @@ LINES = {
     "Zero inputs": ("input_zeros",),
 }
 _BEYOND = {"infinity": "infinity", "saturate": "the largest finite number",
+           "sat_finite": "the largest finite number, infinities too",
+           "sat_propagate": "the largest finite number, infinities too where the format has none",
            "ieee": "as IEEE 754 has it for this rounding mode"}  # fmt: skip
 _TINY = {
     "keep": "kept",

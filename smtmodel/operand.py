@@ -54,12 +54,15 @@ OPERANDS = (
     Operand("c", "sum", "c"),
     Operand("scale_a", "block", "scale", "row"),
     Operand("scale_b", "block", "scale", "column"),
+    Operand("random", "sum", "random"),
 )
 NAMED = {row.name: row for row in OPERANDS}
 FURTHER = OPERANDS[3:]  # operands that a unit has if it has a format of them
 FACTORS = tuple(row for row in OPERANDS if row.is_factor)  # operands of matrix products besides A, B and C
 KEYS = tuple(dict.fromkeys(row.key for row in OPERANDS))
-READ = tuple(row.name for row in OPERANDS if not row.is_factor)  # operands whose subnormals and zeros a unit may change
+RANDOM = NAMED["random"]  # the bits that stochastic rounding is given, an unsigned integer
+#: operands whose subnormals and zeros a unit may change
+READ = tuple(row.name for row in OPERANDS if not row.is_factor and row is not RANDOM)
 
 
 def counts_of(given: Container[str], length: int, blocks: int) -> tuple[int, ...]:

@@ -34,6 +34,7 @@ KERNEL = Part(
 BOUNDS = Part(
     "rules of error bounds", "error bounds", _in("queries/kernel", "forms enclosures induction table9 rounding_losses")
 )
+DRAWN = Part("the rule of stochastic rounding", "error bounds", _in("queries/kernel", "draws"))
 PARTED = Part("rules of the parts of an input", "error bounds", _in("queries/kernel", "parts"))
 REWRITING = Part(
     "rules of rewriting, with their lemmas", "normal forms", _in("queries/kernel", "rewriting ranges effects")
@@ -48,7 +49,7 @@ SAME_PLANS = Part(
 COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions lone_bits"))
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))
 ROWS = Part("rules of sums of numbers", "claims of overflow, and of sums that wrap",
-            _in("queries/kernel", "rows truncating wraps"))  # fmt: skip
+            _in("queries/kernel", "rows truncating wraps slices"))  # fmt: skip
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
              _in("queries/kernel", "same undecided expressions"))  # fmt: skip
 SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
@@ -58,6 +59,7 @@ RISING = Part("the rule of what rises", "monotonicity", _in("queries/kernel", "r
 RULED = (
     KERNEL,
     BOUNDS,
+    DRAWN,
     PARTED,
     REWRITING,
     SIGNS,
@@ -82,7 +84,7 @@ MEANING = Part("what a unit is", "all", [
     "smtmodel/operand.py",
     *_in("smtmodel/nodes",
          "cancelling cut element exact fused gate given grid index known node normal product relu repeat "
-         "rewriting round scale segment shared sums"),
+         "residues rewriting round scale segment shared sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages words"), "smtmodel/nodes/chains.py",
@@ -104,6 +106,7 @@ CHECKER = Part("the checker of certificates", "with `mmaprobe check`, in place o
 PARTS = (
     KERNEL,
     BOUNDS,
+    DRAWN,
     PARTED,
     REWRITING,
     SIGNS,

@@ -10,6 +10,7 @@ import random
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -30,21 +31,24 @@ from mmaprobe.hypotheses.claim import Claim, build_claims
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.recorded import recorded_part
 from mmaprobe.queries.kernel.scene import lanes_of
-from mmaprobe.queries.kernel.shares import Apart, WordIsSmall
+from mmaprobe.queries.kernel.shares import Apart, WordIsSmall, space_of
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.undecided import (
     ByFirstWords,
     ConditionsReadNumbers,
     FirstWordIsWhole,
     NoInputDecides,
+    NoLengthDecides,
     Question,
     ZerosGiveZero,
     lemmas_of,
 )
-from mmaprobe.queries.kernel.unit_shares import Errs, share_claim, unit_of
+from mmaprobe.queries.kernel.unit_shares import Errs, ErrsUpTo, share_claim, unit_of, windows_of
+from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import bound_of
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.parts import Part
+from mmaprobe.smtmodel.algorithms.scene import Shape
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.plans.multiword import is_scheme, parse_scheme
@@ -129,7 +133,32 @@ def by_first_words(goal: ByFirstWords, rng: random.Random) -> Iterator[str]:
             yield f"{step} is another"
 
 
-MEANINGS = {NoInputDecides: no_input_decides, ByFirstWords: by_first_words}
+def _at_lengths(own: Assertion) -> Iterator[Assertion]:
+    """A claim about several numbers of products for those that have few inputs."""
+    for count in range(own.terms, (own.most or own.terms) + 1, own.terms):
+        at = replace(own.at(count), text=own.text.replace("terms()", str(count)))
+        if prod(map(len, columns_of(at))) <= INPUTS:
+            yield at
+
+
+def no_length_decides(goal: NoLengthDecides, rng: random.Random) -> Iterator[str]:
+    for at in _at_lengths(goal.assertion):
+        yield from no_input_decides(NoInputDecides(at), rng)
+
+
+def errs_up_to(goal: ErrsUpTo, rng: random.Random) -> Iterator[str]:
+    """The share of each number of products, on the line between both."""
+    space, (low, high), last = goal.space, goal.shares, goal.space.terms
+    shape = Shape(space.factors, space.addend, space.window, {"p": goal.part})
+    own = Assertion("all", goal.first, shape, space.no_addend, (), "", last)
+    for at in _at_lengths(own):
+        share = low + (high - low) * Fraction(at.terms - goal.first, max(1, last - goal.first))
+        text = f"{share.denominator} * error(p) <= {share.numerator} * magnitude_sum()"
+        yield from no_input_decides(NoInputDecides(replace(at, where=("nonzero(a)", "nonzero(b)"), text=text)), rng)
+
+
+MEANINGS = {NoInputDecides: no_input_decides, ByFirstWords: by_first_words, NoLengthDecides: no_length_decides,
+            ErrsUpTo: errs_up_to}  # fmt: skip
 
 
 def conditions_read_numbers(own: ConditionsReadNumbers) -> bool:
@@ -285,6 +314,24 @@ def _whole(campaign: Campaign, assertion: Assertion, name: str, rng: random.Rand
     return campaign.call("by_first_words", assertion, name, whole, zeros)
 
 
+def _every_length(campaign: Campaign, assertion: Assertion, part: Part, rng: random.Random) -> None:
+    """The same for several numbers of products, at times for those of which the plan says nothing."""
+    period = part.plan.sums[0].stage.period
+    first = period if rng.random() < 0.8 else rng.choice((1, 2, 3))
+    last = first * rng.choice((1, 2, 4)) + (rng.random() < 0.05)
+    space = replace(space_of(assertion), terms=last)
+    try:
+        bound = bound_of_plan(part.plan, None if rng.random() < 0.95 else period, believed, windows_of(space))
+    except (MmaprobeError, RuleError):
+        return
+    within = campaign.call("of_plan", space, part, first, bound)
+    (name,) = (name for name, own in assertion.shape.parts.items() if own is part)
+    for share in (f"({rng.choice(SHARES[:4])} + {rng.choice((0, 1))} * terms())", rng.choice(SHARES)):
+        about = replace(assertion, terms=first, most=last, text=f"error({name}) <= {share} * magnitude_sum()")
+        if within is not None:
+            campaign.call("for_every_length", about if rng.random() < 0.95 else about.at(first), within)
+
+
 def _by_shares(campaign: Campaign, truths: Truths, assertion: Assertion, rng: random.Random) -> None:
     """That a claim against the sum of magnitudes is decided by none, from the error of its one part."""
     call = campaign.call
@@ -303,6 +350,7 @@ def _by_shares(campaign: Campaign, truths: Truths, assertion: Assertion, rng: ra
         within = call("of_unit", space, wanted.parts[0], bound)
         if within is not None:
             call("compares", assertion, within)
+        _every_length(campaign, assertion, wanted.parts[0], rng)
         return
     nears, words = [], list[Theorem]()
     for part in wanted.parts:

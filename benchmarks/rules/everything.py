@@ -20,6 +20,7 @@ from benchmarks.rules import (
     rewriting,
     rows,
     shares,
+    slices,
     strange,
     wraps,
 )
@@ -37,6 +38,7 @@ def _enclosed(goal: Any, rng: random.Random) -> Iterator[str]:
 MEANINGS: dict[type, Meaning] = {
     **meanings.MEANINGS, **facts.MEANINGS, **properties.MEANINGS, **plans.MEANINGS,
     **equal_plans.MEANINGS, **shares.MEANINGS, **claims.MEANINGS, **rows.MEANINGS, **wraps.MEANINGS,
+    **slices.MEANINGS,
     Enclosed: _enclosed,
 }  # fmt: skip
 
@@ -75,7 +77,8 @@ PARTS = (
     Part("orders", properties.orders,
          ("one_sum", "every_order", "each_part", "raised_elsewhere", "does_not_fall"), 6, 2.0, 28),
     Part("negation", properties.negations, ("negates",), 6, 2.0, 13),
-    Part("steps of plans", plans.steps, ("begun", "held", "nothing", "tile", "added", "iterated", "halved"), 1, 0.6, 1),
+    Part("steps of plans", plans.steps, ("begun", "held", "nothing", "tile", "added", "iterated", "halved",
+                                          "compensated"), 1, 0.6, 1),
     Part("plans", plans.instances, ("of_all_products",), 2, 1.0, 18),
     Part("plans that agree", equal_plans.instances,
          ("same_forms", "same_parts", "same_bodies", "same_steps", "same_sums", "same_units", "same_tails"), 1, 0.8, 3),
@@ -84,19 +87,21 @@ PARTS = (
           "WordIsSmall"), 2, 1.0, 11),
     Part("claims", claims.instances,
          ("FirstWordIsWhole", "ZerosGiveZero", "ConditionsReadNumbers", "by_first_words", "undecided", "of_unit",
-          "compares"),
+          "compares", "of_plan", "for_every_length"),
          2, 1.0, 16),
     Part("rows", rows.instances,
          ("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence", "never_overflows"),
          1, 0.8, 22),
     Part("sums that wrap", wraps.instances, ("never_wraps",), 40, 2.0),
+    Part("slices", slices.instances, ("loses_of_largest", "within_classical"), 10, 1.0),
     Part("strange", strange.instances, (), 1, 0.06),
     Part("edges", strange.edges, (), 1, 0.005),
     Part("cases", rows.cases, ("refuted", "implied"), 1, 0.3, 4),
 )  # fmt: skip
 
 #: what no part calls, and why
-LEFT_OUT: dict[str, str] = {}
+_DRAWS = "the units of the campaign take no random bits; tests/rules/test_draws.py has all inputs of small ones"
+LEFT_OUT: dict[str, str] = {"drawn": _DRAWS, "DrawIsNextTo": _DRAWS}
 
 STAGES = "every stage of the project has each of its products once; the rule does not take its word for it"
 TYPES = "the types of arguments tell it before (queries/kernel/arguments.py)"

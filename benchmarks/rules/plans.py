@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -39,6 +39,7 @@ from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import (
     Added,
     Begin,
+    Compensated,
     Halved,
     Loop,
     PlanAt,
@@ -59,7 +60,8 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans.joins import Add, Promote, Through
+from mmaprobe.smtmodel.plans.engine import Way
+from mmaprobe.smtmodel.plans.joins import Add, Compensate, Promote, Through
 from mmaprobe.smtmodel.plans.named import (
     after_first,
     in_format,
@@ -138,6 +140,8 @@ class Run:
                 return found
             case Halved():
                 return self.halved(step, self.levels, step.width << self.levels, begin)
+            case Compensated():
+                return self.compensated(step, begin)
         raise TypeError(type(step).__name__)
 
     def tile(self, step: Tile, start: Number) -> Number:
@@ -176,6 +180,37 @@ class Run:
         value = rounded(exact_sum([value for value, _ in values]), rounding)
         self.counts &= ~value.fault & value.finite
         return value, np.sum([exact for _, exact in values], axis=0)
+
+    def compensated(self, step: Compensated, begin: Number) -> Number:
+        """The parts in turn; what is lost is subtracted exactly, and rounded."""
+        count = self.rounds if step.count is None else step.count
+        if count < len(step.parts) or not step.parts:
+            raise Unchecked  # not every part is added
+        total, lost = self.of(step.start, begin), list[Number]()
+        how, nothing = step.rounding, np.zeros(ROWS)
+
+        def minus(one: Number, other: Number) -> Number:
+            """What has no exact value of its own."""
+            return self.added([one, (replace(other[0], exact=-other[0].exact), nothing)], how)[0], nothing
+
+        for place in range(count) if step.by == "kahan" else ():
+            part = self.of(step.parts[place % len(step.parts)], begin)
+            own = self.added([part, lost[-1]], how) if lost else part
+            after = self.added([total, own], how)
+            lost.append(minus(own, minus(after, total)))
+            total = after
+        if step.by == "kahan":
+            return total
+        for place in range(count):
+            own = self.of(step.parts[place % len(step.parts)], begin)
+            after = self.added([total, own], step.rounding)
+            less = replace(after[0], exact=-after[0].exact)
+            lost.append(self.added([(one, np.zeros(ROWS)) for one in (total[0], own[0], less)], step.rounding))
+            total = after
+        beside, *others = lost
+        for other in others:
+            beside = self.added([beside, other], step.rounding)
+        return self.added([total, beside], step.rounding)
 
     def halved(self, step: Halved, levels: int, count: int, begin: Number) -> Number:
         """Some products in that many levels at most."""
@@ -255,6 +290,8 @@ def is_repeated(step: Step) -> bool:
             return True
         case Loop():
             return step.count is None or is_repeated(step.start) or is_repeated(step.body)
+        case Compensated():
+            return step.count is None or any(map(is_repeated, (step.start, *step.parts)))
         case Tile():
             return is_repeated(step.start)
         case Added():
@@ -406,7 +443,8 @@ def _joined(rng: random.Random, inner: Stage, how: Rounding) -> Stage:
     cuts: list[Partition] = [Runs(two * period), Equal(2), At((period,)), Interleaved(2, period), Swizzled(2, period),
                              Halves(two * period, period), Windows(2 * two * period)]  # fmt: skip
     orders: Any = ("sequential", "pairwise", "backwards")
-    joins: list[Join] = [Through(), Promote(how), Add(how, rng.choice(orders))]
+    by: Way = rng.choice(("neumaier", "kahan"))
+    joins: list[Join] = [Through(), Promote(how), Add(how, rng.choice(orders)), Compensate(Rounding(how.format), by)]
     return Parted(rng.choice(cuts), rng.choice(joins), inner)
 
 
@@ -509,6 +547,12 @@ class Composing:
                 leaves = [self.step(leaf, formats) for leaf in step.leaves]
                 every = [leaf for leaf in leaves if leaf is not None]
                 return None if len(every) < len(leaves) else call("halved", step, every, self.proved(step.rounding))
+            case Compensated():
+                start, parts = self.step(step.start, formats), [self.step(part, formats) for part in step.parts]
+                every = [part for part in parts if part is not None]
+                if start is None or len(every) < len(parts):
+                    return None
+                return call("compensated", step, start, every, self.proved(step.rounding))
             case Loop():
                 start = self.step(step.start, formats)
                 both = frozenset({self.model.c, self.model.d})
@@ -571,6 +615,11 @@ def some_step(rng: random.Random, plan: Plan, model: Model, depth: int) -> Step:
     if kind < 0.35:
         return made(Tile, model, pair_read(plan, model, PLAIN), inner)
     other = some_step(rng, plan, model, depth - 1)
+    if kind > 0.85:
+        parts = [made(Tile, model, pair_read(plan, model, PLAIN), made(Zero)), other]
+        how = rng.choice((Rounding(model.c), Rounding(model.c, "nearest_away"), some_rounding(rng, model.c)))
+        own, by = tuple(parts[: rng.choice((1, 1, 2))]), rng.choice(("neumaier", "kahan"))
+        return made(Compensated, rng.choice((None, None, 0, 1, 2, 3)), inner, own, how, by)
     if kind < 0.65:
         return made(Added, (inner, other)[: rng.choice((1, 2, 2))], some_rounding(rng, model.c))
     body: Step = made(Tile, model, pair_read(plan, model, PLAIN), made(SoFar, depth))

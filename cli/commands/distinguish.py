@@ -74,11 +74,12 @@ if TYPE_CHECKING:
     help=f"{COMPARE_HELP}.",
 )
 @click.option("--smt2", type=FileName(dir_okay=False), metavar="FILE", help="Write the query as SMT-LIB 2.6.")
+@click.option("--free", type=click.IntRange(1, 3), help="In --smt2: all products but this many are zero.")
 @solver_options("each pair of models")
 @JSON
 def distinguish(
     names: tuple[str, ...], count: int, output: str | None, target: str | None, restrictions: str, compare: Any,
-    smt2: Path | None, options: Options, as_json: bool,
+    smt2: Path | None, free: int | None, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Find vectors that distinguish hypotheses, or two models.
 
@@ -94,6 +95,8 @@ def distinguish(
     from mmaprobe.documents.distinguish import Distinguish
     from mmaprobe.queries.search.answer import answer
 
+    if free is not None and smt2 is None:
+        raise click.UsageError("--free is about the query that --smt2 writes")
     questions = _questions(names, restrictions, target)
     pairs = sum(comb(len(question.models), 2) for question in questions)
     if pairs > 1:
@@ -107,7 +110,7 @@ def distinguish(
     def work(question: Question) -> Answered:
         part = file_part(question.id.replace("/", "-"))
         path = smt2.with_stem(f"{smt2.stem}-{part}") if smt2 and len(questions) > 1 else smt2
-        return answer(question, options, compare, path)
+        return answer(question, options, compare, path, free)
 
     def take(question: Question, result: Callable[[], Answered]) -> None:
         nonlocal fault, written

@@ -24,11 +24,21 @@ FORMATS = {
               "junit", "suite"),
     "smt2": ("SMT-LIB 2.6: can the model give another result than d? (rows of one model)", "smtlib", "script"),
     "c": ("a C header: arrays of bit patterns and results (rows of one model)", "c_header", "header"),
+    "memh": ("a file for Verilog's $readmemh: a word a line, a lowest, d highest (rows of one model)",
+             "benches", "readmemh"),
+    "cocotb": ("a test in Python that drives a design by cocotb and reports the conditions hit (rows of one model)",
+               "benches", "cocotb_test"),
     "fptest": ("IBM FPgen: fused multiply-adds, of vectors with one product", "fptest", "tests"),
 }  # fmt: skip
 #: of a model itself, as FORMATS
 OF_MODELS = {
     "verilog": ("a combinational module in Verilog that computes what the model FILE does", "verilog", "exported"),
+    "coverage": (
+        "a module in SystemVerilog with the conditions of `cover` over the wires of --format verilog: a covergroup, "
+        "cover statements, an assertion, and a bind",
+        "coverage",
+        "exported",
+    ),
     "cpp": (
         "a header of C++ (and C): a function that computes what the model FILE does, in integers, without loops",
         "cpp_header",
@@ -56,7 +66,7 @@ mmaprobe export arm/sme/fmopa-f16f32 --format fpcore
 
 
 def _listed(formats: dict[str, tuple[str, str, str]]) -> str:
-    return "\n".join(f"{name:<7} {row[0]}" for name, row in formats.items())
+    return "\n".join(f"{name:<8} {row[0]}" for name, row in formats.items())
 
 
 @click.command(cls=Command, help=HELP.format(formats=_listed(FORMATS), models=_listed(OF_MODELS)))

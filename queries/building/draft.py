@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, NoReturn
 
 from mmaprobe.queries.building.parts import UNSPLIT, Parts
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.arithmetic.rounding import Mode, is_stochastic
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round
 from mmaprobe.smtmodel.nodes.element import Subnormals
 from mmaprobe.smtmodel.nodes.node import Terminal, walk
@@ -71,7 +71,10 @@ def round_to(fmt: Format, mode: Mode = "nearest_even", bits: int | None = None, 
 
 
 def of_rounding(rounding: Rounding, bits: int | None = None, first: Mode | None = None) -> Round:
-    return Round(TERM if bits is None else Cut(TERM, bits, first or rounding.mode), rounding)
+    if bits is None:
+        return Round(TERM, rounding)
+    assert not is_stochastic(rounding.mode)  # no unit that is built takes random bits
+    return Round(Cut(TERM, bits, first or rounding.mode), rounding)
 
 
 def made(term: Node, how: Round) -> Node:

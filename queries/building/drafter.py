@@ -26,7 +26,7 @@ from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, leaves_of, nodes_of
 from mmaprobe.queries.order.tree import Node as Sum
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.arithmetic.rounding import Mode, is_stochastic
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import (
@@ -494,7 +494,8 @@ def mirrored(mode: Mode) -> Mode:
 def mirrored_how(how: Round) -> Round:
     """A rounding in the mirrored mode, also where it first rounds to fewer bits."""
     term = replace(how.term, mode=mirrored(how.term.mode)) if isinstance(how.term, Cut) else how.term
-    return Round(term, replace(how.rounding, mode=mirrored(how.rounding.mode)))
+    mode = how.rounding.mode
+    return Round(term, replace(how.rounding, mode=mode if is_stochastic(mode) else mirrored(mode)))
 
 
 GROUPED: Mapping[Groups, Callable[[int], int]] = {

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.hypotheses.unit_claims import OverflowClaim, WrapClaim
+from mmaprobe.hypotheses.unit_claims import ClassicalClaim, OverflowClaim, WrapClaim
 from mmaprobe.queries.certificates.claim_files import read_claim
 from mmaprobe.queries.certificates.names import (
     CLAIM,
@@ -32,6 +33,7 @@ from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.rows import NeverOverflows, largest_counts, models_of, recorded
 from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.slices import WithinClassical
 from mmaprobe.queries.kernel.statements import exchangeable, problems_of, symmetries_of
 from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.table9 import BoundInUnits
@@ -136,6 +138,19 @@ def of_wraps(claim: WrapClaim) -> Asked:
     return Asked(Subject(plans=(claim.plan,)), (NeverWraps(claim.plan, claim.proved, claim.most_a, claim.most_b),))
 
 
+def of_classical(claim: ClassicalClaim) -> Asked:
+    """A claim that errors are within some times the classical bound."""
+    goal = WithinClassical(claim.plan, claim.products, claim.reach, claim.spread, Fraction(claim.classical))
+    return Asked(Subject(plans=(claim.plan,)), (goal,))
+
+
+def of_sums(claim: OverflowClaim | WrapClaim | ClassicalClaim) -> Asked:
+    """A claim about a sum of any numbers."""
+    if isinstance(claim, OverflowClaim):
+        return of_overflow(claim)
+    return of_wraps(claim) if isinstance(claim, WrapClaim) else of_classical(claim)
+
+
 def of_unit(model: Model) -> Asked:
     """Bounds of a unit."""
     return Asked(Subject((model,)))
@@ -199,10 +214,8 @@ def _claim(texts: Mapping[str, str]) -> Asked:
     claim = read_claim(texts)
     if isinstance(claim, Claim):
         return of_assertion(claim.assertion)
-    if isinstance(claim, OverflowClaim):
-        return of_overflow(claim)
-    if isinstance(claim, WrapClaim):
-        return of_wraps(claim)
+    if isinstance(claim, OverflowClaim | WrapClaim | ClassicalClaim):
+        return of_sums(claim)
     raise TypeError(f"{CLAIM} is of another kind")
 
 

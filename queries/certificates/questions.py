@@ -14,7 +14,7 @@ from mmaprobe.queries.certificates.names import DESIGN, LEFT, PROPERTY, QUESTION
 from mmaprobe.queries.kernel.designs import Designed
 from mmaprobe.queries.kernel.log import SCHEMA
 from mmaprobe.queries.kernel.problem import Problem, free_values
-from mmaprobe.queries.kernel.statements import PROPERTIES, Exact, Monotonic, Negated, Reordered, paddings
+from mmaprobe.queries.kernel.statements import PROPERTIES, Exact, Mean, Monotonic, Negated, Reordered, paddings
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.jsontext import parse_json
 from mmaprobe.smtmodel.designs.design import Design
@@ -87,7 +87,7 @@ def read_question(texts: Mapping[str, str], name: str = QUESTION) -> Problem:
     else:
         problem = _asked(document, left, read_model(texts, RIGHT), inputs, compare)
     right = problem.right
-    if type(problem) not in (Problem, Exact) and not same_unit(left.unit, right.unit):
+    if type(problem) not in (Problem, Exact, Mean) and not same_unit(left.unit, right.unit):
         raise ParameterError(RIGHT, f"a unit is compared with itself, and this is another than {LEFT}")
     if problem.inputs != inputs:
         raise ParameterError(name, "c is +0 where one of the units does not read it, and the file does not say so")
@@ -105,7 +105,7 @@ def _read_design(texts: Mapping[str, str], document: Mapping[str, Any]) -> Desig
 def _asked(document: Mapping[str, Any], left: Model, right: Model, inputs: Inputs, compare: Compare) -> Problem:
     match document["asks"]:
         case "agree":
-            kind = Exact if document.get("property") == "exact" else Problem  # these name their sides differently
+            kind = {"exact": Exact, "unbiased": Mean}.get(document.get("property", ""), Problem)
             return kind(left, right, inputs, compare)
         case "reordered":
             return Reordered(left, right, inputs, compare, order=tuple(document["order"]))

@@ -29,7 +29,7 @@ from mmaprobe.queries.checking.finding import Contents, Finding, Texts, of_file
 from mmaprobe.queries.kernel.designs import Designed
 from mmaprobe.queries.kernel.problem import Placed, Problem, is_beyond
 from mmaprobe.queries.kernel.same import Compared
-from mmaprobe.queries.kernel.statements import PROPERTIES, Reordered, problems_of, reordered_groups
+from mmaprobe.queries.kernel.statements import PROPERTIES, Reordered, problems_of, reordered_groups, subject_of
 from mmaprobe.queries.kernel.together import ORDER
 from mmaprobe.queries.kernel.undecided import Question
 from mmaprobe.queries.properties.bound_samples import chained_inputs, value_of
@@ -106,7 +106,7 @@ def _refutes(problem: Problem, stated: Mapping[str, Any]) -> bool:
         groups, order = reordered_groups(left), getattr(problem, "order", ())
         moved = sorted(order) == list(range(left.length)) and all({order[k] for k in one} == set(one) for one in groups)
         return type(problem) is Reordered and same_unit(left.unit, right.unit) and moved
-    model = left
+    model = subject_of(wanted, problem)
     if wanted == PADDING:
         model = model_of_table(stated["model"], right.unit)
         need(stated["lengths"] == [left.length], "the shorter unit is of another length")

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.hypotheses.unit_claims import BoundClaim, PropertyClaim, WrapClaim
-from mmaprobe.queries.certificates.asked import of_assertion, of_overflow, of_wraps
+from mmaprobe.hypotheses.unit_claims import BoundClaim, PropertyClaim
+from mmaprobe.queries.certificates.asked import of_assertion, of_sums
 from mmaprobe.queries.certificates.certificate import Certificate, CertificateError, write_certificate
 from mmaprobe.queries.certificates.claim_files import claim_texts
 from mmaprobe.queries.certificates.logged import certify_theorems
@@ -37,8 +37,5 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[C
         raise CertificateError("only what is proved by lemmas has a certificate")
     if isinstance(claim, BoundClaim):
         return [(directory, certify_unit_bounds([outcome.theorem], claim.model, directory, options))]
-    if isinstance(claim, Claim):
-        about = of_assertion(claim.assertion)
-    else:
-        about = of_wraps(claim) if isinstance(claim, WrapClaim) else of_overflow(claim)
+    about = of_assertion(claim.assertion) if isinstance(claim, Claim) else of_sums(claim)
     return [(directory, certify_theorems([outcome.theorem], about, claim_texts(claim), directory, options))]

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, WrapClaim
+from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, WrapClaim
+from mmaprobe.queries.claims.classical import beyond
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.wraps import wrapping
@@ -42,6 +43,8 @@ def check_outcome(outcome: Outcome) -> None:
         _check_overflow(claim, claimed)
     elif outcome.verdict == "holds" and isinstance(claim, WrapClaim) and claim.proved:
         _check_wraps(claim, claimed)
+    elif outcome.verdict == "holds" and isinstance(claim, ClassicalClaim) and (found := beyond(claim)):
+        raise_contradiction(claimed, str(found), "an error beyond the bound")
 
 
 def _check_claim(claim: Claim, claimed: str) -> None:

@@ -6,7 +6,8 @@ import time
 
 from mmaprobe.hypotheses.claim import AnyClaim
 from mmaprobe.hypotheses.claim_file import located
-from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim, WrapClaim
+from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, PropertyClaim, WrapClaim
+from mmaprobe.queries.claims.classical import verify_classical
 from mmaprobe.queries.claims.contradiction import check_outcome
 from mmaprobe.queries.claims.error_bound import verify_bound
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
@@ -39,6 +40,9 @@ def _decide(claim: AnyClaim, options: Options) -> Outcome:
     if isinstance(claim, WrapClaim):
         with located(claim.file, ("plan",)):
             return verify_wraps(claim)
+    if isinstance(claim, ClassicalClaim):
+        with located(claim.file, ("plan",)):
+            return verify_classical(claim)
     return verify(claim, options)
 
 

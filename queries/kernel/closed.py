@@ -27,10 +27,10 @@ RULES = _by_name({
     "undecided": "by_first_words undecided",
     "enclosures": "element segment constant literal assumed product unchanged scale exact fused grid cut "
                   "rounded whole weakened",
-    "parts": "part rejoined",
+    "draws": "drawn", "parts": "part rejoined",
     "induction": "repeated chained closed carried",
     "table9": "summed truncated loosened",
-    "sums": "from_zero begun held nothing tile added iterated halved of_all_products",
+    "sums": "from_zero begun held nothing tile added iterated compensated halved of_all_products",
     "shares": "begins from_here after_instruction after_addition near_each_other",
     "unit_shares": "of_unit of_plan compares for_every_length",
     "rows": "below_one parted joined converted column_sums trees in_sequence never_overflows",
@@ -42,21 +42,21 @@ RULES = _by_name({
     "stages": "same_parts same_bodies same_steps",
     "plans": "same_sums same_units same_tails",
     "together": "every_order each_part raised_elsewhere negates does_not_fall",
-    "unreachable": "refuted implied", "wraps": "never_wraps",
+    "unreachable": "refuted implied", "wraps": "never_wraps", "slices": "loses_of_largest within_classical",
 })  # fmt: skip
 
 #: rules of rewriting, which `rewritten` applies: name -> module
 REWRITES = _by_name({
     "rewriting": "unreached gated_zero held_product normalised_in_vain needless_floor needless_carry "
                  "lossless_sum plain_overflow unreached_overflow no_sum_to_zero no_last_sum_to_zero fitting_sum "
-                 "positive_term unread_sign nested_sum zero_added single_term rounded_again rounded_twice "
+                 "positive_term unread_sign nested_sum scaled_sum zero_added single_term rounded_again rounded_twice "
                  "rounded_in_vain neutral_zero_added first_step zero_after product_of_zeros input_read read_once",
 })  # fmt: skip
 
 #: statements about all values of some bits, which engines or evaluation settle: name -> module
 LEMMAS = _by_name({
     "lemmas": "AlignmentLoses",
-    "rounding_losses": "RoundingLoses TruncationKeeps",
+    "rounding_losses": "RoundingLoses TruncationKeeps", "draws": "DrawIsNextTo",
     "effects": "BoundKeeps NeverReaches Normalises FormatHolds RoundsAlike RoundsTwice",
     "opposite": "RoundsOpposite",
     "rounding_rises": "RoundingRises RoundingScales",

@@ -13,7 +13,7 @@ from mmaprobe.queries.kernel.lone_bits import LoneBit, hanging, lone_bits_of_ali
 from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, total_of, with_tail
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Tail, increments, tail_of
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Tail, draw, increments, is_raised, is_stochastic, tail_of
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, choose, constant, max_of, select, truth
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
@@ -547,8 +547,14 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     result = trace[Name(step, Stage.RESULT)].bits
     finite = ~(nan | infinite)
     some = term.significand.any() & finite
-    tail = tail_of(term.significand, term.exponent.offset(-term.fraction), fmt)
-    raised = increments(how.mode, sign, tail.lowest, tail.half, tail.sticky)
+    random = None if node.random is None else node.bits(values[node.random].term)
+    tail = tail_of(term.significand, term.exponent.offset(-term.fraction), fmt, 0 if random is None else random.width)
+    raised = is_raised(how.mode, sign, tail, random)
+    if is_stochastic(how.mode) and random is not None:
+        drawn = draw(how.mode, tail.rest, random)
+        enough = 1 << (drawn.width - 1)
+        cases.add("random bits", "just enough to raise", drawn.equals(enough) & some)
+        cases.add("random bits", "just too few to raise", drawn.equals(enough - 1) & some)
     for case, flag in _tails(tail.lowest, tail.half, tail.sticky):
         cases.add("rounding", case, flag & some)
     cases.add("sign", "+", ~sign & ~nan)
@@ -589,7 +595,8 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     cases.add(range_, "one beyond the largest", holds(fmt.largest_field + 1))
     cases.add(range_, "two beyond the largest", holds(fmt.largest_field + 2))
     cases.add(range_, "far beyond the largest", some & ~less(fmt.largest_field + 3))
-    _hanging(cases, node, value, sign & finite, result, finite)
+    if not how.stochastic:
+        _hanging(cases, node, value, sign & finite, result, finite)
     if not fmt.is_integer:
         _firsts(cases, term, result, fmt, finite)
     if fmt.signed:

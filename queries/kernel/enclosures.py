@@ -173,7 +173,8 @@ CHAIN = -1
 @dataclass(frozen=True)
 class Enclosed:
     """The facts about a node of a unit (or of a plan, outside of its sums), for these values of loop variables and any
-    values of the others, under the hypotheses `assuming`, on all finite inputs of which those `provided` are true."""
+    values of the others, under the hypotheses `assuming`, on all finite inputs of which those `provided` are true.
+    Raises RuleError for two assumptions about one loop: E and A would be two numbers each."""
 
     unit: Unit | PlanAt | Windowed
     node: Node
@@ -181,6 +182,11 @@ class Enclosed:
     facts: Facts
     assuming: frozenset[Hypothesis] = frozenset()
     provided: frozenset[NoOverflow] = frozenset()
+
+    def __post_init__(self) -> None:
+        levels = [one.level for one in self.assuming if isinstance(one, Assumption)]
+        if len(set(levels)) < len(levels):
+            raise RuleError("a result so far is assumed to be zero or of some formats in one premise, not in another")
 
     def statement(self) -> str:
         at = "".join(f"[{place}]" for _, place in self.places)
@@ -616,7 +622,7 @@ def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Se
     nothing; where subnormal results are flushed, all of y is lost."""
     (goal,) = goals = _joined("rounded", node, places, _operands(node, places), premises)
     facts = after_rounding(goal.facts, node.rounding)
-    lemma = RoundingLoses(node.rounding.format, node.rounding.mode)
+    lemma = RoundingLoses(node.rounding.format, node.rounding.fixed)
     bound = NoOverflow(node, places, node.rounding.format.emax, goal.facts.value)
     return with_lemmas(_made(node, places, facts, goals, premises, bound), lemmas, [lemma])
 
@@ -636,7 +642,7 @@ def after_rounding(y: Facts, how: Rounding) -> Facts:
     flush = flush and not normal
     fixed = Fraction(0) if fine else power(fmt.emin - fmt.fraction)
     sides = []
-    for loss in LOSSES[how.mode]:
+    for loss in LOSSES[how.fixed]:
         tiny = power(fmt.emin) if flush else fixed * loss
         sides.append(y.value * (relative * loss) + number(tiny))
     return numbers(how.known(known, True), y.low + sides[0], y.high + sides[1], y.size)

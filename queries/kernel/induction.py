@@ -117,7 +117,7 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem, zero: 
         raise RuleError("repeated: the start reads the result so far of a loop of the same level")
     own = [one for one in goal.assuming if isinstance(one, Assumption) and one.level == node.level]
     formats = own[0].formats if own else frozenset[Format]()
-    if len(own) > 1 or (own and (first.facts.known.formats is None or not first.facts.known.formats <= formats)):
+    if own and (first.facts.known.formats is None or not first.facts.known.formats <= formats):
         raise RuleError("repeated: the start is not a number of the formats assumed")
     assuming, within = assumed_together("repeated", [first, goal]) - frozenset(own), goal.provided
     step = step_of(goal, own[0]) if own else None
@@ -149,8 +149,7 @@ def _after_first(told: Enclosed, start: Enclosed, body: Enclosed, node: Repeat, 
     """E and A after the first step of a loop from zero. Raises RuleError."""
     if not start.facts.is_zero or Assumption(node.level, frozenset()) not in told.assuming:
         raise RuleError("repeated: a start that is zero, and a step from zero, are needed")
-    several = sum(one.level == node.level for one in told.assuming) > 1
-    if several or (told.node, told.places, told.unit) != (body.node, body.places, body.unit):
+    if (told.node, told.places, told.unit) != (body.node, body.places, body.unit):
         raise RuleError("repeated: the step from zero is not that of the body")
     if told.facts.known.formats is None or not told.facts.known.formats <= formats:
         raise RuleError("repeated: the first result is not a number of the formats assumed")
@@ -191,10 +190,8 @@ def chained(result: Theorem) -> Made:
     next."""
     goal: Enclosed = goal_of(result, Enclosed, "chained")
     unit = goal.unit
-    levels = {one.level for one in goal.assuming}
-    if (
-        goal.node != unit.result or levels != {CHAIN} or len(goal.assuming) > 1 or not isinstance(unit, Unit)
-    ):  # a plan is no instruction
+    # a plan is no instruction
+    if goal.node != unit.result or [one.level for one in goal.assuming] != [CHAIN] or not isinstance(unit, Unit):
         raise RuleError("chained: the premise is not about the result for any addend c: there is none, or it is fixed")
     if not embeds(unit.d, unit.c):
         raise RuleError(f"chained: a result in {unit.d.name} cannot be an addend in {unit.c.name}")

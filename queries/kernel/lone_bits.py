@@ -127,7 +127,7 @@ def hanging(sign: Bit, magnitude: Bits, unit: Exponent, how: Rounding) -> Hangin
 
     def rounded(bits: Bits) -> tuple[Bits, Bit]:
         tail = tail_of(bits, unit, how.format)
-        raised = increments(how.mode, sign, tail.lowest, tail.half, tail.sticky)
+        raised = increments(how.fixed, sign, tail.lowest, tail.half, tail.sticky)
         return tail.packed + raised.bits(tail.packed.width), tail.half | tail.sticky
 
     own, inexact = rounded(wide)

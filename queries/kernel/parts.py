@@ -275,7 +275,7 @@ def roundings_in(node: Node) -> list[Round]:
 
 def part_lemmas(node: Node) -> list[RoundingLoses]:
     """The lemmas about the datapath on which a part rests."""
-    return list(dict.fromkeys(RoundingLoses(one.rounding.format, one.rounding.mode) for one in roundings_in(node)))
+    return list(dict.fromkeys(RoundingLoses(one.rounding.format, one.rounding.fixed) for one in roundings_in(node)))
 
 
 @rule

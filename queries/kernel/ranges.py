@@ -20,10 +20,11 @@ from mmaprobe.smtmodel.nodes import (
     Gate,
     Node,
     Product,
+    Round,
     Scale,
 )
 from mmaprobe.smtmodel.nodes.known import Known
-from mmaprobe.smtmodel.nodes.node import Knowledge
+from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.units.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
@@ -128,6 +129,11 @@ class Scope:
 
     @staticmethod
     def of(unit: Unit) -> Scope:
+        """Raises RuleError for a unit that takes random bits, or whose roundings make numbers of infinities: no rule of
+        rewriting knows of these."""
+        rounded = [node.rounding for node in walk(unit.result) if isinstance(node, Round)]
+        if any(how.stochastic or how.bounds_infinity for how in rounded):
+            raise RuleError("units that take random bits, or make numbers of infinities, are not rewritten")
         return Scope(tuple(unit.formats.items()))
 
     @cached_property

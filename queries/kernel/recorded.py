@@ -10,6 +10,7 @@ from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Rounding as WordRounding
+from mmaprobe.smtmodel.arithmetic.rounding import is_stochastic
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import ExactSum, Round
@@ -128,7 +129,7 @@ def _words_of(plan: Plan, side: int, given: Format) -> Words:
     source, read = (plan.a, plan.b)[side], plan.words_read(side)
     rounded = [word.rounding for word in read if word is not None]
     how = rounded[0] if rounded else Rounding(source)
-    if how.mode == "to_odd" or read != plain_words(source, how, len(read)):
+    if how.mode == "to_odd" or is_stochastic(how.mode) or read != plain_words(source, how, len(read)):
         raise RuleError("recorded: words that are scaled, or otherwise not what is left of a number, rounded")
     return Words(given, source, how.format, how.mode, len(read))
 

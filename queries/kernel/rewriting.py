@@ -35,7 +35,7 @@ from mmaprobe.queries.kernel.rounding_rises import RoundingScales
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import unit_digest
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode, Overflow, Target
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode, Overflow, ResultMode, Target
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import (
     Constant,
@@ -106,7 +106,7 @@ def rewrite(name: str) -> Callable[[Rewrite], Rewrite]:
 
 
 #: what IEEE 754 does beyond the largest number, where that does not depend on the sign
-AS_IEEE: dict[Mode, Overflow] = {
+AS_IEEE: dict[ResultMode, Overflow] = {
     "nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate", "to_odd": "saturate",
 }  # fmt: skip
 
@@ -237,9 +237,11 @@ def lossless_sum(scope: Scope, node: Node) -> Replacement | None:
 def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
     """IEEE 754-2019, 7.4: beyond the largest number, to nearest gives infinity, and toward zero the largest number. The
     rule for overflow changes nothing else in a rounding."""
-    if not isinstance(node, Round) or node.rounding.overflow != "ieee" or node.rounding.mode not in AS_IEEE:
+    if not isinstance(node, Round) or node.rounding.overflow != "ieee":
         return None
-    how = replace(node.rounding, overflow=AS_IEEE[node.rounding.mode])
+    if (plain := AS_IEEE.get(node.rounding.mode)) is None:
+        return None
+    how = replace(node.rounding, overflow=plain)
     return Replacement(replace(node, rounding=how), (RoundsAlike(target_of(node.rounding), target_of(how)),))
 
 
@@ -250,7 +252,7 @@ def unreached_overflow(scope: Scope, node: Node) -> Replacement | None:
     if not isinstance(node, Round):
         return None
     how, top = node.rounding, scope.known(node.term).top
-    plain = AS_IEEE.get(how.mode, "ieee")
+    plain: Overflow = AS_IEEE.get(how.mode, "ieee")
     if how.overflow in ("ieee", plain) or top is None or top > how.format.emax:
         return None
     return Replacement(replace(node, rounding=replace(how, overflow=plain)))
@@ -349,6 +351,29 @@ def nested_sum(_: Scope, node: Node) -> Replacement | None:
     if not isinstance(node, ExactSum) or (other := node.flat) is node:
         return None
     return Replacement(other)
+
+
+@rewrite("scaled exact sum in an exact sum")
+def scaled_sum(scope: Scope, node: Node) -> Replacement | None:
+    """Nothing is lost where an exact sum is scaled, nor between it and another one that it is a term of: scaling every
+    term of it is the same, if no factor is infinite or negative. Where a factor is zero or a NaN, all terms become so,
+    and an infinite one a NaN with zero. The sign of a zero depends on those of all that is added, as there are several
+    terms: a single one that is scaled by zero has its own."""
+    if not isinstance(node, ExactSum) or not _is_several(node):
+        return None
+    items = tuple(_with_scaled_terms(scope, item) for item in node.items)
+    return None if items == node.items else Replacement(replace(node, items=items))
+
+
+def _with_scaled_terms(scope: Scope, item: Node) -> Node:
+    """A term, or each of some, with a scaled exact sum replaced by that of scaled terms."""
+    if isinstance(item, Each):
+        return replace(item, body=_with_scaled_terms(scope, item.body))
+    if not isinstance(item, Scale):
+        return item
+    held = [scope.known(factor).formats for factor in (item.left, item.right)]
+    positive = all(own and not any(fmt.signed or fmt.has_infinity for fmt in own) for own in held)
+    return item.spread if positive else item
 
 
 @rewrite("zero added")
@@ -564,8 +589,11 @@ def is_blind(node: Node) -> bool:
 
 
 def target_of(how: Rounding) -> Target:
-    """The target by which a rounding rounds a finite magnitude, except tiny ones that it flushes before."""
-    return Target(how.format, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
+    """The target by which a rounding rounds a finite magnitude, except tiny ones that it flushes before. Raises
+    RuleError for a rounding by random bits: it is no function of the magnitude."""
+    if how.stochastic:
+        raise RuleError(f"nothing is known of {how.mode}")
+    return Target(how.format, how.mode, how.beyond, how.subnormals == "flush_after", how.zero == "positive")
 
 
 def _sorted(ranges: frozenset[Range]) -> list[Range]:
@@ -602,7 +630,7 @@ def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
 
 #: the rules that need no lemma, by what they are about
 PLAIN: dict[type[Node], tuple[Rewrite, ...]] = {
-    Product: (product_of_zeros,), Gate: (gated_zero,), ExactSum: (nested_sum,),
+    Product: (product_of_zeros,), Gate: (gated_zero,), ExactSum: (nested_sum, scaled_sum),
     Repeat: (no_last_sum_to_zero, read_once),
     Round: (no_sum_to_zero, positive_term, unread_sign, neutral_zero_added, zero_added, single_term,
             rounded_again, zero_after, rounded_in_vain, input_read),

@@ -335,7 +335,7 @@ def _check_nan(how: Rounding) -> None:
     fmt = how.format
     if not how.keeps_nan:
         raise RuleError(f"rises: a NaN is a number of {fmt.name}")
-    if fmt.nan_for_negative_zero and not fmt.has_infinity and how.overflow != "saturate":
+    if fmt.nan_for_negative_zero and not fmt.has_infinity and how.beyond != "saturate":
         raise RuleError("rises: what overflows is NaN, whose pattern lies below every other")
 
 

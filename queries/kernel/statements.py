@@ -7,17 +7,22 @@ from dataclasses import dataclass, replace
 
 from mmaprobe.queries.kernel.problem import Problem, admits, evaluate_on
 from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.arithmetic.ordering import negated, pattern_key, product_key
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import RAISED, Layout, Operands, check_addend
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
-from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round, Scale
+from mmaprobe.smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Literal, Product, Round, Scale
+from mmaprobe.smtmodel.nodes.element import power_of_two
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.operand import NAMED
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.operand import NAMED, RANDOM
 from mmaprobe.smtmodel.tables.reference import with_parameters
 from mmaprobe.smtmodel.units.unit import added_together
+
+MOST_BITS = 6  # random bits of which all numbers are tried in one formula
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,33 @@ class Exact(Problem):
         return "the unit", "the exact sum"
 
 
+@dataclass(frozen=True)
+class Mean(Problem):
+    """The results of a model for all random bits, added, compared with as many exact sums of its inputs."""
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "all results added", "as many exact sums"
+
+    @property
+    def model(self) -> Model:
+        """The model whose results are added. Raises ParameterError where the left side adds none."""
+        unit = self.left.unit
+        total = unit.last.term
+        first = total.items[0] if isinstance(total, ExactSum) else total
+        if not isinstance(first, Round) or first.random is None:
+            raise ParameterError(RANDOM.name, "it adds no results that are rounded by random bits")
+        result = replace(first, random=Element(RANDOM.name))
+        return Model(self.left.reference, replace(unit, result=result, names={}, signals={}, titles={}))
+
+
+def subject_of(wanted: str, problem: Problem) -> Model:
+    """The model of which a problem says something: the left side, but of zero-padding the longer one."""
+    if isinstance(problem, Mean):
+        return problem.model
+    return problem.right if wanted == "zero-padding" else problem.left
+
+
 def _reach(zeros: Mapping[str, str], *names: str) -> str:
     """The reason why only zeros are admitted, in parentheses; empty if none is given."""
     found = next((zeros[name] for name in names if name in zeros), "")
@@ -248,21 +280,50 @@ def paddings(model: Model) -> list[Problem]:
 def exactness(model: Model) -> list[Problem]:
     """The result is the exact sum, rounded once as the model rounds its results: a sum that is NaN becomes what the
     last rounding makes of a NaN, also where that is a number. Raises ParameterError for models with scales."""
-    if model.scale is not None:
-        raise ParameterError("scale_format", "exact sums of scaled products are not modelled")
     return [Exact(model, _exact_sum(model), compare="value")]
+
+
+def means(model: Model) -> list[Problem]:
+    """The mean of the results over all random bits is the exact sum, wherever all of them are finite: both sides are
+    rounded to a format that holds any sum of two neighbours' multiples, to odd, with two bits to spare, so that they
+    are equal only if the sums are; and are NaN where a result is no number. Raises ParameterError for models that round
+    no result by random bits, or by more than `MOST_BITS`, and for those with scales."""
+    unit, last = model.unit, model.unit.last
+    if last.random is None or unit.result != last:
+        raise ParameterError(RANDOM.name, f"{model.reference} rounds no result by random bits")
+    bits, fmt, given = unit.formats[RANDOM.name].width, last.rounding.format, unit.formats[RANDOM.name]
+    if bits > MOST_BITS:
+        raise ParameterError(RANDOM.name, f"the mean of 2^{bits} results is not asked for; at most of 2^{MOST_BITS}")
+    low, high = fmt.emin - fmt.fraction - 2, fmt.emax + bits + 2
+    exponent = max(2 - low, high + 1).bit_length() + 1
+    wide = Rounding(format_named(f"e{exponent}m{fmt.precision + bits + 3}_ieee"), "to_odd", "infinity")
+    results = tuple(replace(last, random=Literal(one, given)) for one in range(1 << bits))
+    number = Product(results[-1], Constant())  # NaN where the largest result is no number
+    sides = (*results, number), (Scale(_all_terms(model), power_of_two(bits), power_of_two(0)), number)
+    left, right = (replace(unit, result=Round(ExactSum(side), wide), names={}, signals={}, titles={}) for side in sides)
+    return [Mean(Model(model.reference, left), Model(model.reference, right), compare="value")]
 
 
 def _exact_sum(model: Model) -> Model:
     """The model that rounds the exact sum of all products, and of c if the model reads it, once, as the results are
-    rounded; it flushes no subnormals. Raises ParameterError if the model does not read each of a and b."""
+    rounded and by the same random bits; it flushes no subnormals. Raises ParameterError if the model does not read each
+    of a and b."""
+    unit = model.unit
+    exact = replace(unit.last, term=_all_terms(model), rounding=replace(unit.rounding, subnormals="keep"))
+    return Model(model.reference, replace(unit, result=exact, names={}, signals={}, titles={}))
+
+
+def _all_terms(model: Model) -> ExactSum:
+    """The exact sum of all products, and of c if the model reads it. Raises ParameterError as `_exact_sum`, and for
+    models with scales."""
+    if model.scale is not None:
+        raise ParameterError("scale_format", "exact sums of scaled products are not modelled")
     unit, loop = model.unit, Index(0, ((1, 1),))
     if not {"a", "b"} <= {node.operand for node in walk(unit.result) if isinstance(node, Element)}:
         raise ParameterError("inputs", f"{model.reference} does not read each of a and b")
     terms = Each(1, range(unit.length), Product(Element("a", loop), Element("b", loop)))
     addend = (Element("c"),) if unit.addend else ()
-    exact = Round(ExactSum((terms, *addend)), replace(unit.rounding, subnormals="keep"))
-    return Model(model.reference, replace(unit, result=exact, names={}, signals={}, titles={}))
+    return ExactSum((terms, *addend))
 
 
 PROPERTIES: dict[str, Callable[[Model], Sequence[Problem]]] = {
@@ -273,6 +334,7 @@ PROPERTIES: dict[str, Callable[[Model], Sequence[Problem]]] = {
     "monotonic-product": raised_products,
     "zero-padding": paddings,
     "exact": exactness,
+    "unbiased": means,
 }
 
 

@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, Index, Node, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans.engine import Engine
+from mmaprobe.smtmodel.plans.engine import Engine, Way
 from mmaprobe.smtmodel.plans.partitions import All, Halves
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
@@ -162,6 +162,18 @@ class Added(Step):
 
 
 @dataclass(frozen=True, eq=False)
+class Compensated(Step):
+    """`count` sums, each of which is one of `parts`, added to a start with compensation (`Engine.compensated`), each
+    addition rounded, in one of the ways (`by`); any number of sums where there is no count."""
+
+    count: int | None
+    start: Step
+    parts: tuple[Step, ...]
+    rounding: Rounding
+    by: Way
+
+
+@dataclass(frozen=True, eq=False)
 class Loop(Step):
     """The body `count` times, from `start`; any number of times where there is no count."""
 
@@ -282,6 +294,21 @@ class Recorder(Engine[Recorded]):
             places = places.joined(value.places)
         return Recorded(made(Added, tuple(value.step for value in values), rounding), places)
 
+    def lost(self, values: Sequence[Recorded], total: Recorded, rounding: Rounding) -> Recorded:
+        raise RuleError("steps: what one addition loses is no sum of products")
+
+    def compensated(
+        self, start: Recorded, parts: Sequence[tuple[Span, str]], body: Callable[[Span], Recorded], rounding: Rounding,
+        by: Way,
+    ) -> Recorded:  # fmt: skip
+        places, steps = start.places, list[Step]()
+        for span, _ in parts:
+            own = body(span)
+            places = places.joined(own.places)
+            steps.append(own.step)
+        every = tuple(dict.fromkeys(steps))
+        return Recorded(made(Compensated, len(steps), start.step, every, rounding, by), places)
+
     def repeat(self, count: int, name: str, start: Recorded, body: Callable[[Index, Recorded], Recorded]) -> Recorded:
         if count == 1:
             return body(Index(), start)
@@ -293,6 +320,13 @@ class Recorder(Engine[Recorded]):
     def many(self, stage: Stage, span: Span, start: Recorded) -> Recorded:
         """A stage any number of times, each time on as many further products; the places are those of the first
         time."""
+        if isinstance(stage, Parted) and stage.join.carries:
+            once = stage.run(self, span, start)
+            found = once.step
+            if not isinstance(found, Compensated) or found.count != 1 or found.start is not start.step:
+                raise RuleError("many: a period is not one sum that is added with compensation")
+            every = made(Compensated, None, found.start, found.parts, found.rounding, found.by)
+            return Recorded(every, once.places)
         with self._loop() as level:
             once = stage.run(self, span, self._so_far(level))
         return Recorded(made(Loop, level, None, start.step, once.step), start.places.joined(once.places))
@@ -387,7 +421,7 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
         raise RuleError(f"a stage of {type(stage).__name__} is not one step repeated")
     body, first = stage.body, stage.partition.repeats(stage)[0]
     match stage.grows:
-        case "parts":
+        case "parts" | "carried":
             return Many(stage)
         case "halves" if whole:
             return Many(stage)

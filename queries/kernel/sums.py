@@ -39,6 +39,7 @@ from mmaprobe.queries.kernel.forms import (
     larger,
     magnitude,
     number,
+    power,
     round_up,
     total,
 )
@@ -48,6 +49,7 @@ from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import (
     Added,
     Begin,
+    Compensated,
     Halved,
     Loop,
     PlanAt,
@@ -63,6 +65,7 @@ from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, r
 from mmaprobe.queries.kernel.windows import Windowed, plan_at
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH, form_text, sum_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.nodes import Element, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of
@@ -288,7 +291,7 @@ def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     known = Known(grid=grid_of([one.known for one in every]), bits=own[0].known.bits if len(own) == 1 else None)
     exact = Facts(error, error, size, known=known)
     facts = after_rounding(exact, step.rounding)
-    lemma = RoundingLoses(step.rounding.format, step.rounding.mode)
+    lemma = RoundingLoses(step.rounding.format, step.rounding.fixed)
     found = _joined(step, facts, goals)
     found = replace(found, limits=found.limits | _within(found.plan, step.rounding.format))
     return with_lemmas(Made(found, tuple(premises)), lemmas, [lemma])
@@ -407,11 +410,97 @@ def _grown(form: Form, growth: Fraction, times: Form) -> Form:
 
 
 def _by_growth(form: Form) -> tuple[Form, Form]:
-    """The part of a form without G, and that with it."""
+    """The part of a form without G, and that with it. Raises RuleError where it has a power of G."""
+    if any(sum(factor.name == GROWTH for factor in item) > 1 for atom in form.parts for item in atom):
+        raise RuleError("iterated: it begins with sums with compensation of any number of products: ask for a K")
     sides: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
     for atom, value in form.flat().parts.items():
         sides[any(factor.name == GROWTH for item in atom for factor in item)][atom] = value
     return Form(sides[0]), Form(sides[1])
+
+
+@rule
+def compensated(step: Compensated, start: Theorem, parts: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+    """The sums of n parts P_i added to a start P_0, with compensation. Each addition of two numbers of a format, to
+    nearest, has s' = (s + P)(1 + d), |d| <= u, r = 1 + u; what it loses, s + P - s', is a number of the format: a
+    multiple of the smaller one's last place, and, as s and P are numbers that s' could have been, no larger than either
+    (Dekker 1971, Knuth). It is computed exactly; with all of these c, s_n plus their exact sum is the sum of all P.
+
+    T is the sum of all |P|. After i additions |s_i| <= r^i T, so that all that is lost is at most T (u + u r + ... + u
+    r^(n - 1)) = T (r^n - 1). Its sum c, from the first of n numbers on, loses at most u r^(i - 2) T (r^n - 1) in step
+    i, together T (r^n - 1) (r^(n - 1) - 1). With G = 1 + r + ... + r^(n - 2) this is u^2 G (1 + r G) T. The last
+    addition loses what any does. Nothing overflows where r^n r^n T does not, and the parts do not: c is at most r^(n -
+    1) T (r^n - 1). Kahan's way is told by `_kahan`."""
+    first: Summed = goal_of(start, Summed, "compensated")
+    goals: list[Summed] = [goal_of(part, Summed, "compensated") for part in parts]
+    if first.step is not step.start or tuple(goal.step for goal in goals) != step.parts or not goals:
+        raise RuleError("compensated: the premises are not about its start and its parts")
+    if any(goal.assuming or goal.plan is not first.plan for goal in goals):
+        raise RuleError("compensated: a part reads another sum, or is of another plan")
+    if step.count is None and any(goal.growth is not None for goal in (first, *goals)):
+        raise RuleError("compensated: any number of sums, one of which is of any number of products")
+    if step.count is not None and step.count < len(goals):
+        raise RuleError("compensated: more parts than are added")
+    how, fmt = step.rounding, step.rounding.format
+    if how.mode not in NEAREST or how.subnormals != "keep" or fmt.specials != "ieee" or not fmt.subnormals:
+        raise RuleError("compensated: what an addition loses need not be a number of its format")
+    every = [first.facts, *(goal.facts for goal in goals)]
+    if any(one.known.formats is None or not all(fmt.holds(own) for own in one.known.formats)
+           for one in every if not one.is_zero):  # fmt: skip
+        raise RuleError("compensated: a number that is added is not one of the format")
+    unit = power(-fmt.fraction) / 2
+    rate = 1 + unit if step.by == "neumaier" else _rate_of_kahan(unit)
+    count, times = (magnitude(COUNT), G) if step.count is None else (
+        number(step.count), number(growth_of(rate, step.count - 1)))  # fmt: skip
+    halves = [_split(goal.facts.error) for goal in goals]
+    if any(_split(goal.facts.size)[1].parts for goal in goals):
+        raise RuleError("compensated: a part has more than products")
+    fixed = count * larger([rest for _, rest in halves])  # no more parts than products
+    error = _apart([first.facts.error, *(own for own, _ in halves)]) + fixed
+    size = _apart([first.facts.size, *(goal.facts.size for goal in goals)])
+    if step.by == "neumaier":
+        every_ = number(1) + times * rate
+        before = error + (error + size) * times * every_ * (unit * unit)
+        known = Known(grid=Known.number(frozenset({fmt})).grid)
+        facts, power_ = after_rounding(Facts(before, before, size, known=known), how), number(1) + every_ * unit
+        largest_ = power_ * power_
+    else:
+        lost, largest_ = _kahan(unit, times)
+        error = error + (error + size) * lost
+        facts = numbers(Known.number(frozenset({fmt})), error, error, size)
+    found = _joined(step, facts, [first, *goals])
+    error_, size_ = (magnitude(name, Index(CHAIN)) for name in (ERROR, SIZE))
+    limits = found.limits | {NoOverflow(found.plan.result, (), fmt.emax, (error_ + size_) * largest_)}
+    limits |= _within(found.plan, fmt)
+    if step.count is None:
+        found = replace(found, growth=rate, loops=1)
+    made_ = Made(replace(found, limits=limits), (start, *parts))
+    return with_lemmas(made_, lemmas, [RoundingLoses(fmt, how.mode)])
+
+
+def _rate_of_kahan(unit: Fraction) -> Fraction:
+    """q of `_kahan`."""
+    rate = 1 + unit
+    return rate * (1 + (rate * rate + rate) * unit)
+
+
+def _kahan(unit: Fraction, times: Form) -> tuple[Form, Form]:
+    """What is lost by n sums of Kahan's, and how large their values are, in T; `times`: G of q.
+
+    y_i = P_i + e_(i - 1) + h, s_i = s_(i - 1) + y_i + d, z_i = s_i - s_(i - 1) + f, e_i = y_i - z_i + g = g - d - f,
+    where each of h, d, f and g is at most u of the sum of two numbers that it is lost of: sums of numbers of a format
+    lose nothing where they are subnormal. So s_n + e_n = sum of P_i + h_i - f_i + g_i, whatever of s and y is larger.
+
+    With W_i = |s_(i - 1)| + |y_i|: |d_i| <= u W_i, |f_i| <= u (|y_i| + |d_i|), |g_i| <= u (|d_i| + |f_i|), |e_i| <= r
+    (|d_i| + |f_i|) <= v W_i for v = (r^2 + r) u; and W_(i + 1) <= r W_i + r (|P_(i + 1)| + v W_i), so that W_i <= q^(i
+    - 1) T with q = r (1 + v). Summed: h <= u T (1 + v G), y <= r T (1 + v G), d <= u T (1 + q G), and |e_n| <= v q^(n -
+    1) T, q^(n - 1) = 1 + (q - 1) G. No value, nor what is rounded to one, exceeds 4 q^(n - 1) T."""
+    rate, one = 1 + unit, number(1)
+    lost, growth = (rate * rate + rate) * unit, _rate_of_kahan(unit)
+    carried, sums_, last = one + times * lost, one + times * growth, one + times * (growth - 1)
+    d = sums_ * unit
+    f = (carried * rate + d) * unit
+    return carried * unit + f + (d + f) * unit + last * lost, last * 4
 
 
 @rule
@@ -452,7 +541,7 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     above = (old + size.lifted(products.lifts)) * G * part
     found = (first + products) * last + above + last * magnitude(COUNT) * (fixed + more.constant)
     facts = numbers(Known.number(frozenset({fmt})), found, found, old + size)
-    lemma = RoundingLoses(fmt, step.rounding.mode)
+    lemma = RoundingLoses(fmt, step.rounding.fixed)
     limits = _limits(goals) | _within(plan, fmt)
     made_ = Made(Summed(plan, step, facts, goals[0].assuming, rate, limits=limits), tuple(leaves))
     return with_lemmas(made_, lemmas, [lemma])

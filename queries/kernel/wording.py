@@ -155,20 +155,18 @@ def _place(factor: Factor) -> str:
 
 def sum_text(form: Form) -> str:
     """A bound of a plan, rounded up, on one line: a magnitude of a product means the sum over all products, and each
-    coefficient is x + y G for numbers x and y. Raises ValueError for a power of G."""
-    kinds: dict[Monomial, dict[bool, Fraction]] = {}
+    coefficient is a polynomial in G."""
+    kinds: dict[Monomial, dict[int, Fraction]] = {}
     for atom, value in form.flat().parts.items():
         (item,) = atom
         kind = tuple(factor for factor in item if factor.name != GROWTH)
-        if len(item) - len(kind) > 1:
-            raise ValueError("G enters twice")
-        kinds.setdefault(kind, {})[len(kind) < len(item)] = value
+        kinds.setdefault(kind, {})[len(item) - len(kind)] = value
     order = sorted(kinds, key=lambda kind: (not kind, "a" not in {factor.name for factor in kind}, -len(kind), kind))
     return " + ".join(_sum_part(kind, kinds[kind]) for kind in order) or "0"
 
 
-def _sum_part(kind: Monomial, values: dict[bool, Fraction]) -> str:
-    texts = [up_text(values[times]) + (" G" if times else "") for times in (True, False) if times in values]
+def _sum_part(kind: Monomial, values: dict[int, Fraction]) -> str:
+    texts = [up_text(values[times]) + ("", " G", f" G^{times}")[min(times, 2)] for times in sorted(values)[::-1]]
     if len(texts) > 1 and kind:
         texts = [f"({' + '.join(texts)})"]
     if not kind:

@@ -220,8 +220,10 @@ def interval_of(word: Node, most: int | None) -> Interval:
             if not isinstance(value, Fraction):
                 raise RuleError("never_wraps: a word has a factor that is not a number")
             return min(value, Fraction(0)), max(value, Fraction(0))
-        case Product(left=Given(), right=SharedOf(inverse=True, up=up), limit=None):
-            top = Fraction(1 if up else 2)  # the power is the largest one up to the magnitudes, or the next
+        case Product(left=Given(format=fmt), right=SharedOf(inverse=True, up=up), limit=None):
+            # the power is the largest one up to the magnitudes, which have so many bits, or the next
+            bits = fmt.width if fmt.is_integer else fmt.precision
+            top = 2 - Fraction(2) ** (1 - bits) if not up else Fraction(1)
             return -top, top
         case Residue():
             return _of_residues(word.modulus)

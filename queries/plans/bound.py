@@ -10,7 +10,19 @@ from mmaprobe.queries.kernel import enclosures, parts, sums
 from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
+from mmaprobe.queries.kernel.steps import (
+    Added,
+    Begin,
+    Compensated,
+    Halved,
+    Loop,
+    PlanAt,
+    SoFar,
+    Step,
+    Tile,
+    Zero,
+    recorded,
+)
 from mmaprobe.queries.kernel.sums import START, Summed
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.windows import Windowed
@@ -86,7 +98,7 @@ class _Composer:
             case Cut():
                 return enclosures.cut(node, (), premises, self._lemmas(enclosures.cut_loses(node.bits, node.mode)))
             case Round():
-                lemmas = self._lemmas(RoundingLoses(node.rounding.format, node.rounding.mode))
+                lemmas = self._lemmas(RoundingLoses(node.rounding.format, node.rounding.fixed))
                 return enclosures.rounded(node, (), premises, lemmas)
         raise RuleError(f"no rule says what {node.kind} loses in a plan")
 
@@ -124,10 +136,14 @@ class _Composer:
                 zero = self._from_zero(step.model) if _is_zero(start) else None
                 return sums.tile(step, zero or self._chain(step.model), start)
             case Added():
-                goal = RoundingLoses(step.rounding.format, step.rounding.mode)
+                goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
                 return sums.added(step, [self._step(value, formats) for value in step.values], self._lemmas(goal))
+            case Compensated():
+                goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
+                own, parts = self._step(step.start, formats), [self._step(part, formats) for part in step.parts]
+                return sums.compensated(step, own, parts, self._lemmas(goal))
             case Halved():
-                goal = RoundingLoses(step.rounding.format, step.rounding.mode)
+                goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
                 return sums.halved(step, [self._step(leaf, formats) for leaf in step.leaves], self._lemmas(goal))
             case Loop():
                 start = self._step(step.start, formats)
@@ -177,7 +193,7 @@ def _results(step: Step) -> frozenset[Format]:
     match step:
         case Tile():
             return frozenset({step.model.d})
-        case Added() | Halved():
+        case Added() | Compensated() | Halved():
             return frozenset({step.rounding.format})
         case Loop():
             return _results(step.start) | _results(step.body)

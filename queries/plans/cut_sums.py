@@ -139,7 +139,7 @@ class CutSums:
             total: Numbers
             total, *others = runs[::-1] if order == "backwards" else runs
             for other in others:
-                total = total + other
+                total += other
         return total
 
 

@@ -48,6 +48,9 @@ class _Trees(Engine[int]):
     def rounded(self, values: Sequence[int], rounding: Rounding) -> int:
         return self.added(values)
 
+    def lost(self, values: Sequence[int], total: int, rounding: Rounding) -> int:
+        return 0  # no product
+
     def repeat(self, count: int, name: str, start: int, body: Callable[[Index, int], int]) -> int:
         for number in range(count):
             start = body(Index(number), start)

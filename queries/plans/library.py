@@ -67,7 +67,7 @@ MOSTLY = 0.8  # of what the best of them gives there, that others have to give
 APART = 6  # K at which plans are told apart that cut K into sums of equal size, of which each K shows a range
 HELD = 16  # unexplained elements of a shape that a way of cutting K has to give
 FEW = 8  # unexplained elements that each further plan has to reproduce
-TREES = 24  # summation orders that are revealed, at most
+TREES = 24  # summation orders that are revealed, and searches that find no plan, at most
 CHUNK = 12  # ways of cutting K that are tried of each unit in turn
 ROUNDS_OF_CUTS = 4  # in which they are
 QUESTIONS = 4  # matrix products asked for the order of one, about, for each of its K
@@ -208,6 +208,7 @@ class Mapper(Candidates):
         self.looked: dict[Shape, Looked] = {}
         self.rules: list[Rule] = []
         self.of_unknown_units = False  # the last element without a plan; not twice in a row
+        self.failed = 0  # searches that found no plan
         self.untried: set[tuple[Shape, tuple[int, int]]] = set()
         self._near_forms: dict[Shape, list[Form]] = {}
 
@@ -215,8 +216,8 @@ class Mapper(Candidates):
         """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline."""
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
         top = self.looked[self.top]
-        if self._affordable(top):
-            if not self._of_units_likely(top):
+        if self._affordable(top) or self._units_likely:
+            if not self._units_likely:
                 self._order(self.top, (0, 0))
             if not np.array(top.fits)[:, 0].any():
                 self._new(top, 0)
@@ -297,18 +298,19 @@ class Mapper(Candidates):
     def _explained(self) -> list[Rule]:
         """Search for plans of the elements that no known plan reproduces, at a long and a short K alternately; then
         learn rules."""
-        while len(self.found.orders) < TREES and not self._late():
+        while max(self.failed, len(self.found.orders)) < TREES and not self._late():
             features, fits, where = self._table()
             rest = [where[n] for n in np.flatnonzero(~fits.any(axis=1))]
             rest = [(x, n) for x, n in rest if (x.shape, self._place(x, n)) not in self.untried]
             if not rest:
                 break
             ranked = sorted(rest, key=lambda item: item[0].shape.length)
-            brief = [item for item in ranked if self._affordable(item[0])] or ranked[:1]
+            brief = [item for item in ranked if self._affordable(item[0])]
+            brief = brief or (ranked if self._units_likely else ranked[:1])  # units are tried before any order
             usual = [item for item in brief if item[0].shape.length <= LONG_ORDER] or brief[:1]
             if self.of_unknown_units:  # those whose K whole tiles fill show which units they are
                 usual = [item for item in usual if item[0].shape.length % TILE == 0] or usual
-            looked, number = usual[len(usual) * (1 + 2 * (len(self.found.orders) % 2)) // 4]
+            looked, number = usual[len(usual) * (1 + 2 * ((len(self.known) + self.failed) % 2)) // 4]
             self.untried |= {(looked.shape, self._place(looked, n)) for x, n in rest if x is looked}
             self._new(looked, number)
         features, fits, _ = self._table()
@@ -331,7 +333,8 @@ class Mapper(Candidates):
             if fitting:
                 break
         else:
-            tree = self._order(looked.shape, self._place(looked, number))
+            tree = self.found.orders.get((looked.shape, self._place(looked, number)))
+            self.failed += 1
             self.of_unknown_units = not self.of_unknown_units and tree is not None and self.of_units(tree)
             return
         self.of_unknown_units = False
@@ -377,10 +380,11 @@ class Mapper(Candidates):
         of_units = [model for own in taken for model in self.units(own) if model.length > 1]
         early = [model for model in known if length >= UNITS * model.length]
         yield from (self.stages(model, length) for model in early)
-        if self._of_units_likely(looked):
+        if self._units_likely:
             yield from self._of_units(of_units, length, 1)
             yield self._cut(of_units, looked)
-        tree = self._order(looked.shape, self._place(looked, number))
+        asks = self._affordable(looked) or not self._units_likely
+        tree = self._order(looked.shape, self._place(looked, number)) if asks else None
         if tree is None:
             yield from (self.stages(model, length) for own in taken for model in self.steps(own))
         else:
@@ -401,9 +405,10 @@ class Mapper(Candidates):
             found = dict.fromkeys(stage for _, stage, _ in cuts_of(model, self._forms(looked), [sample], self.results))
             yield from chain(self.stages(model, looked.shape.length) if found else (), found)
 
-    def _of_units_likely(self, looked: Looked) -> bool:
+    @property
+    def _units_likely(self) -> bool:
         """Whether the factors have a format of matrix units, as they are or as they seem to be converted."""
-        return self.narrow or self._forms(looked)[0].convert is not None
+        return self.narrow or self._forms(self.looked[self.top])[0].convert is not None
 
     def _of_units(self, models: Sequence[Model], length: int, rounds: int) -> Iterator[Iterable[Stage]]:
         """The chains of units, then some rounds of K cut around each in turn."""
@@ -414,10 +419,14 @@ class Mapper(Candidates):
             yield [stage for stages in some for stage in islice(stages, CHUNK)]
 
     def _forms(self, looked: Looked) -> list[Form]:
-        """The forms that are near to the results of a shape: those whose products do not cancel."""
+        """The forms that are near to the results of a shape, those whose products do not cancel; then those near to
+        the results of the largest one, as a few short sums show little."""
         if looked.shape not in self._near_forms:
-            x = looked.sample
-            self._near_forms[looked.shape] = forms_of(self.asked, Sample(x.a[::2], x.b[::2], x.c[::2], x.d[::2]))
+            x, top = looked.sample, self.looked.get(self.top, looked)
+            own = forms_of(self.asked, Sample(x.a[::2], x.b[::2], x.c[::2], x.d[::2]))
+            self._near_forms[looked.shape] = list(
+                dict.fromkeys((*own, *(self._forms(top) if looked is not top else ())))
+            )
         return self._near_forms[looked.shape]
 
     def _fitting_plans(self, tried: Iterable[Stage | Plan], sample: Sample, forms: Sequence[Form]) -> Iterator[Plan]:

@@ -148,9 +148,13 @@ class _Trial:
         if not self.wanting and self.ambiguous:
             self.look(CUTS, self.usual())
         if self.wanting:
-            self.uneven()
-        if self.wanting:
-            self.look(CUTS, self.around(self.candidates.stages))
+            around = self.around(self.candidates.stages)
+            self.look(CUTS, islice(around, CHUNK * (BEST + len(self._units))))
+            known = not self.wanting
+            if not known:
+                self.uneven()
+            if known or self.wanting:  # of what is known, what is nearest to it
+                self.look(CUTS, around)
         return [self.given(side) for side in self.sides]
 
     @property
@@ -167,8 +171,8 @@ class _Trial:
             yield from islice(self.candidates.stages(model, self.asked.length), CHUNK)
 
     def uneven(self) -> None:
-        """Hold all ways of cutting K at few places against the results, for each unit; where one gives a result, what
-        is nearest to it as well."""
+        """Hold all ways of cutting K at few places against the results, for each unit; the usual ones of a unit before
+        them, which may cut this K so."""
         for model in (None, *self.ranked()):
             if time.monotonic() > self._until:
                 self._untried.append(UNEVEN)
@@ -176,13 +180,16 @@ class _Trial:
             if model is None or not self.wanting:  # the time is looked at before the first
                 continue
             self._report(f"trying {model.reference}")
-            known = sum(map(len, self.found))
-            for form, stage, results in cuts_of(model, self.forms, self._samples, self.candidates.results):
+            cuts = cuts_of(model, self.forms, self._samples, self.candidates.results)
+            for number, (form, stage, results) in enumerate(cuts):
+                self.look(CUTS, self.candidates.stages(model, self.asked.length) if number == 0 else ())
+                known = sum(map(len, self.found))
+                if not self.wanting:
+                    break
                 self._number += 1
                 self._enter(results, partial(form.plan, stage))
                 if sum(map(len, self.found)) > known:
                     self.look(CUTS, self.beside(model, stage))
-                    known = sum(map(len, self.found))
 
     @property
     def wanting(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from mmaprobe.queries.kernel import enclosures as rules
+from mmaprobe.queries.kernel.draws import draw_lemmas, drawn
 from mmaprobe.queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
 from mmaprobe.queries.kernel.forms import Form
 from mmaprobe.queries.kernel.induction import Carried, chained, repeated
@@ -69,7 +70,7 @@ def parts_of(unit: Unit | Windowed) -> frozenset[Node]:
     def inputs(node: Node) -> set[Node]:
         return {one for one in walk(node) if isinstance(one, Element)}
 
-    found = {node for node in roundings_in(unit.result) if len(inputs(node)) == 1
+    found = {node for node in roundings_in(unit.result) if len(inputs(node)) == 1 and node.random is None
              and all(isinstance(one, EXACTLY) for one in walk(node))}  # fmt: skip
     return frozenset(found) if any(found & set(walk(node.term)) for node in found) else frozenset()
 
@@ -192,8 +193,11 @@ class _Composer:
                 return rules.cut(node, places, self._operands(node, places), lemmas)
             case Round() if node in self.parts:
                 return part(self.unit, node, places, self.lemmas(part_lemmas(node)))
+            case Round() if node.random is not None:
+                lemmas = self.lemmas(draw_lemmas(node, self.unit.formats))
+                return drawn(node, places, self._operands(node, places), lemmas)
             case Round():
-                goal = RoundingLoses(node.rounding.format, node.rounding.mode)
+                goal = RoundingLoses(node.rounding.format, node.rounding.fixed)
                 return rules.rounded(node, places, self._operands(node, places), self.lemmas([goal]))
             case Repeat():
                 start = self.of(node.start, places)

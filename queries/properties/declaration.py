@@ -19,6 +19,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.operand import RANDOM
 
 #: the property that kappa = 0 is
 EXACT = "exact"
@@ -31,8 +32,12 @@ MODES = {
     "up": "TowardPositive",
     "down": "TowardNegative",
     "to_odd": "ToOdd",
+    "stochastic_a": "StochasticA",
+    "stochastic_b": "StochasticB",
+    "stochastic_c": "StochasticC",
 }
-SATURATIONS = {"ieee": "SatNone", "saturate": "SatPropagate", "infinity": "infinity in every rounding mode"}
+SATURATIONS = {"ieee": "SatNone", "saturate": "SatPropagate", "sat_finite": "SatFinite",
+               "sat_propagate": "SatPropagate", "infinity": "infinity in every rounding mode"}  # fmt: skip
 
 
 def declaration(model: Model, options: Options) -> P3109Declaration:
@@ -40,7 +45,8 @@ def declaration(model: Model, options: Options) -> P3109Declaration:
     unit, rounding = model.unit, model.unit.rounding
     bound = document_of(find_bound(model, Inputs(), None, Settled(options)))
     addend = f" + {format_name(model.c)}" if unit.addend else ""
-    projection = f"({MODES[rounding.mode]}, {SATURATIONS[rounding.overflow]})"
+    bits = f"({unit.formats[RANDOM.name].width})" if rounding.stochastic else ""
+    projection = f"({MODES[rounding.mode]}{bits}, {SATURATIONS[rounding.overflow]})"
     factors = f"{format_name(model.a)} * {format_name(model.b)}"
     return P3109Declaration(
         disclosure="p3109",

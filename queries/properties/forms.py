@@ -49,9 +49,9 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
     start = time.monotonic()
     try:
         units = units_of(problem, "by_rewriting")
+        if _kept(units[0]) != _kept(units[1]):
+            return None
     except RuleError:
-        return None
-    if _kept(units[0]) != _kept(units[1]):
         return None
     if _differ_on_samples(problem):  # no lemma needs to be asked
         return None

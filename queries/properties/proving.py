@@ -15,7 +15,15 @@ from mmaprobe.queries.equality.sweeping import prove_design
 from mmaprobe.queries.kernel.designs import Designed
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.same import SidesAgree
-from mmaprobe.queries.kernel.statements import Monotonic, Negated, Reordered, exchangeable, problems_of, symmetries_of
+from mmaprobe.queries.kernel.statements import (
+    Monotonic,
+    Negated,
+    Reordered,
+    exchangeable,
+    problems_of,
+    subject_of,
+    symmetries_of,
+)
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.together import ORDER, each_part, every_order, raised_elsewhere
 from mmaprobe.queries.properties.forms import by_form
@@ -54,7 +62,7 @@ def established_theorem(wanted: str, proofs: Sequence[Proof]) -> Theorem:
     if wanted == "equal":
         (theorem,) = known
         return theorem
-    model = first.right if wanted == "zero-padding" else first.left  # a shorter one is on the left
+    model = subject_of(wanted, first)
     inputs, compare = first.inputs, first.compare
     try:
         if wanted == ORDER:

@@ -10,7 +10,7 @@ from mmaprobe.documents.distinguish import PairOfHypotheses, QueryAsked, Questio
 from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.kernel.problem import AgainstAll, Problem
-from mmaprobe.queries.search.distinguish import Options, PairOutcome, Verdict, build_query, distinguish
+from mmaprobe.queries.search.distinguish import Options, PairOutcome, Verdict, build_query, distinguish, first_free
 from mmaprobe.queries.search.witness import Witness, confirmed_witness
 from mmaprobe.smtmodel.base.escapes import file_part
 from mmaprobe.smtmodel.base.files import write_whole
@@ -121,10 +121,14 @@ def problems(question: Question, compare: Compare | None = None) -> list[tuple[s
     return [(question.one_vector, ", ".join((first, *rest)), problem)]
 
 
-def answer(question: Question, options: Options, compare: Compare | None = None, smt2: Path | None = None) -> Answered:
+def answer(
+    question: Question, options: Options, compare: Compare | None = None, smt2: Path | None = None,
+    free: int | None = None,
+) -> Answered:  # fmt: skip
     """Answer for every pair; a vector found for one pair is tried first on the later ones.
 
-    `compare` overrules the question's own. Raises SolverFaultError.
+    `compare` overrules the question's own. `smt2`: where the query of each pair is written, in which all products but
+    `free` are zero (None: no product is). Raises SolverFaultError.
     """
     answered = Answered(question, [], [])
     pieces = Pieces(options.progress, "pairs")
@@ -133,7 +137,7 @@ def answer(question: Question, options: Options, compare: Compare | None = None,
     for left, right, problem in pieces.of(asked):
         if smt2 is not None:
             path = smt2 if len(asked) == 1 else smt2.with_stem(f"{smt2.stem}-{file_part(left)}-{file_part(right)}")
-            write_whole(path, build_query(problem).text)
+            write_whole(path, build_query(problem, None if free is None else first_free(problem, free)).text)
         outcome = _reused(problem, answered) if options.count == 1 else None
         pair = PairAnswer(left, right, outcome or distinguish(problem, options), reused=outcome is not None)
         answered.pairs.append(pair)

@@ -295,6 +295,12 @@ def free_sets(problem: Problem) -> list[tuple[int, ...]]:
     return [*dict.fromkeys(small), tuple(sorted(usable[0]))]
 
 
+def first_free(problem: Problem, count: int) -> tuple[int, ...]:
+    """The set of `count` products that is left free first; all products, if there are no more."""
+    every = free_sets(problem)
+    return next((some for some in every if len(some) == count), every[-1])
+
+
 def _flags(problem: Problem, evaluations: Sequence[Evaluation]) -> list[Bit]:
     flags: list[Bit] = []
     for model, evaluation in zip((problem.left, problem.right), evaluations, strict=True):

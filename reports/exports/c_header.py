@@ -20,11 +20,7 @@ def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     `mmaprobe_a[vectors][products]`, likewise b, c and the others; `mmaprobe_d[vectors]` has the observed result, or the
     model's if none was observed. The second item is empty. Raises InputError unless all vectors are of one model.
     """
-    models = {row.model.reference: row.model for row in rows}
-    if len(models) != 1:
-        said = f"of {len(models)} models" if models else "no vector"
-        raise InputError(f"a C header has the vectors of one model; {said} (--model names one)", name)
-    [model] = models.values()
+    model = model_of(rows, name, "a C header")
     lines = [
         f"/* {len(rows)} vectors of {c_comment(model.reference)}, written by mmaprobe {VERSION}. */",
         "#ifndef MMAPROBE_VECTORS_H",
@@ -41,6 +37,16 @@ def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     results = [[row.predicted if row.vector.d is None else row.vector.d] for row in rows]
     lines += _table("d", model.d.width, results, 0, _result_note(model))
     return text_bytes("\n".join([*lines, "#endif"]) + "\n"), ""
+
+
+def model_of(rows: Sequence[ObservedVector], name: str, what: str) -> Model:
+    """The only model of some vectors; `what`: that which has to have one. Raises InputError."""
+    models = {row.model.reference: row.model for row in rows}
+    if len(models) != 1:
+        said = f"of {len(models)} models" if models else "no vector"
+        raise InputError(f"{what} has the vectors of one model; {said} (--model names one)", name)
+    [model] = models.values()
+    return model
 
 
 def _result_note(model: Model) -> str:

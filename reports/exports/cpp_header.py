@@ -50,10 +50,11 @@ def header(model: Model) -> str:
     and a number after those of the words of a wider one."""
     carrier, name = CodeCarrier(), identifier(model.reference)  # with a trace, floating point is left unused
     ports = ports_of(model)
-    sides = [[carrier.input(f"{operand}{k}", fmt.width, INNER) for k in range(count)] for operand, fmt, count in ports]
-    a, b, (c,), *rest = sides
+    given = {operand: [carrier.input(f"{operand}{k}", fmt.width, INNER) for k in range(count)]
+             for operand, fmt, count in ports}  # fmt: skip
+    a, b, (c,), *rest = (given.get(operand, []) for operand in NAMED)
     result = evaluate(model, a, b, c, *rest)
-    names = _names(result.trace, {*model.formats, *(element.node.text for side in sides for element in side)})
+    names = _names(result.trace, {*model.formats, *(element.node.text for side in given.values() for element in side)})
     statements = needed_statements(carrier, [result.d.node])
     lines = [f"const {value.kind} {value.text} = {text};" for value, text in statements]
     lines.append(f"return ({word_of(model.d)}){result.d.node.text};")

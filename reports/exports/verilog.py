@@ -10,7 +10,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.algebra import Bits
-from mmaprobe.smtmodel.carriers.verilog import VerilogCarrier
+from mmaprobe.smtmodel.carriers.verilog import VerilogCarrier, range_of
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
 from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 from mmaprobe.smtmodel.nodes.trace import Trace
@@ -26,21 +26,35 @@ def exported(model: Model) -> tuple[bytes, str, str]:
 def module(model: Model, name: str = "") -> str:
     """The text of a module with a port for each operand and `d`. Elements of an operand are one word, the first one
     in its lowest bits. Wires that are signals of the model have their names, with _ for what Verilog does not take."""
-    layout, carrier = layout_of(model), VerilogCarrier()
-    elements = list(_elements(model, carrier))
-    operands = layout.split(elements)
-    result = evaluate(model, operands.a, operands.b, operands.c, *operands.rest)
-    names = _names(model, layout, result.trace, elements)
-    lines = carrier.statements_of(result.d.node, names)
-    name = name or identifier(model.reference)
-    ports = [f"  input  [{fmt.width * count - 1}:0] {operand}" for operand, fmt, count in ports_of(model)]
-    last = names.get(result.d.node, result.d.node)
-    body = [*(text for function in carrier.functions.values() for text in function.splitlines()), *lines]
+    printed = Printed(model, name)
+    carrier, node = printed.carrier, printed.evaluation.d.node
+    ports = [f"  input  {range_of(width)}{port}" for port, width in printed.ports.items()]
+    body = [*carrier.lines_of_functions(), *carrier.statements_of(carrier.wires_of([node]), printed.names)]
     return "\n".join([
-        *(f"// {line}".rstrip() for line in about(model)), f"module {name} (",
-        *(f"{port}," for port in ports), f"  output [{model.d.width - 1}:0] d", ");",
-        *(f"  {line}" for line in body), f"  assign d = {last};", "endmodule", "",
+        *(f"// {line}".rstrip() for line in about(model)), f"module {printed.name} (",
+        *(f"{port}," for port in ports), f"  output {range_of(model.d.width)}d", ");",
+        *(f"  {line}" for line in body), f"  assign d = {printed.names.get(node, node)};", "endmodule", "",
     ])  # fmt: skip
+
+
+class Printed:
+    """A model evaluated on wires: the name of its module, its ports with their bits, and the names of wires that are
+    elements or signals."""
+
+    def __init__(self, model: Model, name: str = "") -> None:
+        self.name = name or identifier(model.reference)
+        self.layout, self.carrier = layout_of(model), VerilogCarrier()
+        self.ports = {name: fmt.width * count for name, fmt, count in ports_of(model)}
+        elements = list(_elements(model, self.carrier))
+        self.operands = operands = self.layout.split(elements)
+        self.evaluation = evaluate(model, operands.a, operands.b, operands.c, *operands.rest)
+        self.names = _names(model, self.layout, self.evaluation.trace, elements)
+
+    @property
+    def named(self) -> dict[str, int]:
+        """The wires of the module that have names, with their bits."""
+        wires = self.carrier.wires_of([self.evaluation.d.node])
+        return {wire: width for wire, width, _ in wires if wire in self.names}
 
 
 def ports_of(model: Model) -> list[tuple[str, Format, int]]:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, ResultMode
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Cut,
@@ -73,7 +73,7 @@ class Reach:
         return Reach(self.unit + other.unit, self.most * other.most, self.low + other.low, self.top + other.top,
                      self.infinite or other.infinite)  # fmt: skip
 
-    def rounded(self, precision: int, mode: Mode, emin: int | None = None) -> Reach:
+    def rounded(self, precision: int, mode: ResultMode, emin: int | None = None) -> Reach:
         """Rounded to `precision` bits, `emin` the least exponent: no number gets finer, and the largest may be raised
         to the next one."""
         most, unit = self.most, self.unit

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, at_maximum, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import Mode, Rounding, Target, infinity_of, round_and_pack
+from mmaprobe.smtmodel.arithmetic.rounding import ResultMode, Rounding, Target, infinity_of, round_and_pack, signed
 from mmaprobe.smtmodel.carriers.algebra import (
     Bit,
     Bits,
@@ -33,7 +33,7 @@ from mmaprobe.smtmodel.carriers.algebra import (
 GUARD = 3
 
 
-def zero_sign(signs: Sequence[Bit], rounding: Mode) -> Bit:
+def zero_sign(signs: Sequence[Bit], rounding: ResultMode) -> Bit:
     """The sign of an exact zero sum: the sign of the terms if all have the same one, else + (- when rounding down)."""
     negative = all_of(signs)
     return any_of(signs) if rounding == "down" else negative
@@ -70,11 +70,14 @@ def round_sum(left: Term, right: Term, target: Target) -> Bits:
     return round_and_pack(*signed_sum(left, right, target), target)
 
 
-def with_specials(finite: Bits, is_nan: Bit, positive: Bit, negative: Bit, fmt: Format, nan: int) -> Bits:
-    """The finite result, unless a NaN or an infinity among the inputs decides (infinities of both signs: NaN)."""
+def with_specials(
+    finite: Bits, is_nan: Bit, positive: Bit, negative: Bit, fmt: Format, nan: int, largest: bool = False
+) -> Bits:
+    """The finite result, unless a NaN or an infinity among the inputs decides (infinities of both signs: NaN).
+    `largest`: an infinity becomes the largest number."""
     carrier = finite.carrier
     invalid = is_nan | (positive & negative)
-    infinite = infinity_of(fmt, negative)
+    infinite = signed(fmt.largest, negative, fmt) if largest else infinity_of(fmt, negative)
     result = select(positive | negative, infinite, finite)
     return select(invalid, constant(carrier, nan, fmt.width), result)
 

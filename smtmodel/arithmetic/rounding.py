@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, fit
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, minimum, select, shift_right_jam, truth
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 Rounding = Literal["nearest_even", "nearest_away", "toward_zero", "up", "down"]
 Mode = Rounding | Literal["to_odd"]
@@ -20,12 +23,41 @@ SHORT: dict[str, Mode] = {
     "rz": "toward_zero", "rup": "up", "ru": "up", "rdn": "down", "rd": "down", "rto": "to_odd", "odd": "to_odd",
 }  # fmt: skip
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
+Saturation = Literal["sat_finite", "sat_propagate"]  # of IEEE P3109: they say what becomes of infinities, too
+ResultOverflow = Overflow | Saturation
+RESULT_OVERFLOWS: tuple[ResultOverflow, ...] = (*OVERFLOWS, *get_args(Saturation))
+Stochastic = Literal["stochastic_a", "stochastic_b", "stochastic_c"]  # of IEEE P3109
+STOCHASTIC: tuple[Stochastic, ...] = get_args(Stochastic)
+ResultMode = Mode | Stochastic  # of a rounding to a format
+RESULT_MODES: tuple[ResultMode, ...] = (*MODES, *STOCHASTIC)
 NEAREST: frozenset[Mode] = frozenset(("nearest_even", "nearest_away"))
 
 
 def mode_named(text: str) -> str:
     """The mode that a short name means, in upper or lower case; any other text as it is."""
     return SHORT.get(text.lower(), text)
+
+
+def is_stochastic(mode: ResultMode) -> TypeIs[Stochastic]:
+    """Whether a mode depends on random bits."""
+    return mode in STOCHASTIC
+
+
+def draw(mode: Stochastic, rest: Bits, random: Bits) -> Bits:
+    """The sum of what was truncated and N random bits R: its first bit says whether the magnitude is raised by one unit
+    in its last place kept.
+
+    `rest`: at least N + 2 bits below that place, the last one sticky. With D its share of the unit, the sum is (IEEE
+    P3109, RoundToPrecision) floor(D 2^N) + R for A; floor(D 2^(N+1)) + 2 R + 1, with one bit more, for B; and D 2^N,
+    rounded to nearest even, + R for C.
+    """
+    bits = random.width + (mode == "stochastic_b")
+    share = rest.top(bits).zext(bits + 1)
+    if mode == "stochastic_c":
+        half, below = rest.bit(rest.width - bits - 1), rest.truncate(rest.width - bits - 1).any()
+        share = share + (half & (below | share.bit(0))).bits(bits + 1)
+    added = random if mode != "stochastic_b" else random.concat(constant(rest.carrier, 1, 1))
+    return share + added.zext(bits + 1)
 
 
 def increments(mode: Mode, sign: Bit, lowest: Bit, half: Bit, sticky: Bit) -> Bit:
@@ -53,23 +85,23 @@ class Target:
     `positive_zero`: no result is -0."""
 
     format: Format
-    rounding: Mode
+    rounding: ResultMode
     overflow: Overflow = "ieee"
     flush: bool = False
     positive_zero: bool = False
 
 
-def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -> Bits:
+def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target, random: Bits | None = None) -> Bits:
     """The pattern of (-1)^sign * magnitude * 2^unit in the target format.
 
     A zero magnitude gives a zero of that sign, if the target has one. Any width of magnitude; the result has
-    `format.width` bits.
+    `format.width` bits. `random`: the bits that stochastic rounding is given.
     """
     places = unit.bits.value
     if target.format.complement and places is not None and places + unit.low >= 0:  # an integer already
         return _limit_complement(magnitude.pad(places + unit.low), sign, target.format)
-    tail = tail_of(magnitude, unit, target.format)
-    raised = increments(target.rounding, sign, tail.lowest, tail.half, tail.sticky)
+    tail = tail_of(magnitude, unit, target.format, 0 if random is None else random.width)
+    raised = is_raised(target.rounding, sign, tail, random)
     packed = tail.packed + raised.bits(tail.packed.width)
     packed = select(magnitude.any(), packed, constant(sign.carrier, 0, packed.width))
     if target.format.complement:
@@ -79,21 +111,32 @@ def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -
 
 class Tail(NamedTuple):
     """A nonzero magnitude before it is rounded: `packed`, the exponent and fraction fields of its truncation, with any
-    exponent; the lowest bit kept, the first bit dropped, and whether any bit below that one is set."""
+    exponent; the lowest bit kept, the first bit dropped, and whether any bit below that one is set. `rest`: all bits
+    dropped, the last of which may be sticky."""
 
     packed: Bits
     lowest: Bit
     half: Bit
     sticky: Bit
+    rest: Bits
 
 
-def tail_of(magnitude: Bits, unit: Exponent, fmt: Format) -> Tail:
-    """The bits of magnitude * 2^unit by which rounding to a format is decided."""
-    short = fmt.precision + 2 - magnitude.width
+def is_raised(mode: ResultMode, sign: Bit, tail: Tail, random: Bits | None) -> Bit:
+    """Whether a truncated magnitude is raised by one unit; `random`: the bits that stochastic rounding is given."""
+    if is_stochastic(mode):
+        assert random is not None
+        return draw(mode, tail.rest, random).msb()
+    return increments(mode, sign, tail.lowest, tail.half, tail.sticky)
+
+
+def tail_of(magnitude: Bits, unit: Exponent, fmt: Format, more: int = 0) -> Tail:
+    """The bits of magnitude * 2^unit by which rounding to a format is decided: two of them below the last place, and
+    `more`."""
+    short = fmt.precision + 2 + more - magnitude.width
     if short > 0:  # room for the half and sticky bits
         magnitude, unit = magnitude.pad(short), unit.offset(-short)
     top = unit.offset(magnitude.width - 1 - fmt.emin)
-    shifted, field = _normalise(magnitude, top, fmt)
+    shifted, field = _normalise(magnitude, top, fmt, more)
     kept = shifted.top(fmt.precision)
     rest = shifted.truncate(shifted.width - fmt.precision)
     half = rest.msb()
@@ -102,10 +145,10 @@ def tail_of(magnitude: Bits, unit: Exponent, fmt: Format) -> Tail:
     # the hidden bit and a carry out of the significand add to the exponent field by themselves
     most = (max(top.high, 1) << fmt.fraction) + (1 << fmt.precision)
     width = max(fmt.exponent + fmt.fraction, most.bit_length())
-    return Tail(fit(field.pad(fmt.fraction), width) + kept.zext(width), lowest, half, sticky)
+    return Tail(fit(field.pad(fmt.fraction), width) + kept.zext(width), lowest, half, sticky, rest)
 
 
-def _normalise(magnitude: Bits, top: Exponent, fmt: Format) -> tuple[Bits, Bits]:
+def _normalise(magnitude: Bits, top: Exponent, fmt: Format, more: int) -> tuple[Bits, Bits]:
     """Shift the leading one to the top, but not below the smallest exponent of the format. `top`: the exponent of a
     leading one at the top, relative to emin.
 
@@ -123,8 +166,8 @@ def _normalise(magnitude: Bits, top: Exponent, fmt: Format) -> tuple[Bits, Bits]
     shift = minimum(zeros.zext(room), distance)
     left = magnitude.shl(select(below, constant(carrier, 0, room), shift))
     field = select(below, constant(carrier, 0, room), distance - shift)
-    # what lies below emin moves right; only precision + 2 bits matter, the last one sticky
-    keep = fmt.precision + 2
+    # what lies below emin moves right; only precision + 2 + more bits matter, the last one sticky
+    keep = fmt.precision + 2 + more
     head = left.top(keep)
     if width > keep:
         tail = left.truncate(width - keep).any()
@@ -152,7 +195,8 @@ def _limit(packed: Bits, sign: Bit, target: Target) -> Bits:
         instead = largest
     else:
         yes = truth(carrier, True)
-        instead = select(increments(target.rounding, sign, yes, yes, yes), infinite, largest)
+        mode = target.rounding
+        instead = infinite if is_stochastic(mode) else select(increments(mode, sign, yes, yes, yes), infinite, largest)
     return select(over, instead, finite)
 
 

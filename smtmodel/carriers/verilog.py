@@ -7,7 +7,7 @@ those of one bit, so that a bit of each can be taken; truths are scalars.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.carrier import Carrier
@@ -32,14 +32,29 @@ class VerilogCarrier(Carrier):
             self._wires[key] = f"n{len(self._wires)}"
         return self._wires[key]
 
-    def statements_of(self, result: str, names: Mapping[str, str]) -> list[str]:
-        """The declarations of the wires that a value hangs on, in order; some wires have `names` of their own."""
-        needed, lines = {result}, list[str]()
+    def wires_of(self, results: Iterable[str], given: Collection[str] = ()) -> list[tuple[str, int, str]]:
+        """The wires that values hang on, in order, each with its width and expression; not those that are `given`."""
+        needed, found = set(results), list[tuple[str, int, str]]()
         for (width, expression), name in reversed(self._wires.items()):
-            if name in needed:
+            if name in needed and name not in given:
                 needed.update(_NAME.findall(expression))
-                lines.append(f"wire {_range(width)}{name} = {expression};")
-        return [_NAME.sub(lambda wire: names.get(wire[0], wire[0]), line) for line in reversed(lines)]
+                found.append((name, width, expression))
+        return found[::-1]
+
+    @staticmethod
+    def statements_of(wires: Iterable[tuple[str, int, str]], names: Mapping[str, str]) -> list[str]:
+        """The declarations of wires, some of which have `names` of their own."""
+        lines = (f"wire {range_of(width)}{name} = {expression};" for name, width, expression in wires)
+        return [_NAME.sub(lambda wire: names.get(wire[0], wire[0]), line) for line in lines]
+
+    @staticmethod
+    def read_by(wires: Iterable[tuple[str, int, str]]) -> set[str]:
+        """The wires in the expressions of wires."""
+        return {name for _, _, expression in wires for name in _NAME.findall(expression)}
+
+    def lines_of_functions(self) -> list[str]:
+        """The functions that wires call."""
+        return [line for text in self.functions.values() for line in text.splitlines()]
 
     def _vector(self, value: str, width: int) -> str:
         """A vector of which a part can be taken: a constant gets a wire."""
@@ -130,7 +145,8 @@ class VerilogCarrier(Carrier):
         return self.wire(width, " + ".join(terms) or self.constant(0, width))
 
 
-def _range(width: int) -> str:
+def range_of(width: int) -> str:
+    """The range in the declaration of a vector; 0 bits: of a truth, which has none."""
     return f"[{width - 1}:0] " if width else ""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.arithmetic.rounding import ResultMode
 from mmaprobe.smtmodel.base.htmltext import html_table
 from mmaprobe.smtmodel.base.wording import counted, shortened
 from mmaprobe.smtmodel.carriers.algebra import Bits
@@ -118,7 +118,7 @@ class Model:
         return self.unit.nan
 
     @property
-    def rounding(self) -> Mode:
+    def rounding(self) -> ResultMode:
         """How the result is rounded."""
         return self.unit.rounding.mode
 

@@ -28,15 +28,14 @@ from mmaprobe.smtmodel.families.parts import (
 from mmaprobe.smtmodel.families.sketch import Expression, Sketch, StepProducts
 from mmaprobe.smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Round, Scale
 from mmaprobe.smtmodel.nodes.element import power_of_two
-from mmaprobe.smtmodel.nodes.round import Rounding
 
 
 def t_fdpa(
     steps: Steps, inputs: Inputs, products: Products, alignment: Alignment, sums: Sums, result: Result, scales: Scales
 ) -> Expression:
     """Products and addend in one truncated sum, rounded; steps are chained (Algorithm 7)."""
-    sketch = Sketch(steps, inputs, products, scales)
-    return sketch.expression(sketch.chained(sketch.c, _fused_step(sketch, alignment, sums, result.rounding)))
+    sketch = Sketch(steps, inputs, products, scales, random=result.random)
+    return sketch.expression(sketch.chained(sketch.c, _fused_step(sketch, alignment, sums, result)))
 
 
 def st_fdpa(
@@ -62,16 +61,16 @@ def gst_fdpa(
     for name, size in (("block", steps.block), ("scale block", scales.scale_block)):
         if size % group:
             raise ParameterError("group", f"{group} does not divide the {name} {size}")
-    sketch = Sketch(steps, inputs, products, scales, group)
-    return sketch.expression(sketch.chained(sketch.c, _fused_step(sketch, alignment, sums, result.rounding)))
+    sketch = Sketch(steps, inputs, products, scales, group, result.random)
+    return sketch.expression(sketch.chained(sketch.c, _fused_step(sketch, alignment, sums, result)))
 
 
 def emulated_fp8(
     steps: Steps, inputs: Inputs, products: Products, alignment: Alignment, sums: Sums, result: Result, scales: Scales
 ) -> Expression:
     """T-FDPA from +0, the addend added to its result by IEEE 754 (recorded results of H100, H200 and B200)."""
-    sketch = Sketch(steps, inputs, products, scales)
-    total = sketch.chained(Constant(), _fused_step(sketch, alignment, sums, result.rounding))
+    sketch = Sketch(steps, inputs, products, scales, random=result.random)
+    total = sketch.chained(Constant(), _fused_step(sketch, alignment, sums, result))
     sketch.named(total, "", "products")
     sketch.titles[sketch.c] = "c"
     last = replace(result.rounding, mode="nearest_even", overflow="ieee", zero="ieee")
@@ -82,12 +81,12 @@ def tr_fdpa(
     steps: Steps, inputs: Inputs, products: Products, alignment: Alignment, late: Late, result: Result, scales: Scales
 ) -> Expression:
     """The addend joins the finished, truncated sum of products (Algorithm 10)."""
-    sketch = Sketch(steps, inputs, products, scales)
+    sketch = Sketch(steps, inputs, products, scales, random=result.random)
 
     def total(step: StepProducts) -> Node:
         return sketch.named(alignment.sum(sketch.terms(step)), f"{step.prefix}products", "products")
 
-    return sketch.expression(sketch.chained(sketch.c, _late_step(sketch, total, alignment, late, result.rounding)))
+    return sketch.expression(sketch.chained(sketch.c, _late_step(sketch, total, alignment, late, result)))
 
 
 def gtr_fdpa(
@@ -96,7 +95,7 @@ def gtr_fdpa(
     """TR-FDPA of even and odd products, summed separately and then together (Algorithm 11)."""
     if steps.block % 2:
         raise ParameterError("block", f"{steps.block}: even and odd products need an even number of them")
-    sketch, bits = Sketch(steps, inputs, products, scales), late.bits(alignment)
+    sketch, bits = Sketch(steps, inputs, products, scales, random=result.random), late.bits(alignment)
 
     def total(step: StepProducts) -> Node:
         halves = [alignment.sum(sketch.terms(replace(step, places=step.places[side::2]))) for side in (0, 1)]
@@ -105,7 +104,7 @@ def gtr_fdpa(
         whole = FusedSum(tuple(halves), bits, late.late_rounding, zeros=alignment.zeros, least=alignment.least)
         return sketch.named(whole, f"{step.prefix}join", "products")
 
-    return sketch.expression(sketch.chained(sketch.c, _late_step(sketch, total, alignment, late, result.rounding)))
+    return sketch.expression(sketch.chained(sketch.c, _late_step(sketch, total, alignment, late, result)))
 
 
 def e_fdpa(
@@ -118,8 +117,8 @@ def e_fdpa(
 ) -> Expression:
     """Products and addend in one exact sum, rounded; steps are chained (Algorithm 6). The sum of a step's products may
     be divided by a power of two, 2^downscale, before the addend joins (Arm's FP8)."""
-    sketch = Sketch(steps, inputs, products, Scales())
-    step = _fused_step(sketch, Alignment(), Sums(partials=partials), result.rounding)
+    sketch = Sketch(steps, inputs, products, Scales(), random=result.random)
+    step = _fused_step(sketch, Alignment(), Sums(partials=partials), result)
     check_parameter("downscale", downscale)
     if downscale and partials == "normalised":
         raise ParameterError("downscale", "products that are added two at a time are not scaled")
@@ -128,7 +127,7 @@ def e_fdpa(
         total: Node = sketch.named(ExactSum(sketch.terms(at)), f"{at.prefix}products", "products")
         half = downscale // 2  # a single factor would be no normal number of f32 for 127
         total = Scale(total, power_of_two(half - downscale), power_of_two(-half))
-        return Round(ExactSum((total, start)), result.rounding)
+        return result.of(ExactSum((total, start)))
 
     return sketch.expression(sketch.chained(sketch.c, scaled if downscale else step))
 
@@ -143,65 +142,65 @@ def rvbna(
 ) -> Expression:
     """The aligned sum of a step's products, rounded, then added to the result before and rounded again (RISC-V's bulk
     normalisation); exact sums, or kept as they are until then, where the parameters say so (its matrix extension)."""
-    sketch = Sketch(steps, inputs, products, Scales())
+    sketch = Sketch(steps, inputs, products, Scales(), random=result.random)
 
     def step(at: StepProducts, start: Node) -> Node:
         total = sketch.named(alignment.sum(sketch.terms(at)), f"{at.prefix}products", "products")
         if step_sums == "rounded":
-            total = sketch.named(Round(total, result.rounding), f"{at.prefix}sum", "sum")
-        return Round(ExactSum((start, total)), result.rounding)
+            total = sketch.named(result.of(total), f"{at.prefix}sum", "sum")
+        return result.of(ExactSum((start, total)))
 
     return sketch.expression(sketch.chained(sketch.c, step))
 
 
 def fma_chain(length: int, inputs: Inputs, result: IeeeResult) -> Expression:
     """IEEE fused multiply-adds, one after another (Algorithm 4)."""
-    sketch = Sketch(Steps(length, 1), inputs, Products(), Scales())
-    return sketch.expression(sketch.chained(sketch.c, _fused_step(sketch, Alignment(), Sums(), result.rounding)))
+    sketch = Sketch(Steps(length, 1), inputs, Products(), Scales(), random=result.random)
+    return sketch.expression(sketch.chained(sketch.c, _fused_step(sketch, Alignment(), Sums(), result)))
 
 
 def ftz_addmul(length: int, inputs: Inputs, result: IeeeResult, group: int = 1) -> Expression:
     """Products rounded one by one and added in pairs, each group to the addend (Algorithms 1 and 2)."""
     if length % group or group & (group - 1):
         raise ParameterError("group", f"{group}: pairs need a power of two that divides the length {length}")
-    sketch, rounding = Sketch(Steps(length, group), inputs, Products(), Scales()), result.rounding
+    sketch = Sketch(Steps(length, group), inputs, Products(), Scales(), random=result.random)
 
     def step(at: StepProducts, start: Node) -> Node:
-        layer, name = [Round(product, rounding) for product in sketch.each(at)], "multiplied"
+        layer, name = [result.of(product) for product in sketch.each(at)], "multiplied"
         for level in range(len(layer).bit_length()):
             for position, node in enumerate(layer):
                 sketch.named(node, f"{at.prefix}{name}[{position}]")
             if len(layer) > 1:
                 pairs = zip(layer[::2], layer[1::2], strict=True)
-                layer, name = [Round(ExactSum(pair), rounding) for pair in pairs], f"pair{level}"
-        return Round(ExactSum((start, layer[0])), rounding)
+                layer, name = [result.of(ExactSum(pair)) for pair in pairs], f"pair{level}"
+        return result.of(ExactSum((start, layer[0])))
 
     return sketch.expression(sketch.chained(sketch.c, step))
 
 
 def _fused_step(
-    sketch: Sketch, alignment: Alignment, sums: Sums, rounding: Rounding
+    sketch: Sketch, alignment: Alignment, sums: Sums, result: IeeeResult
 ) -> Callable[[StepProducts, Node], Node]:
     """A step that adds the running result to its products: all at once, or two terms at a time, each sum rounded."""
     sums.check(alignment)
     sketch.scales.check(sketch.steps, alignment)
 
     def at_once(step: StepProducts, start: Node) -> Node:
-        return Round(alignment.sum((*sketch.terms(step), start), sums.carry_bits), rounding)
+        return result.of(alignment.sum((*sketch.terms(step), start), sums.carry_bits))
 
     def running(step: StepProducts, start: Node) -> Node:
         total, *terms = *sketch.each(step), start
         for number, term in enumerate(terms, start=1):
             if number > 1:
                 sketch.titles[total] = "running"
-            total = sketch.named(Round(alignment.sum((total, term)), rounding), f"{step.prefix}partial{number}")
+            total = sketch.named(result.of(alignment.sum((total, term))), f"{step.prefix}partial{number}")
         return total
 
     return at_once if sums.partials == "unnormalised" else running
 
 
 def _late_step(
-    sketch: Sketch, total: Callable[[StepProducts], Node], alignment: Alignment, late: Late, rounding: Rounding
+    sketch: Sketch, total: Callable[[StepProducts], Node], alignment: Alignment, late: Late, result: IeeeResult
 ) -> Callable[[StepProducts, Node], Node]:
     """A step that adds the running result to its finished sum of products."""
     late.bits(alignment)
@@ -209,7 +208,7 @@ def _late_step(
 
     def step(at: StepProducts, start: Node) -> Node:
         total_term = sketch.named(late.sum(total(at), start, alignment), f"{at.prefix}late")
-        return Round(late.cut(total_term, rounding.format), rounding)
+        return result.of(late.cut(total_term, result.rounding.format))
 
     return step
 

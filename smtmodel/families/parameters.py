@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named, is_spelling
-from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS, mode_named
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS, mode_named
 from mmaprobe.smtmodel.base.digits import is_digits, is_whole
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
 
@@ -95,15 +95,17 @@ PARAMETERS: dict[str, Parameter] = {
     "exponent_floor": Parameter("exponent that a zero term brings to the maximum", (), *EXPONENTS, none=True),
     "floor_applies_to": Parameter("the reading of the floor", ("zero_terms", "maximum")),
     "output": Parameter("format of the result", OUTPUTS, formats=""),
-    "output_rounding": Parameter("rounding of the result", MODES),
+    "output_rounding": Parameter("rounding of the result", RESULT_MODES),
+    "random_bits": Parameter("N: random bits that stochastic rounding is given", low=2, high=64, none=True),
     "flush_inputs": Parameter("subnormal inputs are read as +0", boolean=True),
     "input_zeros": Parameter("sign of zero inputs", ("signed", "positive")),
     "input_format": Parameter(
         "format to which the factors are converted before they are multiplied", ("own",), formats=""
     ),
+    "input_rounding": Parameter("rounding of that conversion", MODES),
     "flush_outputs": Parameter("subnormal results become zero", boolean=True),
     "zero_sign": Parameter("sign of an exact zero sum, or (always_positive) of every zero result", ZERO_SIGNS),
-    "overflow": Parameter("result beyond the largest finite number", OVERFLOWS),
+    "overflow": Parameter("result beyond the largest finite number", RESULT_OVERFLOWS),
     "nan": Parameter("pattern of a NaN result (none: the format's quiet NaN)", none=True, pattern=True),
 }
 

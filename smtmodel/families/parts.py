@@ -14,6 +14,7 @@ from mmaprobe.smtmodel.families.parameters import check_parameter
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.chains import shifts_of_blocks
 from mmaprobe.smtmodel.nodes.round import Rounding, Zero
+from mmaprobe.smtmodel.operand import RANDOM
 
 Exact = Literal["exact"]
 Partials = Literal["unnormalised", "normalised"]
@@ -74,11 +75,17 @@ class Steps(ParameterGroup):
 @dataclass(frozen=True)
 class Inputs(ParameterGroup):
     """How the elements of a, b and c are read, and in which format the factors are multiplied: `own`, or a format to
-    which they are converted first (subnormals become normal where its exponents are smaller)."""
+    which they are converted first, rounded if it has fewer bits (subnormals become normal where its exponents are
+    smaller)."""
 
     flush_inputs: bool = False
     input_zeros: Literal["signed", "positive"] = "signed"
     input_format: str = "own"
+    input_rounding: modes.Mode = "nearest_even"
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        return ("input_rounding",) if self.input_format == "own" else ()
 
     def element(self, operand: str, index: Index | None = None) -> Element:
         subnormals: Literal["positive_zero", "keep"] = "positive_zero" if self.flush_inputs else "keep"
@@ -86,7 +93,9 @@ class Inputs(ParameterGroup):
 
     def factor(self, operand: str, index: Index) -> Node:
         element = self.element(operand, index)
-        return element if self.input_format == "own" else Round(element, Rounding(format_named(self.input_format)))
+        if self.input_format == "own":
+            return element
+        return Round(element, Rounding(format_named(self.input_format), self.input_rounding))
 
 
 @dataclass(frozen=True)
@@ -227,21 +236,33 @@ class IeeeResult(ParameterGroup):
     """The result's format and rounding; overflow, zeros and NaNs by IEEE 754."""
 
     output: str = "f32"
-    output_rounding: modes.Mode = "toward_zero"
+    output_rounding: modes.ResultMode = "toward_zero"
+    random_bits: int | None = None
     flush_outputs: bool = False
     nan: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        assert self.rounding  # forming it checks the pattern of a NaN
+        if self.rounding.stochastic != (self.random_bits is not None):
+            needs = "needs a number of random bits" if self.rounding.stochastic else "takes no random bits"
+            raise ParameterError("random_bits", f"{self.output_rounding} {needs}")
 
     @cached_property
     def rounding(self) -> Rounding:
         return self._rounded()
 
-    def _rounded(self, overflow: modes.Overflow = "ieee", zero: Zero = "ieee") -> Rounding:
+    def _rounded(self, overflow: modes.ResultOverflow = "ieee", zero: Zero = "ieee") -> Rounding:
         tiny: Literal["flush_after", "keep"] = "flush_after" if self.flush_outputs else "keep"
         return Rounding(format_named(self.output), self.output_rounding, overflow, tiny, zero, self.nan)
+
+    def of(self, term: Node) -> Round:
+        """A term rounded to a result."""
+        return Round(term, self.rounding, Element(RANDOM.name) if self.rounding.stochastic else None)
+
+    @property
+    def random(self) -> Format | None:
+        """The format of the random bits that the rounding is given, if it is."""
+        return None if self.random_bits is None else format_named(f"uint{self.random_bits}")
 
 
 @dataclass(frozen=True)
@@ -249,7 +270,7 @@ class Result(IeeeResult):
     """The result's format and rounding."""
 
     zero_sign: Literal["positive", "ieee", "always_positive"] = "positive"
-    overflow: modes.Overflow = "infinity"
+    overflow: modes.ResultOverflow = "infinity"
 
     @cached_property
     def rounding(self) -> Rounding:

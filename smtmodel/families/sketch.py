@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.families.parts import Blocks, Inputs, Products, Scales, Steps
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Node, Repeat, Round, Running, Scale
 from mmaprobe.smtmodel.nodes.chains import OUTER, terms_at
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.operand import RANDOM
 from mmaprobe.smtmodel.units.unit import Unit
 
 
@@ -24,6 +26,7 @@ class Expression:
     result: Node
     scale: Format | None
     scale_block: int
+    more: tuple[tuple[str, Format], ...]
     unrolled: Blocks | None
     signals: Mapping[Node, str] = field(compare=False)
     titles: Mapping[Node, str] = field(compare=False)
@@ -74,10 +77,20 @@ class StepProducts:
 
 
 class Sketch:
-    """An expression under construction. `group`: the number of products summed exactly before they are scaled."""
+    """An expression under construction. `group`: the number of products summed exactly before they are scaled;
+    `random`: the format of random bits, if the result is rounded by them."""
 
-    def __init__(self, steps: Steps, inputs: Inputs, products: Products, scales: Scales, group: int = 1) -> None:
+    def __init__(
+        self,
+        steps: Steps,
+        inputs: Inputs,
+        products: Products,
+        scales: Scales,
+        group: int = 1,
+        random: Format | None = None,
+    ) -> None:
         self.steps, self.inputs, self.products, self.scales, self.group = steps, inputs, products, scales, group
+        self.random = random
         self.c = inputs.element("c")
         self.signals: dict[Node, str] = {}
         self.titles: dict[Node, str] = {self.c: "addend", Running(OUTER): "addend"}
@@ -131,9 +144,18 @@ class Sketch:
         return len(self.steps.blocks) > 1 and (self.steps.offsets is None or self.scales.format is not None)
 
     def expression(self, result: Node) -> Expression:
+        more = () if self.random is None else ((RANDOM.key, self.random),)
+        if more and not _rounds_once(result):
+            raise ParameterError("random_bits", "several results are rounded, and random bits are given for one")
         scale, unrolled = self.scales.format, self.steps.blocks if self._unrolled else None
         size = 0 if scale is None else self.scales.scale_block
-        return Expression(self.steps.length, result, scale, size, unrolled, self.signals, self.titles)
+        return Expression(self.steps.length, result, scale, size, more, unrolled, self.signals, self.titles)
+
+
+def _rounds_once(result: Node) -> bool:
+    """Whether no rounding but the last one takes random bits, and that one once."""
+    drawn = [node for node in walk(result) if isinstance(node, Round) and node.random is not None]
+    return drawn == [result]
 
 
 @lru_cache(maxsize=4096)  # candidates of one family share their products

@@ -91,6 +91,7 @@ def _is_fixed_point(node: Round) -> bool:
             or _keeps_small(how, term.rounding)
         )
         and how.zero != "exact_positive"
+        and not how.bounds_infinity
         and how.nan_or_zero  # the outer rounding may change other numbers that stand for a NaN
     )
 

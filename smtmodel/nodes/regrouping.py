@@ -136,7 +136,7 @@ def _rounded_one_by_one(chain: ProductChain) -> Node | None:
     terms = [*((PRODUCTS, chain.form(Index(k, loop))) for k in first), (BEFORE, Running(OUTER))]
     so_far: tuple[int, Node] = terms[0]
     for term in terms[1:]:
-        so_far = BEFORE, Round(own.of_terms([so_far, term]), chain.step.rounding)
+        so_far = BEFORE, replace(chain.step, term=own.of_terms([so_far, term]))
     running = so_far[1]
     if not loop:
         return replaced(running, lambda part: chain.start if part == Running(OUTER) else None)

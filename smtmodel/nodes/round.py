@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, get_args
 
 from mmaprobe.smtmodel.arithmetic.alignment import is_below
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked, unpack
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.ieee import with_specials
-from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, ROUNDINGS, Mode, Overflow, Target, round_and_pack, signed
+from mmaprobe.smtmodel.arithmetic.rounding import (
+    OVERFLOWS,
+    RESULT_OVERFLOWS,
+    ROUNDINGS,
+    STOCHASTIC,
+    Mode,
+    Overflow,
+    ResultMode,
+    ResultOverflow,
+    Target,
+    is_stochastic,
+    round_and_pack,
+    signed,
+)
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, select, truth
 from mmaprobe.smtmodel.nodes.cut import Cut
-from mmaprobe.smtmodel.nodes.element import Element
+from mmaprobe.smtmodel.nodes.element import Element, Literal
 from mmaprobe.smtmodel.nodes.known import ANY, Known
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
+from mmaprobe.smtmodel.operand import RANDOM
 
-Zero = Literal["ieee", "exact_positive", "positive"]
-Tiny = Literal["keep", "flush_after", "flush_before"]
+Zero = typing.Literal["ieee", "exact_positive", "positive"]
+Tiny = typing.Literal["keep", "flush_after", "flush_before"]
 ZEROS: tuple[Zero, ...] = get_args(Zero)
 TINY: tuple[Tiny, ...] = get_args(Tiny)
+
+
+def is_random(fmt: Format) -> bool:
+    """Whether numbers of a format are random bits: unsigned integers."""
+    return fmt.is_integer and not fmt.signed
 
 
 @dataclass(frozen=True)
@@ -34,14 +54,16 @@ class Rounding:
     """How a number becomes one of a format, as a value without a node.
 
     `overflow`: beyond the largest finite number, infinity in every mode, the largest number, or what IEEE 754-2019, 7.4
-    prescribes. `subnormals`: kept, or zero of the same sign if the rounded result is subnormal (`flush_after`), or if
-    the exact one lies below the smallest normal number (`flush_before`). `zero`: the sign of a zero result: IEEE's; +0
-    for an exact zero sum; +0 for every zero. `nan`: the pattern of a NaN result; None: any quiet NaN.
+    prescribes; or IEEE P3109's SatFinite, the largest number for infinities too, or SatPropagate, for these only where
+    the format has none. `subnormals`: kept, or zero of the same sign if the rounded result is subnormal
+    (`flush_after`), or if the exact one lies below the smallest normal number (`flush_before`). `zero`: the sign of a
+    zero result: IEEE's; +0 for an exact zero sum; +0 for every zero. `nan`: the pattern of a NaN result; None: any
+    quiet NaN.
     """
 
     format: Format
-    mode: Mode = "nearest_even"
-    overflow: Overflow = "ieee"
+    mode: ResultMode = "nearest_even"
+    overflow: ResultOverflow = "ieee"
     subnormals: Tiny = "keep"
     zero: Zero = "ieee"
     nan: int | None = None
@@ -54,6 +76,30 @@ class Rounding:
             raise ParameterError("subnormals", f"{name} has no subnormal numbers that could be flushed")
         if self.nan is not None and self.nan >> self.format.width:
             raise ParameterError("nan", f"{self.nan:x} is wider than the {self.format.width} bits of {name}")
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether it depends on random bits."""
+        return is_stochastic(self.mode)
+
+    @property
+    def beyond(self) -> Overflow:
+        """What becomes of finite numbers beyond the largest one."""
+        if self.overflow == "sat_finite" or self.overflow == "sat_propagate":
+            return "saturate"
+        return self.overflow
+
+    @property
+    def bounds_infinity(self) -> bool:
+        """Whether an infinity becomes the largest number."""
+        return self.overflow == "sat_finite" or (self.overflow == "sat_propagate" and not self.format.has_infinity)
+
+    @property
+    def fixed(self) -> Mode:
+        """The mode, of a rounding that depends on the number alone. Raises ParameterError for another."""
+        if is_stochastic(self.mode):
+            raise ParameterError("round", f"{self.mode} depends on random bits")
+        return self.mode
 
     @property
     def nan_pattern(self) -> int:
@@ -114,6 +160,8 @@ class Rounding:
         if not fmt.subnormals or y.grid is None:  # it has no zero
             return False
         fine = y.grid >= (fmt.emin - fmt.fraction if self.subnormals == "keep" else fmt.emin)
+        if self.bounds_infinity and not y.finite:
+            return False
         if _is_number(y, fmt):
             return not self.loses_nan and (fine or y.never_tiny)
         if y.bits is None or y.top is None or not fmt.has_negative_zero:
@@ -144,11 +192,32 @@ def _is_number(known: Known, fmt: Format) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Round(Unary):
-    """A term as a number of a format."""
+    """A term as a number of a format. `random`: the bits that stochastic rounding is given, an operand's element or an
+    unsigned integer."""
 
     kind: ClassVar[str] = "round"
     source: ClassVar[str] = "IEEE 754-2019, 4.3 and 7.4; Xie et al. 2026, section 4.2"
     rounding: Rounding
+    random: Element | Literal | None = None
+
+    def __post_init__(self) -> None:
+        if self.rounding.stochastic != (self.random is not None):
+            mode, needs = self.rounding.mode, "needs" if self.rounding.stochastic else "takes no"
+            raise ParameterError("round", f"{mode} {needs} random bits: r(x, random)")
+        if isinstance(self.random, Element) and self.random.operand != RANDOM.name:
+            raise ParameterError("round", f"random bits are the operand {RANDOM.name}, not {self.random.operand}")
+        if isinstance(self.random, Literal) and not is_random(self.random.format):
+            raise ParameterError("round", f"{self.random.format.name} is no format of random bits: uint2 to uint64 are")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.term,) if self.random is None else (self.term, self.random)
+
+    def bits(self, random: Term) -> Bits:
+        """The random bits, of the number that they are."""
+        if isinstance(self.random, Literal):
+            return constant(random.sign.carrier, self.random.pattern, self.random.format.width)
+        return random.significand
 
     @property
     def is_number(self) -> bool:
@@ -157,7 +226,7 @@ class Round(Unary):
     @property
     def converts(self) -> Element | None:
         """The input that the node converts to another format, if it does nothing else."""
-        return self.term if isinstance(self.term, Element) else None
+        return self.term if isinstance(self.term, Element) and self.random is None else None
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         return self.rounding.known(operands[0], knowledge.fits)
@@ -167,8 +236,10 @@ class Round(Unary):
         fmt = how.format
         if not context.trace.keeps and (native := self._by_processor(context)) is not None:
             return native
-        value = context.value(self.term, fmt.precision + 1 if how.subnormals == "flush_before" else fmt.precision)
-        flags = value.is_nan, *value.infinities, self._of_zero(value)
+        random = None if self.random is None else self.bits(context.value(self.random).term)
+        more = int(how.subnormals == "flush_before") if random is None else random.width + 1
+        value = context.value(self.term, fmt.precision + more)
+        flags = value.is_nan, *value.infinities, self._of_zero(value), random
         if not context.trace.keeps:
             result, item = context.formed(self.own, self._result, value.term, *flags)
             return Number(item.folded(), result)
@@ -178,12 +249,12 @@ class Round(Unary):
         return Number(item, result)
 
     def _result(
-        self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None
+        self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None, random: Bits | None
     ) -> tuple[Bits, Unpacked]:
-        return self._rounded(term, is_nan, positive, negative, of_zero)[2:]
+        return self._rounded(term, is_nan, positive, negative, of_zero, random)[2:]
 
     def _rounded(
-        self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None
+        self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None, random: Bits | None
     ) -> tuple[Bit, Bits, Bits, Unpacked]:
         """The sign, the pattern of the finite result, the pattern of the result, and its number. `of_zero`: the sign of
         an exact zero, where the term has another."""
@@ -191,13 +262,13 @@ class Round(Unary):
         fmt = how.format
         sign = term.sign if of_zero is None else choose(term.significand.any(), term.sign, of_zero)
         unit = term.exponent.offset(-term.fraction)
-        target = Target(fmt, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
-        finite = round_and_pack(sign, term.significand, unit, target)
+        target = Target(fmt, how.mode, how.beyond, how.subnormals == "flush_after", how.zero == "positive")
+        finite = round_and_pack(sign, term.significand, unit, target, random)
         if how.subnormals == "flush_before":
             plus = how.zero == "positive" or not fmt.has_negative_zero
             zero = signed(0, sign & truth(sign.carrier, not plus), fmt)
             finite = select(is_below(term.significand, unit, fmt.emin), zero, finite)
-        result = with_specials(finite, is_nan, positive, negative, fmt, how.nan_pattern)
+        result = with_specials(finite, is_nan, positive, negative, fmt, how.nan_pattern, how.bounds_infinity)
         if (
             fmt.has_nan and not fmt.has_infinity and how.nan is not None
         ):  # an infinite result is written with the pattern of a NaN
@@ -208,7 +279,7 @@ class Round(Unary):
         """The result of the carrier's own fused multiply-add: for one addition, one product or both in binary32 or
         binary64, to nearest, of numbers that the format holds; None for everything else."""
         how, fmt = self.rounding, self.rounding.format
-        plain = how.mode == "nearest_even" and how.overflow != "saturate" and how.zero == "ieee"
+        plain = how.mode == "nearest_even" and how.beyond != "saturate" and how.zero == "ieee"
         if not plain or fmt not in (FORMATS["f32"], FORMATS["f64"]):
             return None
         flush, term = how.subnormals == "flush_before", self.term
@@ -248,7 +319,8 @@ class Round(Unary):
 
     def key(self, context: Context) -> Hashable:
         key = self.term.key(context)
-        return None if key is None else (self.kind, key, self.rounding)
+        random = None if self.random is None else self.random.key(context)
+        return None if key is None else (self.kind, key, self.rounding, random)
 
     def _of_zero(self, value: Value) -> Bit | None:
         """The sign of an exact zero sum; None where a zero has the sign of the term."""
@@ -258,8 +330,8 @@ class Round(Unary):
 
     def variants(self) -> Iterator[Variant]:
         how = self.rounding
-        yield from others("mode", how.mode, ROUNDINGS)
-        yield from others("overflow", how.overflow, OVERFLOWS)
+        yield from others("mode", how.mode, STOCHASTIC if how.stochastic else ROUNDINGS)
+        yield from others("overflow", how.overflow, OVERFLOWS if how.beyond == how.overflow else RESULT_OVERFLOWS)
         yield from others("subnormals", how.subnormals, TINY)
         yield from others("zero", how.zero, ZEROS)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import multiply
 from mmaprobe.smtmodel.carriers.algebra import any_of
+from mmaprobe.smtmodel.nodes.exact import ExactSum
 from mmaprobe.smtmodel.nodes.known import Known
-from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Value
+from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Value, walk
+from mmaprobe.smtmodel.nodes.repeat import Each
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +27,21 @@ class Scale(Node):
     @property
     def operands(self) -> tuple[Node, ...]:
         return self.term, self.left, self.right
+
+    @property
+    def spread(self) -> Node:
+        """Of an exact sum, the exact sum of its terms, each scaled: the same number. The node itself of others, and
+        where a factor depends on the place of terms over a range."""
+        if not isinstance(self.term, ExactSum):
+            return self
+        levels = {part.level for part in walk(self.term) if isinstance(part, Each)}
+        if levels & (self.left.free | self.right.free):
+            return self
+        return ExactSum(tuple(map(self._of, self.term.items)))
+
+    def _of(self, term: Node) -> Node:
+        """A term, or each of those over a range, with these factors."""
+        return replace(term, body=self._of(term.body)) if isinstance(term, Each) else replace(self, term=term)
 
     def place(self, context: Context) -> str:
         return self.term.place(context)

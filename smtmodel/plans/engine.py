@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -16,6 +16,8 @@ from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import Words
 
 V = TypeVar("V")
+#: ways in which what additions lose is made up for
+Way = Literal["neumaier", "kahan"]
 
 
 class Engine(ABC, Generic[V]):
@@ -36,6 +38,34 @@ class Engine(ABC, Generic[V]):
     @abstractmethod
     def rounded(self, values: Sequence[V], rounding: Rounding) -> V:
         """The exact sum of values (or one value), rounded."""
+
+    @abstractmethod
+    def lost(self, values: Sequence[V], total: V, rounding: Rounding) -> V:
+        """What values have more than their rounded sum: the exact sum of the values less the total, rounded."""
+
+    def compensated(
+        self, start: V, parts: Sequence[tuple[Span, str]], body: Callable[[Span], V], rounding: Rounding, by: Way
+    ) -> V:
+        """The sums of parts (each with its name) added to a start one after another, each addition rounded. What each
+        loses is added up beside, and to the result in the end; by Kahan's way, is computed from the rounded sum (fast
+        2Sum), and added to the next part."""
+        value, beside = start, list[V]()
+        for span, name in parts if by == "kahan" else ():
+            with self.part(name):
+                own = body(span)
+                own = self.rounded([own, beside.pop()], rounding) if beside else own
+                total = self.rounded([value, own], rounding)
+                beside.append(self.lost([own], self.lost([total], value, rounding), rounding))
+                value = total
+        if by == "kahan":
+            return value
+        for span, name in parts:
+            with self.part(name):
+                own = body(span)
+                total = self.rounded([value, own], rounding)
+                beside.append(self.lost([value, own], total, rounding))
+                value = total
+        return self.rounded([value, self.in_order(beside, rounding)], rounding)
 
     @abstractmethod
     def repeat(self, count: int, name: str, start: V, body: Callable[[Index, V], V]) -> V:

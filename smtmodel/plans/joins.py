@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, TypeVar, get_args
 
 from mmaprobe.smtmodel.base.wording import as_words
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans.engine import Engine, in_turn
+from mmaprobe.smtmodel.plans.engine import Engine, Way, in_turn
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.stages import Begin, Join, Part, Parted
 
@@ -71,6 +71,27 @@ class Promote(InTurn):
 
     def words(self) -> str:
         return f" from +0, added as {rounding_words(self.rounding)}"
+
+
+@dataclass(frozen=True)
+class Compensate(Join):
+    """Each part from +0; its sum is added to the accumulator, and what the rounding of each addition loses is added up
+    beside, and to the result in the end (Neumaier 1974; what is lost is computed by 2Sum or fast 2Sum), or is added
+    to the next part (Kahan 1965)."""
+
+    word: ClassVar[str] = "compensate"
+    begin: ClassVar[Begin] = "zero"
+    carries: ClassVar[bool] = True
+    rounding: Rounding
+    by: Way = "neumaier"
+
+    def joined(self, engine: Engine[V], stage: Parted, parts: Sequence[Part], start: V) -> V:
+        return engine.compensated(
+            start, list(_single(parts)), lambda span: stage.body.from_zero(engine, span), self.rounding, self.by
+        )
+
+    def words(self) -> str:
+        return f" from +0, added with {self.by.capitalize()}'s compensation as {rounding_words(self.rounding)}"
 
 
 @dataclass(frozen=True)
@@ -149,7 +170,7 @@ class Only(Join):
 
 
 #: those that a plan file may have
-JOINS: tuple[type[Join], ...] = (Through, Promote, Add, Tree)
+JOINS: tuple[type[Join], ...] = (Through, Promote, Add, Tree, Compensate)
 
 
 def rounding_words(how: Rounding) -> str:

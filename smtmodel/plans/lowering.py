@@ -10,7 +10,20 @@ from functools import lru_cache
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Node, Repeat, Round, Running, Shared
+from mmaprobe.smtmodel.nodes import (
+    Constant,
+    Each,
+    Element,
+    ExactSum,
+    Index,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+    Shared,
+)
+from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, numbered, replaced, shifted, written_out
 from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
@@ -89,6 +102,9 @@ class Lowering(Engine[Node]):
 
     def rounded(self, values: Sequence[Node], rounding: Rounding) -> Node:
         return Round(values[0] if len(values) == 1 else ExactSum(tuple(values)), rounding)
+
+    def lost(self, values: Sequence[Node], total: Node, rounding: Rounding) -> Node:
+        return Round(ExactSum((*values, Product(MINUS, total))), rounding)
 
     def repeat(self, count: int, name: str, start: Node, body: Callable[[Index, Node], Node]) -> Node:
         if count == 1:

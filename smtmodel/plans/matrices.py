@@ -18,7 +18,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of, numpy_tile
-from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
+from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Product, Round
+from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
@@ -158,6 +159,11 @@ class Results(Engine[F]):
 
     def rounded(self, values: Sequence[F], rounding: Rounding) -> F:
         return self.elementwise(_sum(tuple(value.format for value in values), rounding), values)
+
+    def lost(self, values: Sequence[F], total: F, rounding: Rounding) -> F:
+        every = [*values, total]
+        *leaves, last = (Given(slot, value.format) for slot, value in enumerate(every))
+        return self.elementwise(Round(ExactSum((*leaves, Product(MINUS, last))), rounding), every)
 
     def repeat(self, count: int, name: str, start: F, body: Callable[[Index, F], F]) -> F:
         for number in range(count):

@@ -33,7 +33,7 @@ from mmaprobe.smtmodel.nodes import Constant, Node, Round
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans.joins import JOINS, Promote
+from mmaprobe.smtmodel.plans.joins import JOINS, Compensate, Promote
 from mmaprobe.smtmodel.plans.named import in_format
 from mmaprobe.smtmodel.plans.partitions import PARTITIONS, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
@@ -47,6 +47,7 @@ JOINED: dict[str, type[Join]] = {join.word: join for join in JOINS}
 #: stages that have names of their own: a partition and a join
 NAMED: dict[str, tuple[type[Partition], type[Join]]] = {
     **{word: (kind, JOINED[kind.usual]) for word, kind in CUT.items()}, Promote.word: (Runs, Promote),
+    Compensate.word: (Runs, Compensate),
 }  # fmt: skip
 
 

@@ -26,8 +26,9 @@ P = TypeVar("P", bound="Partition")
 #: what the parts of a stage begin with: the sum so far each; +0 each; the first one with the start, the others with +0
 Begin = Literal["so far", "zero", "start"]
 #: how a stage takes n times as many products: in n times as many parts ("parts"); in parts of n times as many ("each");
-#: with the last of its parts, after those of one K ("last"); by halves; in none of these ways ("")
-Growth = Literal["parts", "each", "last", "halves", ""]
+#: with the last of its parts, after those of one K ("last"); by halves; in n times as many parts, with more carried on
+#: than the sum so far ("carried"); in none of these ways ("")
+Growth = Literal["parts", "each", "last", "halves", "carried", ""]
 
 
 def check_holds(what: str, fmt: Format, other: Format) -> None:
@@ -241,7 +242,7 @@ class Partition(ABC):
     """its name in a plan file, and that of a stage with its usual join"""
     usual: ClassVar[str]
     """the word of the join that a stage with its name has"""
-    joins: ClassVar[tuple[str, ...]] = ("through", "promote", "add")
+    joins: ClassVar[tuple[str, ...]] = ("through", "promote", "add", "compensate")
     """the words of joins that it can have"""
     takes: ClassVar[str] = ""
     """further stages, besides the body: "tail", "head", both ("head tail", one of which is needed), or "first" """
@@ -338,6 +339,8 @@ class Join(ABC):
     """its name in a plan file"""
     begin: ClassVar[Begin]
     """what its parts begin with"""
+    carries: ClassVar[bool] = False
+    """whether more is carried on from part to part than the sum so far"""
 
     @abstractmethod
     def joined(self, engine: Engine[V], stage: Parted, parts: Sequence[Part], start: V) -> V:
@@ -443,13 +446,15 @@ class Parted(Stage):
 
     @property
     def repeats_one_step(self) -> bool:
-        return self.partition.loops and self.join.begin != "start"
+        return self.partition.loops and self.join.begin != "start" and not self.join.carries
 
     @property
     def grows(self) -> Growth:
         """How it takes n times as many products, each time in the same steps. Steps from the sum so far that are those
         of one loop, its products in another order, are n times as many."""
         found = self.partition.grows(self)
+        if self.join.carries:
+            return "carried" if found == "parts" else found if found == "each" else ""
         if found != "each" or self.partition.alone or self.join.begin != "so far":
             return found
         return "parts" if self.body.repeats_one_step else ""

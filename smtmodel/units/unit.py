@@ -14,9 +14,9 @@ from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Node, Product,
 from mmaprobe.smtmodel.nodes.node import Context, Shared, walk
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
-from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes.round import Rounding, is_random
 from mmaprobe.smtmodel.nodes.trace import Trace
-from mmaprobe.smtmodel.operand import NAMED, OPERANDS
+from mmaprobe.smtmodel.operand import NAMED, OPERANDS, RANDOM
 
 LONGEST = 4096  # products of a unit about which questions are asked
 TRACED = 65536  # products of a unit that is only evaluated: an element of a matrix product, step by step
@@ -70,18 +70,26 @@ class Unit:
         if self.scale is not None and (self.scale_block < 1 or self.length % self.scale_block):
             raise ParameterError("scale_block", f"{self.scale_block} does not divide the length {self.length}")
         assert self.rounding
+        random = self.formats.get(RANDOM.name)
+        if random is not None and not is_random(random):
+            raise ParameterError(RANDOM.name, f"{random.name} is no format of random bits: uint2 to uint64 are")
         for read, ranges in elements_read(self.result):
             self._check_place(read, ranges)
 
-    @cached_property
+    @property
     def rounding(self) -> Rounding:
         """The rounding of the result. Raises ParameterError where the result is not rounded."""
+        return self.last.rounding
+
+    @cached_property
+    def last(self) -> Round:
+        """The node that rounds the result. Raises ParameterError where it is not rounded."""
         node = self.result
         while isinstance(node, Repeat):
             node = node.body
         if not isinstance(node, Round):
             raise ParameterError("d", "the result is not rounded to a format: its last step is a round")
-        return node.rounding
+        return node
 
     @property
     def operands(self) -> tuple[Any, ...]:

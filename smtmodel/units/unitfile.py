@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, is_spelling, own_format
-from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS, mode_named
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS, mode_named
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 from mmaprobe.smtmodel.base.wording import counted, ranges_text
@@ -112,8 +112,8 @@ NODES = {row.name: row for row in (
     Written("round", "round(TERM, FORMAT, MODE)", "rounded to a number of a format",
             "round(exact(a[0:4] * b[0:4], c), f32, toward_zero, overflow=infinity, zero=positive, nan=0x7fffffff)",
             (Option("FORMAT", "the format", "one of `mmaprobe list formats`, or of own_formats"),
-             Option("MODE", "how it is rounded", _MODE, "nearest_even"),
-             Option("overflow", "what is beyond the largest number", ", ".join(OVERFLOWS), "ieee"),
+             Option("MODE", "how it is rounded", ", ".join(RESULT_MODES), "nearest_even"),
+             Option("overflow", "what is beyond the largest number", ", ".join(RESULT_OVERFLOWS), "ieee"),
              Option("subnormals", "kept; or zero if the rounded result is subnormal (flush_after), or if the exact "
                     "one is below the smallest normal number (flush_before)", "keep, flush_after, flush_before",
                     "keep"),
@@ -140,15 +140,14 @@ NODES = {row.name: row for row in (
             "the largest power of two up to the largest magnitude of some elements; 1 / shared(...) divides by it",
             "r(shared(a[0:4]) * r(exact(a[0:4] * b[0:4], c)))",
             (Option("up", "the smallest power of two from the largest magnitude on", TRUTH, "false"),)),
-    Written("residue", "residue(TERM, MODULUS)",
-            "the integer part of a number modulo another one: the residue nearest to zero, -MODULUS/2 of two",
-            "r(exact(residue(exact(a[0:4] * b[0:4]), 251), c))",
-            (Option("MODULUS", "the other number", "a whole number from 2 to 65536"),)),
+    Written("residue", "residue(TERM, MODULUS)", "the integer part modulo a number, nearest to zero",
+            "r(residue(r(exact(a[0:4] * b[0:4], c)), 251))",
+            (Option("MODULUS", "the number", "a whole number from 2 on"),)),
     Written("recombined", "recombined(TERM, ..., moduli=[MODULUS, ...])",
-            "the integer nearest to zero with the residues of these integers, by the Chinese remainder theorem",
-            "r(exact(recombined(exact(a[0:4] * b[0:4]), exact(a[0:4] * b[0:4]), moduli=[256, 255]), c))",
-            (Option("moduli", "a modulus for each number, pairwise coprime",
-                    "a list with a whole number from 2 to 65536 for each operand"),)),
+            "the integer nearest to zero with the residues of some integers",
+            "r(recombined(r(exact(a[0:4] * b[0:4])), c, moduli=[256, 255]))",
+            (Option("moduli", "the numbers modulo which they are residues, pairwise without a common factor",
+                    "a list with a whole number for each operand"),)),
     Written("scale", "scale(TERM, SCALE_A, SCALE_B)", "a term times its two scale factors",
             "r(exact(each(k in range(4), scale(a[k] * b[k], scale_a[0], scale_b[0])), c))",
             (Option("SCALE_A", "its factor", "scale_a[i], or a positive number"),
@@ -302,7 +301,7 @@ class ExpressionReader:
 
     def _taken(self) -> tuple[str, ...]:
         """Names that have a meaning."""
-        words = (*self.calls, *NAMED, *FORMATS, *self._own_formats, *MODES, "acc", "range", *VARIABLES)
+        words = (*self.calls, *NAMED, *FORMATS, *self._own_formats, *RESULT_MODES, "acc", "range", *VARIABLES)
         return (*words, *self.steps, *self.roundings)
 
     def _new_name(self, name: str, section: str) -> str:
@@ -446,9 +445,12 @@ class ExpressionReader:
     def _call(self, tree: ast.Call, name: str, scope: Scope) -> Node:
         options = self._given(tree)
         if name in self.roundings:
-            (term,) = self._arguments(tree, 1)
+            term, *bits = self._arguments(tree, 1, 2)
             self._only(tree, options, ())
-            return Round(self._node(term, scope), self.roundings[name])
+            random = self._node(bits[0], scope) if bits else None
+            if not (random is None or isinstance(random, Element | Literal)):
+                raise MistakeError(bits[0], "random bits are an operand or a number: r(x, random)")
+            return Round(self._node(term, scope), self.roundings[name], random)
         if name not in self.calls:
             raise MistakeError(tree, str(UnknownNameError("node", name, [*self.calls, *self.roundings])))
         if name in NODES:
@@ -493,7 +495,7 @@ class ExpressionReader:
         if isinstance(tree, ast.Name):
             if tree.id in known:
                 return tree.id
-            if known == MODES and mode_named(tree.id) in MODES:
+            if known in (MODES, RESULT_MODES) and mode_named(tree.id) in MODES:
                 return mode_named(tree.id)
         raise MistakeError(tree, str(UnknownNameError("value", ast.unparse(tree), known)))
 
@@ -626,8 +628,8 @@ class ExpressionReader:
         if not 1 <= len(args) <= 2:
             raise MistakeError(tree, "a format and a mode are needed")
         fmt = self._format_word(args[0])
-        given: dict[str, Any] = {"mode": self._word(args[1], MODES)} if len(args) == 2 else {}
-        for word, known in (("overflow", OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
+        given: dict[str, Any] = {"mode": self._word(args[1], RESULT_MODES)} if len(args) == 2 else {}
+        for word, known in (("overflow", RESULT_OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
             if word in options:
                 given[word] = self._word(options[word], known)
         if "nan" in options:
@@ -918,7 +920,7 @@ class _Writer:
                 words = [self._node(node.term), str(node.bits), node.mode, *_changed(node, ("least",))]
                 return f"cut({', '.join(words)})"
             case Round():
-                return f"{self.roundings[node.rounding]}({self._node(node.term)})"
+                return f"{self.roundings[node.rounding]}({', '.join(map(self._node, node.operands))})"
             case Scale():
                 return f"scale({', '.join(map(self._node, node.operands))})"
             case Repeat():

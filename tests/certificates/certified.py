@@ -184,5 +184,9 @@ KINDS: Mapping[str, tuple[Callable[[Path], None], str]] = {
         lambda folder: _claim(folder, wraps="never", plan="ampere/mma/m16n8k32.s32.s8.s8.s32", products=50),
         "never_wraps",
     ),
+    "slices": (
+        lambda folder: _claim(folder, classical=20, plan="plan:ozaki/int8-ii-13", products=8),
+        "within_classical",
+    ),
     "cover": (_cover, "one_expression"),
 }

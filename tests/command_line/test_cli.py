@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -179,6 +180,14 @@ def test_smt2_is_written(tmp_path: Path) -> None:
     run("distinguish", "alignment-bits", "--smt2", str(tmp_path / "three.smt2"), *BITWUZLA, code=0)
     written = sorted(file.name for file in tmp_path.glob("three*"))
     assert written == ["three-f23-f24.smt2", "three-f23-f25.smt2", "three-f24-f25.smt2"]
+
+
+def test_all_products_but_one_are_zero_in_a_query(tmp_path: Path) -> None:
+    for count, names in ((1, "a0 b0 c"), (2, "a0 a1 b0 b1 c")):
+        path = tmp_path / f"{count}.smt2"
+        run("distinguish", "exact-products", "--smt2", str(path), "--free", str(count), *BITWUZLA, code=0)
+        declared = re.findall(r"declare-const (\w+)", path.read_text(encoding="utf-8"))
+        assert declared == names.split()
 
 
 def test_restrictions_and_comparison_of_two_models() -> None:

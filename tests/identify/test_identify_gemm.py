@@ -248,6 +248,25 @@ def test_usual_cuts_of_units_are_tried_before_an_order_is_asked_for() -> None:
     assert looked.fits[-1].all()
 
 
+@pytest.mark.parametrize(("formats", "of_units"), [("f16,f16,f32", True), ("f32,f32,f32", False)])
+def test_units_are_tried_where_an_order_costs_too_much(
+    formats: str, of_units: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the largest shape first, whose K shows how it is cut; a scalar loop is told by an order of a short K."""
+    asked, top, searched = parse_signature(formats, 1), Shape(4, 4, 96), list[Shape]()
+    monkeypatch.setattr(gemm_plans.Mapper, "_affordable", lambda self, looked: False)
+    monkeypatch.setattr(gemm_plans.Mapper, "_new", lambda self, looked, number: searched.append(looked.shape))
+    monkeypatch.setattr(gemm_plans, "FIRST", 16)
+
+    def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+        return np.full(c.shape, 1, dtype=c.dtype)  # of no plan
+
+    mapper = gemm_plans.Mapper(asked, multiply, lambda *_: None, top)
+    mapper._mended = lambda rules: rules  # type: ignore[method-assign]
+    mapper.run()
+    assert (searched[0] == top) is of_units
+
+
 @pytest.mark.parametrize("every", [936])
 def test_the_size_of_a_cut_is_told_by_other_k(every: int) -> None:
     """K = 1148 is cut in the same way by all sizes from 576 to 1144; where a sum is just full, one is told from

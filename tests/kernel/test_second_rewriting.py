@@ -35,6 +35,7 @@ from mmaprobe.smtmodel.nodes import (
     Repeat,
     Round,
     Running,
+    Scale,
 )
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -230,6 +231,16 @@ COARSE = fused(P, C, bits=2, sticky=False)
 OWN = Literal(0x3C00, F16)
 FREE_SUM, EACH = ExactSum((P, C)), Each(2, range(2), P)
 EACH_SUM = Each(2, range(2), FREE_SUM)
+SCALED_SUM = "scaled exact sum in an exact sum"
+P_SCALE, Q_SCALE = Element("scale_a", Index(0)), Element("scale_b", Index(0))
+FAR_SCALE = Element("scale_b", Index(0, ((2, 1),)))  # of the place that terms are repeated over
+
+
+def scaled(term: Node, right: Node = Q_SCALE) -> Node:
+    return Scale(term, P_SCALE, right)
+
+
+SCALED = ExactSum((scaled(P), scaled(C)))
 STEP = r(ExactSum((LOOPED, ACC)), zero="exact_positive")
 FIRST = r(ExactSum((P, ZERO)), zero="exact_positive")
 FLUSHED = r(ExactSum((P, C)), zero="positive", subnormals="flush_after")
@@ -381,6 +392,7 @@ STEPS: list[tuple[str, Node, Node, str | None]] = [
     ("exact sum in an exact sum", fused(FREE_SUM, ACC), ExactSum((P, C, ACC)), "it says nothing of a"),
     ("exact sum in an exact sum", ExactSum((FREE_SUM, ACC)), fused(P, C, ACC),
      "what stands for the node is no exact sum"),
+    ("exact sum in an exact sum", ExactSum((P, C)), ExactSum((P, C)), "nothing changes"),
     ("exact sum in an exact sum", ExactSum((FREE_SUM,)), P, "what stands for the node is no exact sum"),
     ("exact sum in an exact sum", ExactSum((FREE_SUM, ACC)), ExactSum((P, ACC)), "it is the sum of other terms"),
     ("exact sum in an exact sum", ExactSum((FREE_SUM, ACC)), ExactSum((P, C, C)), "it is the sum of other terms"),
@@ -392,6 +404,32 @@ STEPS: list[tuple[str, Node, Node, str | None]] = [
     ("exact sum in an exact sum", ExactSum((C, EACH_SUM)), ExactSum((C, EACH, C)), "it is the sum of other terms"),
     ("exact sum in an exact sum", ExactSum((C, EACH_SUM)), ExactSum((C, EACH, Each(2, range(3), C))),
      "it is the sum of other terms"),
+    (SCALED_SUM, ExactSum((scaled(FREE_SUM), ACC)), ExactSum((SCALED, ACC)), None),
+    (SCALED_SUM, ExactSum((C, scaled(ExactSum((EACH, C))))),
+     ExactSum((C, ExactSum((Each(2, range(2), scaled(P)), scaled(C))))), None),
+    (SCALED_SUM, ExactSum((Each(2, range(2), scaled(FREE_SUM)),)), ExactSum((Each(2, range(2), SCALED),)), None),
+    (SCALED_SUM, fused(scaled(FREE_SUM), ACC), ExactSum((SCALED, ACC)), "it says nothing of a"),
+    (SCALED_SUM, ExactSum((scaled(FREE_SUM), ACC)), fused(SCALED, ACC), "what stands for the node is no exact sum"),
+    (SCALED_SUM, ExactSum((scaled(FREE_SUM), ACC)), ExactSum((SCALED,)), "it is the sum of other terms"),
+    (SCALED_SUM, ExactSum((P, C)), ExactSum((P, C)), "it is the sum of other terms"),
+    (SCALED_SUM, ExactSum((scaled(FREE_SUM),)), ExactSum((SCALED,)), "a single term has its own sign"),
+    (SCALED_SUM, ExactSum((scaled(FREE_SUM), ACC)), ExactSum((FREE_SUM, ACC)), "another term is scaled"),
+    (SCALED_SUM, ExactSum((scaled(FREE_SUM), ACC)), ExactSum((ExactSum((scaled(P), scaled(P))), ACC)),
+     "another term is scaled"),
+    (SCALED_SUM, ExactSum((scaled(FREE_SUM), ACC)), ExactSum((ExactSum((scaled(P),)), ACC)), "another sum is scaled"),
+    (SCALED_SUM, ExactSum((scaled(fused(P, C)), ACC)), ExactSum((SCALED, ACC)), "another sum is scaled"),
+    (SCALED_SUM, ExactSum((scaled(FREE_SUM), ACC)),
+     ExactSum((ExactSum((scaled(P), scaled(C, right=P_SCALE))), ACC)), "it is scaled by other factors"),
+    (SCALED_SUM, ExactSum((FREE_SUM, ACC)), ExactSum((SCALED, ACC)), "no scaled sum became a sum of scaled terms"),
+    (SCALED_SUM, ExactSum((scaled(FREE_SUM, right=C), ACC)),
+     ExactSum((ExactSum((scaled(P, right=C), scaled(C, right=C))), ACC)), "a factor may be infinite or negative"),
+    (SCALED_SUM, ExactSum((scaled(FREE_SUM, right=UNKNOWN), ACC)),
+     ExactSum((ExactSum((scaled(P, right=UNKNOWN), scaled(C, right=UNKNOWN))), ACC)), "nothing is known of a factor"),
+    (SCALED_SUM, ExactSum((Each(2, range(2), scaled(FREE_SUM)),)), ExactSum((Each(2, range(3), SCALED),)),
+     "terms stand for other places"),
+    (SCALED_SUM, ExactSum((scaled(ExactSum((EACH, C)), right=FAR_SCALE), ACC)),
+     ExactSum((ExactSum((Each(2, range(2), scaled(P, right=FAR_SCALE)), scaled(C, right=FAR_SCALE))), ACC)),
+     "a factor depends on the place"),
     ("zero added", r(ExactSum((P, ZERO, MINUS))), r(ExactSum((P,))), None),
     ("zero added", r(ExactSum((P, C))), r(ExactSum((P, C))), "no zero is added, or nothing else"),
     ("zero added", r(ExactSum((ZERO, ZERO))), r(ExactSum((ZERO,))), "no zero is added, or nothing else"),
@@ -522,10 +560,14 @@ steps: {d: "r(exact(a[0:1] * b[0:1], c))"}
 """, "x.yaml")  # fmt: skip
 
 
+UNIT_THAT_SCALES = replace(UNIT, scale=UE8M0, scale_block=1)
+
+
 def needs(name: str, node: Node, other: Node) -> Needs:
     """What a step rests on, and what it keeps. Raises FaultError for one that is refused."""
-    own = Written(UNIT)
-    found = [own.restated(Alike(Scope.of(UNIT), one, one, True, True), [*own.formats])["node"] for one in (node, other)]
+    unit = UNIT_THAT_SCALES if name == SCALED_SUM else UNIT
+    own = Written(unit)
+    found = [own.restated(Alike(Scope.of(unit), one, one, True, True), [*own.formats])["node"] for one in (node, other)]
     tree = Tree(json.loads(json.dumps(own.stating(()))))
     return REWRITES[name](Place(tree, Known(tree), (), *found))
 

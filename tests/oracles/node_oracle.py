@@ -35,7 +35,7 @@ from mmaprobe.smtmodel.nodes.node import Node
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.words import SharedOf
 from mmaprobe.smtmodel.units.unit import Unit
-from tests.oracles.oracle import FORMATS, ROUND, decode, encode, floor_log2, infinity, power
+from tests.oracles.oracle import FORMATS, ROUND, decode, drawn, encode, floor_log2, infinity, power
 
 BELOW_ALL = -5000  # an exponent that no term has
 ANY_NAN = -1  # the result where a NaN has no pattern of its own
@@ -220,17 +220,24 @@ def zero_is_negative(value: Value, rule: str, mode: str) -> bool:
     return value.signs == {True} or (mode == "down" and True in value.signs)
 
 
-def rounded(value: Value, how: Rounding) -> Value:
-    """The number of a format."""
+def rounded(value: Value, how: Rounding, random: tuple[int, int] | None = None) -> Value:
+    """The number of a format. `random`: of stochastic rounding, how many random bits, and which."""
     name = how.format.name
     if value.kind == "nan":
         bits = nan_pattern(how)
     elif value.kind == "inf":
-        bits = infinity(name, value.negative, how.nan)
+        whole = how.overflow == "sat_finite" or (how.overflow == "sat_propagate" and not how.format.has_infinity)
+        bits = (
+            encode(name, value.negative, power(1 << 20), "up", "saturate")
+            if whole
+            else infinity(name, value.negative, how.nan)
+        )
     elif not value.exact or (how.subnormals == "flush_before" and abs(value.exact) < power(FORMATS[name].emin)):
         bits = zero(value, how)
     else:
-        bits = encode(name, value.exact < 0, abs(value.exact), how.mode, how.overflow)
+        mode = how.mode if random is None else drawn(how.mode, *random)
+        overflow = "saturate" if how.overflow.startswith("sat_") else how.overflow
+        bits = encode(name, value.exact < 0, abs(value.exact), mode, overflow)
         x = decode(name, bits)
         if x.kind == "nan":  # where there is no infinity
             bits = nan_pattern(how)
@@ -274,7 +281,7 @@ def recombined(values: Sequence[Value], moduli: Sequence[int]) -> Value:
 
 def zero(value: Value, how: Rounding) -> int:
     negative = zero_is_negative(value, how.zero, how.mode)
-    return encode(how.format.name, negative, mpq(0), how.mode)
+    return encode(how.format.name, negative, mpq(0), "toward_zero")
 
 
 def nan_pattern(how: Rounding) -> int:
@@ -360,7 +367,11 @@ class Evaluation:
         if isinstance(node, Cut):
             return cut(self.value(node.term, loops), node)
         if isinstance(node, Round):
-            return rounded(self.value(node.term, loops), node.rounding)
+            given = self.inputs["random"]
+            random = (self.unit.formats["random"].width, given[0]) if isinstance(node.random, Element) else None
+            if isinstance(node.random, Literal):
+                random = node.random.format.width, node.random.pattern
+            return rounded(self.value(node.term, loops), node.rounding, random)
         if isinstance(node, Repeat):
             return self.repeat(node, loops)
         if isinstance(node, Running):
@@ -404,10 +415,12 @@ class Evaluation:
 
 
 def evaluate(
-    unit: Unit, a: Sequence[int], b: Sequence[int], c: int, scale_a: Sequence[int] = (), scale_b: Sequence[int] = ()
-) -> int:
+    unit: Unit, a: Sequence[int], b: Sequence[int], c: int, scale_a: Sequence[int] = (), scale_b: Sequence[int] = (),
+    random: int = 0,
+) -> int:  # fmt: skip
     """The result's pattern; ANY_NAN for a NaN without a pattern of its own."""
     inputs: dict[str, Sequence[int]] = {"a": a, "b": b, "c": [c], "scale_a": scale_a, "scale_b": scale_b}
+    inputs["random"] = [random]
     result = Evaluation(unit, inputs, {}).value(unit.result, {})
     if result.bits is None:
         raise ValueError("the result is not rounded to a format")

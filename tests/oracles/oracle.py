@@ -22,6 +22,23 @@ ROUND: dict[str, Callable[[mpq], int]] = {
     "down": floor,
     "to_odd": lambda x: trunc(x) if x == trunc(x) or trunc(x) % 2 else trunc(x) + (1 if x > 0 else -1),
 }
+#: what is added to a magnitude's share x of a unit, in parts of 2^-N of it, before it is truncated: IEEE P3109's 4.7.4
+DRAWS: dict[str, Callable[[mpq, int, int], mpq]] = {
+    "stochastic_a": lambda x, n, r: mpq(floor(x * 2**n) + r, 2**n),
+    "stochastic_b": lambda x, n, r: mpq(floor(x * 2 ** (n + 1)) + 2 * r + 1, 2 ** (n + 1)),
+    "stochastic_c": lambda x, n, r: mpq(round(x * 2**n) + r, 2**n),
+}
+
+
+def drawn(mode: str, bits: int, random: int) -> Callable[[mpq], int]:
+    """Stochastic rounding to an integer by N random bits."""
+
+    def rounded(x: mpq) -> int:
+        whole = trunc(abs(x))
+        raised = DRAWS[mode](abs(x) - whole, bits, random) >= 1
+        return int((-1 if x < 0 else 1) * (whole + raised))
+
+    return rounded
 
 
 @dataclass(frozen=True)
@@ -170,18 +187,20 @@ def infinity(fmt: str, sign: bool, nan: int | None = None) -> int:
     return (sign * (f.ones + 1) + f.largest + (f.specials in ("ieee", "p3109"))) << f.padding
 
 
-def encode(fmt: str, sign: bool, magnitude: mpq, mode: str, overflow: str = "infinity", nan: int | None = None) -> int:
-    """Round to the format. `nan` is the pattern given where an infinite result has no pattern of its own."""
-    f = FORMATS[fmt]
+def encode(fmt: str, sign: bool, magnitude: mpq, mode: str | Callable[[mpq], int],
+           overflow: str = "infinity", nan: int | None = None) -> int:  # fmt: skip
+    """Round to the format, in a mode or by a function to integers. `nan` is the pattern given where an infinite result
+    has no pattern of its own."""
+    f, whole = FORMATS[fmt], ROUND[mode] if isinstance(mode, str) else mode
     if overflow not in ("infinity", "saturate", "ieee") or (sign and magnitude and not f.signed):
         raise ValueError(f"no encoding: {fmt}, negative {sign}, overflow {overflow!r}")
     if f.complement:
-        number = ROUND[mode](-magnitude if sign else magnitude)
+        number = whole(-magnitude if sign else magnitude)
         return int(min(max(number, -f.ones - 1), f.ones)) % (2 * (f.ones + 1))
     exponent = max(floor_log2(magnitude), f.emin) if magnitude else f.emin
     unit = power(exponent - f.mantissa_bits)
     base = (exponent - f.emin) << f.mantissa_bits  # even but without mantissa: there the pattern itself is even or odd
-    body = abs(ROUND[mode]((-1 if sign else 1) * (magnitude / unit + base)))
+    body = abs(whole((-1 if sign else 1) * (magnitude / unit + base)))
     n, body = body - base, max(body - (not f.subnormals), 0)
     if n * unit > decode(fmt, f.largest << f.padding).value:
         inward = mode in ("toward_zero", "to_odd") or (mode == "up" and sign) or (mode == "down" and not sign)
@@ -253,9 +272,11 @@ class Model:
     exponent_floor: int | None = None
     floor_applies_to: Literal["zero_terms", "maximum"] = "zero_terms"
     output_rounding: str = "toward_zero"
+    random_bits: None = None  # tests/units/test_stochastic.py has units that take some
     flush_inputs: bool = False
     input_zeros: Literal["signed", "positive"] = "signed"
     input_format: str = "own"
+    input_rounding: str = "nearest_even"
     flush_outputs: bool = False
     zero_sign: Literal["positive", "ieee", "always_positive"] = "positive"
     overflow: str = "infinity"
@@ -297,7 +318,7 @@ class Model:
         x = ZERO if x.kind == "finite" and (flushed or unsigned) else x
         if self.input_format == "own" or name == "c" or x.kind != "finite":
             return x
-        return decode(self.input_format, encode(self.input_format, x.sign, abs(x.value), "nearest_even", "ieee"))
+        return decode(self.input_format, encode(self.input_format, x.sign, abs(x.value), self.input_rounding, "ieee"))
 
     def result(self, bits: int) -> Decoded:
         return decode(self.formats["d"], bits)

@@ -31,6 +31,7 @@ from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 from mmaprobe.smtmodel.families.parameters import parse_parameter
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from mmaprobe.smtmodel.units.unitfile import NODES, ExpressionReader, parse_unit, unit_text
+from tests import nodes_page
 
 HOPPER, VOLTA = "hopper/mma/m16n8k16.f32.f16.f16.f32", "volta/mma/m8n8k4.f32.f16.f16.f32"
 RNG = np.random.default_rng(5)
@@ -216,6 +217,10 @@ def test_the_example_of_a_node_is_a_unit_with_it(name: str) -> None:
     assert row.file.strip().splitlines()[-1].strip() in shown
     for option in row.options:
         assert f"  {option.name}: {option.meaning}: {option.values}" in shown
+
+
+def test_the_page_of_nodes_is_that_of_their_table() -> None:
+    assert nodes_page.PAGE.read_text(encoding="utf-8") == nodes_page.page(), "python -m tests.nodes_page writes it"
 
 
 def test_every_node_and_each_option_has_a_row() -> None:

@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, N
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Fold, Parted, Plan, Products, Stage
-from mmaprobe.smtmodel.plans.joins import Add, Only, Promote, Through, Tree
+from mmaprobe.smtmodel.plans.joins import Add, Compensate, Only, Promote, Through, Tree
 from mmaprobe.smtmodel.plans.partitions import (
     All,
     At,
@@ -138,6 +138,21 @@ class Output:
             case Promote(rounding=how):
                 for part in parts:
                     start = self.added([start, self.sum(stage.body, part, self.zero(stage))], how)
+            case Compensate(rounding=how, by="kahan"):
+                carried: Sum | None = None
+                for part in parts:
+                    own = self.sum(stage.body, part, self.zero(stage))
+                    own = own if carried is None else self.added([own, carried], how)
+                    total = self.added([start, own], how)
+                    carried = self.minus(own, self.minus(total, start, how), how)
+                    start = total
+            case Compensate(rounding=how):
+                lost = list[Sum]()
+                for part in parts:
+                    own = self.sum(stage.body, part, self.zero(stage))
+                    start, less = self.two_sum(start, own, how)
+                    lost.append(less)
+                start = self.added([start, self.one_by_one(lost, how)], how) if lost else start
             case Only(rounding=how):
                 (part,) = parts
                 start = self.added([self.sum(stage.body, part, start)], how)
@@ -225,6 +240,17 @@ class Output:
             return found if stage.body.d == stage.d else self.added([found], stage.rounding)
         left = self.halved(stage, partition, ks[:half], start)
         return self.added([left, self.halved(stage, partition, ks[half:], self.zero(stage))], stage.rounding)
+
+    def two_sum(self, one: Sum, other: Sum, how: Rounding) -> tuple[Sum, Sum]:
+        """The rounded sum, and what it loses, by the six operations of Knuth's 2Sum."""
+        total = self.added([one, other], how)
+        second = self.minus(total, one, how)
+        first = self.minus(total, second, how)
+        return total, self.added([self.minus(one, first, how), self.minus(other, second, how)], how)
+
+    def minus(self, one: Sum, other: Sum, how: Rounding) -> Sum:
+        pattern, fmt = other
+        return self.added([one, (pattern ^ fmt.sign_bit, fmt)], how)
 
     def one_by_one(self, sums: Sequence[Sum], how: Rounding) -> Sum:
         total = self.added(sums[:1], how)

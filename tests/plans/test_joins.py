@@ -57,8 +57,9 @@ def stages() -> Iterator[tuple[str, str]]:
         first = cut.removesuffix(", tail").removesuffix(", even").removesuffix(", share").removesuffix(", head")
         for join in JOINS:
             how = "" if join.word == "through" else ", r"
-            for order in ORDERS if join.word == "add" else ("",):
-                text = f"{join.word}({first}, BODY{how}{f', order={order}' if order else ''}{more})"
+            options = {"add": tuple(f", order={order}" for order in ORDERS), "compensate": ("", ", by=kahan")}
+            for option in options.get(join.word, ("",)):
+                text = f"{join.word}({first}, BODY{how}{option}{more})"
                 try:
                     plan_of(f"sum({text.replace('BODY', 'fma')}, c)")
                 except InputError as error:
@@ -146,6 +147,9 @@ class Trees(Engine[tree.Node | int | None]):
     def rounded(self, values: Sequence[tree.Node | int | None], rounding: Rounding) -> tree.Node | int | None:
         some = [value for value in values if value is not None]
         return some[0] if len(some) == 1 else tree.Node("binary", tuple(some))
+
+    def lost(self, values: Sequence[Any], total: Any, rounding: Rounding) -> None:
+        return None
 
     def repeat(self, count: int, name: str, start: Any, body: Callable[[Index, Any], Any]) -> Any:
         for number in range(count):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from math import frexp, inf, ldexp
 from operator import mul
@@ -64,6 +65,11 @@ def tiny(old: str = "", new: str = "") -> Plan:
     assert old in TINY
     model = Model("mma.yaml", parse_unit(UNIT, "mma.yaml"))
     return parse_plan(TINY.replace(old, new) if old else TINY, "tiny.yaml", lambda _: model, whole=True)
+
+
+def parsed(text: str, like: Callable[[], Plan]) -> Plan:
+    """The plan of a text with the unit of another one."""
+    return parse_plan(text, "tiny.yaml", lambda _: like().models[0])
 
 
 # -- the oracle

@@ -669,6 +669,15 @@ def test_what_is_assumed_of_a_result_so_far_holds_at_the_start_and_after_a_step(
     refused("repeated", node, (), fine, start)
     refused("repeated", node, (), RULES["element"](small(*UNITS["exact"]).unit, node.start, ()), fine)
     refused("repeated", node, ((1, 0),), start, fine)
+    sums = [node for node in walk(node.body) if isinstance(node, ExactSum)]
+    acc, product = sums[0].items
+    twice = replace(sums[0], items=(acc, acc, product))
+    last = _Composer(unit, believed).of(product, ())
+    zero, other = (RULES["assumed"](unit, acc, formats) for formats in (frozenset[Format](), frozenset({unit.c})))
+    assert RULES["exact"](twice, (), [other, other, last])
+    assert RULES["exact"](twice, (), [zero, zero, last])
+    with pytest.raises(RuleError, match="in one premise, not in another"):
+        RULES["exact"](twice, (), [zero, other, last])
     for text in ("exact(acc, acc, a[k] * b[k])", "exact(r(acc) * a[k], c)"):
         other, _looped = loop(f"repeat(k in range(2), c, r({text}))")
         with pytest.raises(RuleError):  # more than once, or multiplied

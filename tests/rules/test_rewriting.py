@@ -95,6 +95,14 @@ length: 4
 roundings: {r: "round(f16, nearest_even)"}
 steps: {d: "r(exact(exact(a[0:2] * b[0:2]), exact(a[2:4] * b[2:4], c)))"}
 """
+SCALED_SUM = """
+unit: scaled-sum
+formats: {{a: e4m3, b: e4m3, c: f32, d: f32, scale: {}}}
+length: 4
+scale_block: 4
+roundings: {{r: "round(f32, nearest_even)"}}
+steps: {{d: "r(exact(scale(exact(a[0:4] * b[0:4]), scale_a[0], scale_b[0]), c))"}}
+"""
 GATED = """
 unit: gated
 formats: {{a: e2m1, b: {}, c: f16, d: f16}}
@@ -173,6 +181,7 @@ USEFUL = [
     (GATED.format("e4m3", "-0"), ("gated products whose zeros",)),
     (CHAIN, ("first step of a loop", "zero added", "sum of one term")),
     (NESTED, ("exact sum in an exact sum",)),
+    (SCALED_SUM.format("ue4m3"), ("scaled exact sum in an exact sum",)),
     (LOSSLESS.format(34), ("fused sum that loses nothing",)),
     (TWICE.format("to_odd", "nearest_away"), ("rounding that the next one makes needless",)),
     (HELD_SUM.format("e3m2"), ("rounding that the number needs not",)),
@@ -270,6 +279,8 @@ LIMITS = [
     ("input read as its own format is rounded", ODD.format("r(exact(a[0:2] * b[0:2], q(c)))"),
      ODD.format("r(exact(a[0:2] * b[0:2], q(c)))").replace("zero=positive", "zero=ieee")),
     ("results so far that are read as they are", READ, READ.replace("f16", "bf16")),
+    ("scaled exact sum in an exact sum", SCALED_SUM.format("ue8m0"),
+     SCALED_SUM.format("ue8m0").replace("scale(exact", "scale(fused").replace("]), s", "], F=3), s")),
     ("exact sum in an exact sum", NESTED,
      NESTED.replace("exact(a", "fused(a").replace("])", "], F=3)").replace("c)", "c, F=3)")),
 ]  # fmt: skip

@@ -32,6 +32,7 @@ from mmaprobe.queries.kernel import (
     rewriting,
     rises,
     shares,
+    slices,
     stages,
     sums,
     undecided,
@@ -212,6 +213,9 @@ WRONG = {
     ),
     "moduli have four times their product": Wrong(
         "sums that wrap", ("never_wraps",), Recombined, "whole", property(lambda node: 4 * prod(node.moduli))
+    ),
+    "no product of slices is large": Wrong(
+        "slices", ("loses_of_largest",), slices, "_most", lambda word: Fraction(0), 199
     ),
     "no input decides a claim": Wrong(
         "claims", ("undecided",), undecided, "decides", lambda assertion, said: said.yes & ~said.yes, 8

@@ -129,9 +129,9 @@ steps:
 
 @pytest.mark.parametrize(("word", "low", "high"), [
     ("q(a)", -4, 3),
-    ("q(r(product(a, 1 / shared(a))))", -2, 2),
+    ("q(r(product(a, 1 / shared(a))))", -1, 1),
     ("q(r(product(a, 1 / shared(a, up=true))))", -1, 1),
-    ("q(r(product(2**1, r(product(a, 1 / shared(a))))))", -4, 3),
+    ("q(r(product(2**1, r(product(a, 1 / shared(a))))))", -3, 3),
     ("q(r(product(2**2, r(exact(a_part, -q(a_part))))))", -3, 3),
     ("q(r(product(2**1, r(exact(a_part, -q(a_part))))))", -1, 1),
     ("n(r(product(2**1, r(exact(a_part, -q(a_part))))))", -2, 2),

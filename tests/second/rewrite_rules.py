@@ -267,6 +267,7 @@ def unread_sign(place: Place) -> Needs:
 def nested_sum(place: Place) -> Needs:
     place.kind("exact")
     need(place.new["kind"] == "exact", "what stands for the node is no exact sum")
+    need(place.at != place.other, "nothing changes")
     one, other = (list(_summed(place.tree, at, ())) for at in (place.at, place.other))
     need(one == other, "it is the sum of other terms")
     return Needs()
@@ -282,6 +283,51 @@ def _summed(tree: Document, at: int, ranges: tuple[tuple[int, Sequence[int]], ..
         yield from _summed(tree, node["body"], (*ranges, (node["level"], node["places"])))
     else:
         yield ranges, at
+
+
+def scaled_sum(place: Place) -> Needs:
+    items = place.kind("exact")["items"]
+    need(place.new["kind"] == "exact", "what stands for the node is no exact sum")
+    first = place.tree.nodes[items[0]]
+    need(len(items) > 1 or len(first.get("places", ())) > 1, "a single term has its own sign")
+    need(len(items) == len(place.new["items"]) and place.at != place.other, "it is the sum of other terms")
+    for one, other in zip(items, place.new["items"], strict=True):
+        if one != other:
+            _scaled(place, one, other)
+    return Needs()
+
+
+def _scaled(place: Place, at: int, other: int) -> None:
+    """A term of the sum, and what stands for it: a scaled exact sum, and the exact sum of as many scaled terms."""
+    one, new = place.tree.nodes[at], place.tree.nodes[other]
+    if one["kind"] == new["kind"] == "each":
+        need((one["level"], one["places"]) == (new["level"], new["places"]), "terms stand for other places")
+        return _scaled(place, one["body"], new["body"])
+    need((one["kind"], new["kind"]) == ("scale", "exact"), "no scaled sum became a sum of scaled terms")
+    factors = one["left"], one["right"]
+    for factor in factors:
+        known = place.known.formats(place.scope, factor)
+        need(bool(known), "nothing is known of a factor")
+        for fmt in map(place.tree.formats.__getitem__, known or ()):
+            need(not fmt["signed"] and fmt["specials"] not in ("ieee", "extended"),
+                 "a factor may be infinite or negative")  # fmt: skip
+    total = place.tree.nodes[one["term"]]
+    need(total["kind"] == "exact" and len(total["items"]) == len(new["items"]), "another sum is scaled")
+    for term, scaled in zip(total["items"], new["items"], strict=True):
+        _each_scaled(place.tree, term, scaled, factors)
+    return None
+
+
+def _each_scaled(tree: Document, at: int, other: int, factors: tuple[int, int]) -> None:
+    one, new = tree.nodes[at], tree.nodes[other]
+    if one["kind"] == "each":
+        need(new["kind"] == "each" and (one["level"], one["places"]) == (new["level"], new["places"]),
+             "terms stand for other places")  # fmt: skip
+        need(not any(one["level"] in tree.free(factor) for factor in factors), "a factor depends on the place")
+        return _each_scaled(tree, one["body"], new["body"], factors)
+    need(new["kind"] == "scale" and new["term"] == at, "another term is scaled")
+    need((new["left"], new["right"]) == factors, "it is scaled by other factors")
+    return None
 
 
 def zero_added(place: Place) -> Needs:
@@ -576,6 +622,7 @@ REWRITES: dict[str, Callable[[Place], Needs]] = {
     "a term that is never -0": positive_term,
     "sign of a zero that nothing reads": unread_sign,
     "exact sum in an exact sum": nested_sum,
+    "scaled exact sum in an exact sum": scaled_sum,
     "zero added": zero_added,
     "sum of one term": single_term,
     "number of the format, rounded again": rounded_again,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,14 @@ from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.claim import AnyClaim, Claim, build_claims
-from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, WrapClaim
+from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, WrapClaim
 from mmaprobe.queries.claims import decide as deciding
 from mmaprobe.queries.claims import overflow
 from mmaprobe.queries.claims.decide import decide as decided
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.rows import NeverOverflows
+from mmaprobe.queries.kernel.slices import WithinClassical
 from mmaprobe.queries.kernel.statements import problems_of
 from mmaprobe.queries.kernel.table9 import BoundInUnits
 from mmaprobe.queries.kernel.theorem import Goal
@@ -146,6 +148,9 @@ def _truthful(claim: AnyClaim, options: Options) -> Outcome:
             goal = BoundInUnits(claim.model.unit, *claim.units)
         case WrapClaim():
             goal = NeverWraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
+        case ClassicalClaim():
+            times = Fraction(claim.classical)
+            goal = WithinClassical(claim.plan, claim.products, claim.reach, claim.spread, times)
         case _:
             assert isinstance(claim, OverflowClaim)
             goal = NeverOverflows(claim.reduction, claim.numbers)
@@ -159,6 +164,7 @@ def _truthful(claim: AnyClaim, options: Options) -> Outcome:
     ("verify_bound", {"model": f"{VOLTA}@exponent_floor=0", "error_bound": "loose"}),
     ("verify_overflow", {"reduction": f"recurrence@unit={VOLTA},chain=1", "numbers": 65519, "overflow": "never"}),
     ("verify_wraps", {"plan": "ampere/mma/m16n8k32.s32.s8.s8.s32", "products": 131072, "wraps": "never"}),
+    ("verify_classical", {"plan": "plan:ozaki/int8-ii-14", "products": 1, "classical": 1}),
     ("verify", {"terms": 1, "inputs": {"format": "f16", "a": [0, 1], "b": [0, 1], "c": [0, 0]},
                 "parts": {"p": VOLTA}, "claim": "value(p) < 4"}),
 ])  # fmt: skip

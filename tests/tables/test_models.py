@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mmaprobe.hypotheses.library import question_named
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -294,3 +295,28 @@ def test_the_addend_after_a_chain_is_added_to_nearest() -> None:
     assert model.member.values["output_rounding"] == "toward_zero"
     a, b = (np.array([[factor] + [0] * 31], dtype=np.uint64) for factor in (3, 1))
     assert int(evaluate_batch(model, a, b, np.array([0x42800000], dtype=np.uint64))[0]) == 0x42800002
+
+
+def test_xf32_reads_f32_truncated() -> None:
+    """CDNA3's row, which ignores the bits of f32 below xf32's, is the hypothesis "truncated" of its question."""
+    question = question_named("xf32-input-cdna3")
+    row = parse_reference("cdna3/mfma/f32_16x16x8_xf32")
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(0, 1 << 32, (4000, 8), dtype=np.uint64) for _ in "ab")
+    a[:2000], b[:2000] = (side[:2000] & 0x81FFFFFF | 0x3E000000 for side in (a, b))  # of like magnitudes
+    c = rng.integers(0, 1 << 32, 4000, dtype=np.uint64)
+    a, b, c = (np.where((side >> np.uint64(23)) & np.uint64(255) == 255, np.uint64(0), side) for side in (a, b, c))
+    wanted = evaluate_batch(row, a, b, c)
+    same = {name: (evaluate_batch(model, a, b, c) == wanted) for name, model in question.models.items()}
+    assert same["truncated"].all()
+    assert not same["down"].all()
+    assert not same["nearest"].all()
+
+
+def test_dot2_of_cdna_on_a_published_input() -> None:
+    """-2^-24 * 2^-14 is +0 on gfx90a, and -2^-38 on gfx950 (LLVM's pull request 205101)."""
+    models = question_named("dot2-subnormals-cdna").models
+    a, b, c = np.array([[0x8001, 0]]), np.array([[0x0400, 0]]), np.array([0])
+    assert {name: int(evaluate_batch(model, a, b, c)[0]) for name, model in models.items()} == {
+        "zero": 0, "kept": 0xAC800000
+    }  # fmt: skip

@@ -1,0 +1,163 @@
+"""Instances of the rules about what slices and residues lose: tiny plans, some with wrong factors or pairs, on all
+elements."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from benchmarks.rules.campaign import Campaign
+from benchmarks.rules.lemmas import Truths
+from benchmarks.rules.numbers import Unchecked
+from mmaprobe.queries.kernel.slices import LosesOfLargest, WithinClassical
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.units.unitfile import parse_unit
+
+UNIT = """unit: mma.yaml
+formats: {{a: {q}, b: {q}, c: int12, d: int12}}
+length: {length}
+roundings: {{r: "round(int12, toward_zero)"}}
+steps: {{d: "r(fused(a[0:{length}] * b[0:{length}], c, F=10, carry=0, least=10))"}}
+"""
+PLAN = """plan: tiny
+formats: {{a: {a}, b: {b}, c: f32, d: f32}}
+units: {{mma: mma.yaml}}
+roundings:
+  q: round({q}, {mode})
+  w: round(int6, {mode})
+  t: round({t}, nearest_even)
+  r: round(f32, {result})
+words:
+{words}
+steps:
+{steps}
+"""
+MOST = 128  # rows of A, and columns of B
+
+
+def _side(rng: random.Random, side: str, moduli: tuple[int, ...]) -> tuple[str, str, list[int]]:
+    """The words of a side, what its power of two is, and of each word how many times the element it counts, as a power
+    of two."""
+    power = rng.choice((f"shared({side})", f"shared({side}, up=true)"))
+    other = power if rng.random() < 0.95 else f"shared({side}, up=true)"
+    first, step = rng.randint(0, 2), rng.randint(1, 2)
+    if rng.random() < 0.05:
+        step = 3
+    if moduli:
+        first += rng.randint(0, 2)
+        words = [f"  {side}_whole: w(product(2**{first}, t(product({side}, 1 / {power}))))"]
+        words += [f"  {side}{n}: q(residue({side}_whole, {m}))" for n, m in enumerate(moduli)]
+        return "\n".join(words), other, [first]
+    words = [f"  {side}_0: t(product(2**{first}, t(product({side}, 1 / {power}))))", f"  {side}0: q({side}_0)"]
+    for n in (1, 2):
+        words += [f"  {side}_{n}: t(product(2**{step}, t(exact({side}_{n - 1}, -{side}{n - 1}))))"]
+        words += [f"  {side}{n}: q({side}_{n})"]
+    return "\n".join(words), other, [first, first + step, first + 2 * step]
+
+
+def tiny(rng: random.Random) -> Plan:
+    """A plan of slices, or of residues. Raises MmaprobeError for one that cannot be."""
+    moduli = rng.choice(((), (), (7, 8, 5), (8, 15), (16, 15, 13)))
+    (one, a_power, a), (other, b_power, b) = (_side(rng, side, moduli) for side in "ab")
+    wrong = rng.choice((0,) * 12 + (1, -1))
+    if moduli:
+        sums = ", ".join(f"sum(mma(a{n}, b{n}))" for n in range(len(moduli)))
+        steps = [f"  all: recombined({sums}, moduli=[{', '.join(map(str, moduli))}])",
+                 f"  one: r(product(2**{wrong - a[0] - b[0]}, all))"]  # fmt: skip
+    else:
+        pairs = [(i, j) for i in range(3) for j in range(3) if i + j < rng.choice((2, 3, 4))] or [(0, 0)]
+        steps = [f"  t{n}: r(product(2**{-a[i] - b[j] + wrong * (n == 1)}, sum(mma(a{i}, b{j}))))"
+                 for n, (i, j) in enumerate(pairs)]  # fmt: skip
+        steps += ["  s0: r(t0)", *(f"  s{n}: r(exact(s{n - 1}, t{n}))" for n in range(1, len(pairs)))]
+        steps += [f"  one: r(product(2**0, s{len(pairs) - 1}))"]
+    scaled = rng.choice(("r(scale(one, {a}, {b}))", "r(product(r(product(one, {a})), {b}))", "r(product(one, {a}))"
+                         if rng.random() < 0.2 else "r(scale(one, {b}, {a}))"))  # fmt: skip
+    steps.append(f"  d: r(exact({scaled.format(a=a_power, b=b_power)}, c))")
+    text = PLAN.format(
+        a=rng.choice(("e2m1", "e2m1", "e3m2", "int3")), b=rng.choice(("e2m1", "e2m1", "int3")), words=f"{one}\n{other}",
+        q=rng.choice(("int4", "int5")), mode=rng.choice(("toward_zero",) * 4 + ("nearest_even",)),
+        t=rng.choice(("f32", "f32", "f32", "e3m2", "e2m1")), steps="\n".join(steps),
+        result="nearest_even" if rng.random() < 0.95 else "toward_zero",
+    )  # fmt: skip
+    unit = parse_unit(
+        UNIT.format(q=text.partition("q: round(")[2].partition(",")[0], length=rng.randint(1, 2)), "mma.yaml"
+    )
+    return parse_plan(text, "tiny.yaml", lambda name: Model("mma.yaml", unit))
+
+
+def _errors(plan: Plan, length: int, rng: random.Random) -> Iterator[tuple[np.ndarray, ...]]:  # type: ignore[type-arg]
+    """Of many rows and columns: the error and, of both sides, the magnitudes; everything is exact in f64."""
+    sides = []
+    for fmt in (plan.a, plan.b):
+        patterns = [x for x in range(1 << fmt.width) if exact_value(x, fmt) not in ("nan", "inf", "-inf")]
+        rows = list(product(patterns, repeat=length))
+        rows = rows if len(rows) <= MOST else rng.sample(rows, MOST)
+        numbers = {x: 0.0 if isinstance(y := exact_value(x, fmt), str) else float(y) for x in patterns}
+        sides.append((np.array(rows, dtype=np.uint8), np.array([[numbers[x] for x in row] for row in rows])))
+    (rows, a), (columns, b) = sides
+    found = simulate(rows, np.ascontiguousarray(columns.T), None, plan, engine="numpy").view(np.float32).astype(float)
+    yield np.abs(found - a @ b.T), np.abs(a), np.abs(b)
+
+
+def _largest(side: np.ndarray, reach: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    """Of each row, the largest magnitude, and whether the statement is about it."""
+    most = side.max(1)
+    return most, (most >= 2.0**-reach) & (most <= 2.0**reach)
+
+
+def loses_of_largest(goal: LosesOfLargest, rng: random.Random) -> Iterator[str]:
+    for length in range(1, min(goal.length, 3) + 1):
+        for errors, a, b in _errors(goal.plan, length, rng):
+            (left, one), (right, other) = (_largest(side, goal.reach) for side in (a, b))
+            size = np.outer(left, right)[one][:, other] * length
+            ratio = errors[one][:, other] / np.where(size, size, 1)
+            if ratio.size and Fraction(float(ratio.max())) > goal.share * (1 + Fraction(1, 1 << 40)):
+                yield f"{ratio.max()} of K products of the largest are lost"
+                return
+    if goal.length > 3:
+        raise Unchecked
+
+
+def within_classical(goal: WithinClassical, rng: random.Random) -> Iterator[str]:
+    if goal.length > 3:
+        raise Unchecked
+    for errors, a, b in _errors(goal.plan, goal.length, rng):
+        kept = []
+        for side in (a, b):
+            most, own = _largest(side, goal.reach)
+            kept.append(own & (side.min(1) >= most * 2.0**-goal.spread))
+        bound = float(goal.times) * goal.length * 2.0**-goal.plan.d.precision * (a @ b.T)
+        worse = (errors > bound * (1 + 2.0**-40))[kept[0]][:, kept[1]]
+        if worse.any():
+            yield "an error is beyond the bound"
+            return
+
+
+def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
+    """A tiny plan at a few K."""
+    try:
+        plan = tiny(rng)
+    except MmaprobeError:
+        return
+    for length in (1, rng.randint(1, 3)):
+        most = rng.choice((None, None, None, None, None, None, 3))
+        wraps = campaign.call("never_wraps", plan, length, most, None, check=False)
+        if wraps is None:
+            continue
+        lost = campaign.call("loses_of_largest", plan, length + rng.choice((0, 0, 0, 0, 1, -1)),
+                             rng.choice((3, 4, 4, 6, 10, 40, -1)), wraps)  # fmt: skip
+        if lost is not None:
+            times = Fraction(2) ** rng.choice((20, 22, 23, 24, 25, 26, 28, 30))
+            campaign.call("within_classical", lost, rng.choice((0, 0, 1, 2, 3, -1)), times)
+
+
+MEANINGS = {LosesOfLargest: loses_of_largest, WithinClassical: within_classical}

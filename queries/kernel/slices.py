@@ -1,0 +1,345 @@
+"""What is lost by slices and residues of integers that a row or a column share a power of two for.
+
+Elements are divided by that power, and everything is a sum of products of integer words then: what words leave out of
+elements, which products of words are left out, and what roundings lose, each for one product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import floor
+
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.wraps import NeverWraps, interval_of, residues_of
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Recombined, Round, Scale
+from mmaprobe.smtmodel.nodes.element import MINUS
+from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.stages import Chain, Stage, Then
+from mmaprobe.smtmodel.plans.words import SharedOf
+
+Pair = tuple[Round, Round]  # a word of a and a word of b, both integers
+LEAST = 1 << 12  # an exponent beyond those of all formats
+
+
+@dataclass(frozen=True)
+class LosesOfLargest:
+    """For each K from 1 to `length`, with c = +0 and finite elements, the largest of each row of A and of each column
+    of B of a magnitude from 2^-reach to 2^reach: |d - exact| <= share * K * the product of both magnitudes."""
+
+    plan: Plan
+    length: int
+    reach: int
+    share: Fraction
+
+    def statement(self) -> str:
+        what = f"largest magnitudes from 2^-{self.reach} to 2^{self.reach}, K up to {self.length}, c = 0"
+        return f"{self.plan.reference or 'a plan'}: |d - exact| <= {float(self.share):.6g} K max|a| max|b| ({what})"
+
+
+@dataclass(frozen=True)
+class WithinClassical:
+    """With K = `length`, c = +0, and all elements of a row, or of a column, at least 2^-spread times its largest
+    magnitude, which is from 2^-reach to 2^reach: |d - exact| <= times * K * u * the sum of |a_k b_k|, where u is half a
+    unit of the last place of 1 in the format of d."""
+
+    plan: Plan
+    length: int
+    reach: int
+    spread: int
+    times: Fraction
+
+    def statement(self) -> str:
+        bound = f"|d - exact| <= {self.times} K u sum |a_k b_k| for K = {self.length}"
+        which = f"from 2^-{self.spread} of the largest, which is from 2^-{self.reach} to 2^{self.reach}"
+        return f"{self.plan.reference or 'a plan'}: {bound}, elements {which}"
+
+
+@rule
+def loses_of_largest(plan: Plan, length: int, reach: int, wraps: Theorem) -> Made:
+    """The exact sum is one of products of words, as in `_Words`, and of what these leave out. What the plan computes is
+    a sum of products of words, as in `_Results`. The difference is at most that of the factors of each product."""
+    goal = goal_of(wraps, NeverWraps, "loses_of_largest")
+    if goal.plan != plan or goal.length != length or (goal.most_a, goal.most_b) != (None, None):
+        raise RuleError("loses_of_largest: it is not known that no sum wraps")
+    if length < 1 or not 0 <= reach < LEAST:
+        raise RuleError("loses_of_largest: K is from 1 on, and powers are from 1 on")
+    found = _Results(plan, length, reach)
+    result = found.of(plan.result)
+    if result.powers != (1, 1):
+        raise RuleError("loses_of_largest: the result has not both powers of two as factors")
+    sides = [_Words(fmt) for fmt in (plan.a, plan.b)]
+    pairs = list(result.factors)
+    a, b = (side.element(list(dict.fromkeys(pair[n] for pair in pairs))) for n, side in enumerate(sides))
+    if found.ups != {("a", sides[0].up), ("b", sides[1].up)}:
+        raise RuleError("loses_of_largest: the result is multiplied by other powers of two than words are divided by")
+    loss = result.error + a.top * b.loss + a.loss * (b.top + b.loss)
+    for pair in {(one, other) for one in a.factors for other in b.factors} | result.factors.keys():
+        wanted = a.factors.get(pair[0], Fraction(0)) * b.factors.get(pair[1], Fraction(0))
+        loss += abs(result.factors.get(pair, Fraction(0)) - wanted) * _most(pair[0]) * _most(pair[1])
+    return Made(LosesOfLargest(plan, length, reach, loss * a.power * b.power), (wraps,))
+
+
+@rule
+def within_classical(premise: Theorem, spread: int, times: Fraction) -> Made:
+    """Of elements that are at least 2^-spread times the largest, K products add up to K * 2^-2spread times the largest
+    product."""
+    goal = goal_of(premise, LosesOfLargest, "within_classical")
+    if spread < 0:
+        raise RuleError("within_classical: a spread is from 0 on")
+    unit = Fraction(1, 1 << goal.plan.d.precision)
+    if goal.share * (1 << 2 * spread) > times * goal.length * unit:
+        raise RuleError(f"within_classical: {float(goal.share):.6g} K max|a| max|b| is all that is known")
+    return Made(WithinClassical(goal.plan, goal.length, goal.reach, spread, times), (premise,))
+
+
+def _most(word: Round) -> Fraction:
+    """The largest magnitude of an integer word."""
+    return max(map(abs, interval_of(word, None)))
+
+
+def _has_room(word: Round) -> bool:
+    """Whether an integer word never saturates, rounded to zero or to nearest."""
+    room = exact_value(word.rounding.format.largest, word.rounding.format)
+    assert isinstance(room, Fraction)
+    top = max(map(abs, interval_of(word.term, None)))
+    return (floor(top) if word.rounding.mode == "toward_zero" else round(top)) <= room
+
+
+def _ceiling(value: Fraction) -> int:
+    """An exponent e with value <= 2^e."""
+    return 0 if not value else (value.numerator // value.denominator).bit_length() if value >= 1 else -(
+        (value.denominator // value.numerator).bit_length() - 1)  # fmt: skip
+
+
+def _power(literal: Node) -> Fraction | None:
+    """What a number stands for; None for other nodes."""
+    if not isinstance(literal, Literal):
+        return None
+    value = exact_value(literal.pattern, literal.format)
+    return value if isinstance(value, Fraction) else None
+
+
+def _is_power(value: Fraction) -> bool:
+    return value.numerator.bit_count() == 1 and value.denominator.bit_count() == 1 and value > 0
+
+
+# -- words
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """A number that is `of` times the element over its power, plus factors times integer words, up to `error`. `keeps`:
+    the format of which it is a number, times a power of two."""
+
+    of: Fraction
+    factors: Mapping[Round, Fraction]
+    error: Fraction
+    keeps: Format | None = None
+
+    def times(self, factor: Fraction) -> _Affine:
+        own = {word: factor * x for word, x in self.factors.items()}
+        return _Affine(factor * self.of, own, abs(factor) * self.error, self.keeps if _is_power(abs(factor)) else None)
+
+
+@dataclass(frozen=True)
+class _Elements:
+    """Elements over their power: at most `top`, and sums of factors times words up to `loss`. `power`: the power is at
+    most that many times the largest magnitude."""
+
+    factors: Mapping[Round, Fraction]
+    loss: Fraction
+    top: Fraction
+    power: int
+
+
+@dataclass
+class _Words:
+    """The words of a side. An integer word is what is rounded less what that leaves: so an element is what is known of
+    the words of which it is made, and of what the last of them leaves."""
+
+    format: Format
+    up: bool | None = None
+    made: dict[Node, _Affine] = field(default_factory=dict)
+
+    def element(self, words: list[Round]) -> _Elements:
+        """Elements by the words that lose least, of those of the products and of those below them."""
+        best: tuple[Fraction, _Affine, Round] | None = None
+        for word in words:
+            how = word.rounding
+            if not how.format.is_integer:
+                raise RuleError("loses_of_largest: a unit reads a word that is no integer")
+            term = self.of(word.term)
+            left = {"toward_zero": Fraction(1), "nearest_even": Fraction(1, 2)}.get(how.mode)
+            if left is None or not term.of or not _has_room(word):
+                continue
+            loss = (left + term.error) / abs(term.of)
+            if best is None or loss < best[0]:
+                best = loss, term, word
+        if best is None or self.up is None:
+            raise RuleError("loses_of_largest: no word is known to be nearly an element")
+        loss, term, word = best
+        factors = {own: -x / term.of for own, x in term.factors.items()}
+        factors[word] = factors.get(word, Fraction(0)) + 1 / term.of
+        return _Elements(factors, loss, Fraction(1 if self.up else 2), 2 if self.up else 1)
+
+    def of(self, node: Node) -> _Affine:
+        if node not in self.made:
+            self.made[node] = self._of(node)
+        return self.made[node]
+
+    def _of(self, node: Node) -> _Affine:
+        match node:
+            case Product(left=Given(), right=SharedOf(inverse=True, up=up), limit=None):
+                if self.up not in (None, up):
+                    raise RuleError("loses_of_largest: words with different powers of two")
+                self.up = up
+                return _Affine(Fraction(1), {}, Fraction(0), self.format)
+            case Product(left=Literal() as factor, right=right, limit=None) if (x := _power(factor)) is not None:
+                return self.of(right).times(x)
+            case ExactSum(items=(Round() as whole, Product(left=left, right=Round() as part, limit=None))) if (
+                left == MINUS
+                and part.term == whole
+                and part.rounding.format.is_integer
+                and part.rounding.mode == "toward_zero"
+            ):
+                term = self.of(whole)
+                if not _has_room(part):
+                    raise RuleError("loses_of_largest: a slice may saturate")
+                factors = {**term.factors, part: term.factors.get(part, Fraction(0)) - 1}
+                return _Affine(term.of, factors, term.error, term.keeps)  # a number's own lower digits
+            case Round() if not node.rounding.format.is_integer:
+                return self._rounded(node)
+        raise RuleError(f"loses_of_largest: nothing is told of words with a {node.kind}")
+
+    def _rounded(self, node: Round) -> _Affine:
+        how, term = node.rounding, self.of(node.term)
+        fmt = how.format
+        interval_of(node, None)  # raises where it may overflow
+        if how != Rounding(fmt, how.mode):
+            raise RuleError("loses_of_largest: a rounding with rules of its own")
+        least = Fraction(2) ** (fmt.emin - fmt.fraction)
+        if term.keeps is None or term.keeps.precision > fmt.precision or term.keeps.complement:
+            raise RuleError("loses_of_largest: a word is rounded that has more bits")
+        return _Affine(term.of, term.factors, term.error + least, term.keeps)
+
+
+# -- results
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A number that is factors times sums of products of words, and of powers of two that rows and columns share
+    (`powers`: how often those of a and of b are factors): up to `error` for each product, over these powers. `whole`:
+    a number besides, of something that is no sum. It is a multiple of 2^grid."""
+
+    factors: Mapping[Pair, Fraction]
+    error: Fraction
+    powers: tuple[int, int]
+    grid: int
+    whole: Fraction = Fraction(0)
+    keeps: Format | None = None
+
+    @property
+    def most(self) -> Fraction:
+        """Its largest magnitude for each product."""
+        return sum((abs(x) * _most(a) * _most(b) for (a, b), x in self.factors.items()), self.error)
+
+
+@dataclass
+class _Results:
+    """What is made of sums, each exact, whose number of products is at most `length`."""
+
+    plan: Plan
+    length: int
+    reach: int
+    made: dict[Node, _Form] = field(default_factory=dict)
+    ups: set[tuple[str, bool]] = field(default_factory=set)  # of the powers that are factors
+
+    def of(self, node: Node) -> _Form:
+        if node not in self.made:
+            self.made[node] = self._of(node)
+        return self.made[node]
+
+    def _of(self, node: Node) -> _Form:
+        match node:
+            case Products():
+                return _Form(self._factors(node.stage), Fraction(0), (0, 0), 0)
+            case Recombined():
+                return _Form({residues_of(self.plan, node): Fraction(1)}, Fraction(0), (0, 0), 0)
+            case SharedOf(operand=operand, inverse=False, up=up):
+                self.ups.add((operand, up))
+                return _Form({}, Fraction(0), (int(operand == "a"), int(operand == "b")), 0, Fraction(1))
+            case Literal() if (x := _power(node)) is not None and _is_power(abs(x)):
+                place = abs(x).numerator.bit_length() - abs(x).denominator.bit_length()
+                return _Form({}, Fraction(0), (0, 0), place, x)
+            case Product(limit=None):
+                return self._product(self.of(node.left), self.of(node.right))
+            case Scale():
+                return self._product(self._product(self.of(node.term), self.of(node.left)), self.of(node.right))
+            case ExactSum():
+                return self._sum([self.of(item) for item in node.items if not _is_zero(item)])
+            case Round() if not node.rounding.format.is_integer:
+                return self._rounded(node, self.of(node.term))
+        raise RuleError(f"loses_of_largest: nothing is told of results with a {node.kind}")
+
+    def _factors(self, stage: Stage) -> dict[Pair, Fraction]:
+        found: dict[Pair, Fraction] = {}
+        if isinstance(stage, Then):
+            for body in stage.bodies:
+                for pair, x in self._factors(body).items():
+                    found[pair] = found.get(pair, Fraction(0)) + x
+            return found
+        if not isinstance(stage, Chain):
+            raise RuleError("loses_of_largest: a sum that is more than a chain of instructions")
+        a, b = self.plan.read(stage.words)
+        if a is None or b is None:
+            raise RuleError("loses_of_largest: a unit reads elements as they are")
+        return {(a, b): Fraction(1)}
+
+    @staticmethod
+    def _product(one: _Form, other: _Form) -> _Form:
+        one, other = (one, other) if other.whole else (other, one)
+        if not other.whole or other.factors or other.error:
+            raise RuleError("loses_of_largest: a sum is multiplied by another one")
+        x = other.whole
+        powers = one.powers[0] + other.powers[0], one.powers[1] + other.powers[1]
+        factors = {pair: x * own for pair, own in one.factors.items()}
+        return _Form(factors, abs(x) * one.error, powers, one.grid + other.grid, x * one.whole, one.keeps)
+
+    @staticmethod
+    def _sum(forms: list[_Form]) -> _Form:
+        if any(form.whole for form in forms) or len({form.powers for form in forms}) != 1:
+            raise RuleError("loses_of_largest: a sum of numbers with different powers of two")
+        factors: dict[Pair, Fraction] = {}
+        for form in forms:
+            for pair, x in form.factors.items():
+                factors[pair] = factors.get(pair, Fraction(0)) + x
+        keeps = forms[0].keeps if len(forms) == 1 else None
+        error = sum((form.error for form in forms), Fraction(0))
+        return _Form(factors, error, forms[0].powers, min(form.grid for form in forms), keeps=keeps)
+
+    def _rounded(self, node: Round, form: _Form) -> _Form:
+        """To nearest, a number loses at most half of its last place; none where it is a number of the format already,
+        or a multiple of 2^grid of no more bits."""
+        how, fmt = node.rounding, node.rounding.format
+        if how != Rounding(fmt):
+            raise RuleError("loses_of_largest: a rounding with rules of its own")
+        top = Fraction(abs(form.whole)) if form.whole else form.most * self.length
+        far = self.reach * sum(form.powers)
+        if form.grid - far < fmt.emin or _ceiling(top) + far > fmt.emax:
+            raise RuleError("loses_of_largest: a result may be subnormal, or overflow")
+        keeps = form.keeps is not None and form.keeps.precision <= fmt.precision
+        if form.whole or keeps or top <= Fraction(2) ** (form.grid + fmt.precision):
+            return _Form(form.factors, form.error, form.powers, form.grid, form.whole, fmt)
+        error = form.error + form.most / (1 << fmt.precision)
+        return _Form(form.factors, error, form.powers, form.grid, keeps=fmt)
+
+
+def _is_zero(node: Node) -> bool:
+    return isinstance(node, Element) and node.operand == "c"

@@ -1,0 +1,77 @@
+"""Vectors for the benches of designers: a file for $readmemh, and a test in Python that drives a design by cocotb."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+
+from mmaprobe.queries.compare.observed import ObservedVector
+from mmaprobe.reports.exports.c_header import model_of
+from mmaprobe.reports.exports.verilog import ports_of
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.base.escapes import text_bytes
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import padded
+
+REACHES = "reaches"
+
+
+def readmemh(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+    """One hexadecimal word a line for Verilog's $readmemh: a in the lowest bits, its first element lowest, then b, c,
+    what else there is, and d. The second item is empty. Raises InputError unless all vectors are of one model."""
+    model = model_of(rows, name, "a file for $readmemh")
+    widths = _widths(model)
+    lines = [f"// {len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}", "// " + _fields(widths)]
+    total = sum(widths.values())
+    for row in rows:
+        word, place = 0, 0
+        for port, value in _words(row, model).items():
+            word |= value << place
+            place += widths[port]
+        lines.append(f"{word:0{(total + 3) // 4}x}")
+    return text_bytes("\n".join(lines) + "\n"), ""
+
+
+def cocotb_test(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+    """A test of cocotb: it drives a design with the vectors, compares d, and reports which conditions were hit. The
+    second item is empty. Raises InputError unless all vectors are of one model."""
+    model = model_of(rows, name, "a test of cocotb")
+    conditions = list(dict.fromkeys(text for row in rows for text in row.vector.extra.get(REACHES, ())))
+    places = {text: place for place, text in enumerate(conditions)}
+    fmt = model.d
+    any_nan = model.nan is None and fmt.has_nan and not fmt.nan_for_negative_zero
+    last = (1 << fmt.field_width) - 1
+    nan = ((fmt.infinity if fmt.has_infinity else fmt.largest) + 1, last, last) if any_nan else None
+    lines = [
+        f'"""{len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}, for cocotb.',
+        *files("mmaprobe.reports").joinpath("templates/cocotb.py.txt").read_text("utf-8").splitlines(),
+    ]
+    lines += [f"WIDTHS = {_widths(model)!r}", f"NANS = {nan!r}", "CONDITIONS = ["]
+    lines += [f"    {text!r}," for text in conditions] + ["]", "VECTORS = ["]
+    for row in rows:
+        words = ", ".join(f'"{port}": {value:#x}' for port, value in _words(row, model).items())
+        reached = [places[text] for text in row.vector.extra.get(REACHES, ())]
+        lines.append(f"    ({{{words}}}, {reached}),")
+    return text_bytes("\n".join([*lines, "]"]) + "\n"), ""
+
+
+def _widths(model: Model) -> dict[str, int]:
+    """The bits of each port."""
+    return {name: fmt.width * count for name, fmt, count in ports_of(model)} | {"d": model.d.width}
+
+
+def _fields(widths: Mapping[str, int]) -> str:
+    """Which bits of a word are which port."""
+    said, place = [], 0
+    for port, width in widths.items():
+        said.append(f"{port} [{place + width - 1}:{place}]")
+        place += width
+    return ", ".join(said)
+
+
+def _words(row: ObservedVector, model: Model) -> dict[str, int]:
+    """The word at each port: elements side by side, the first one lowest."""
+    sides, found = padded(row.vector.operands, model).sides, {}
+    for name, fmt, _ in ports_of(model):
+        found[name] = sum(value << (fmt.width * place) for place, value in enumerate(sides[name]))
+    return found | {"d": row.predicted if row.vector.d is None else row.vector.d}

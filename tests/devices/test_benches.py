@@ -1,0 +1,137 @@
+"""Files for designers' benches: words for $readmemh and conditions as a module, in a simulation by Icarus, and a test
+of cocotb, each with a design that is the model and with one that is not."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mmaprobe.cli.main import main
+from mmaprobe.queries.covering.cover import Cover, Covering
+from mmaprobe.queries.covering.report import vectors_of
+from mmaprobe.smtmodel.tables.reference import parse_reference
+
+FMA, NAME = "ieee/fma/f16", "ieee_fma_f16"
+BENCH = """module bench;
+  reg [63:0] words [0:COUNT-1];
+  reg [63:0] word;
+  wire [15:0] d;
+  wire [CASES-1:0] met;
+  reg [CASES-1:0] hit;
+  integer i, wrong;
+  ieee_fma_f16 unit(.a(word[15:0]), .b(word[31:16]), .c(word[47:32]), .d(d));
+  ieee_fma_f16_conditions conditions(.a(word[15:0]), .b(word[31:16]), .c(word[47:32]), .d(d), .q(word[63:48]), .met(met)
+    WIRES);
+  initial begin
+    $readmemh("vectors.hex", words);
+    hit = 0; wrong = 0;
+    for (i = 0; i < COUNT; i = i + 1) begin
+      word = words[i]; #1;
+      hit = hit | met;
+      if (d !== word[63:48]) wrong = wrong + 1;
+    end
+    $display("%0d %b", wrong, hit);
+  end
+endmodule
+"""
+RUN = """from pathlib import Path
+from cocotb_tools.runner import get_runner
+runner = get_runner("icarus")
+runner.build(sources=[Path("unit.v")], hdl_toplevel="ieee_fma_f16", build_dir="build")
+runner.test(hdl_toplevel="ieee_fma_f16", test_module="test_cover", build_dir="build", test_dir=".")
+"""
+WRONG = ("sum_negative =", "sum_negative = 1'b1 ^")
+icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus is not installed (the package iverilog)")
+pytestmark = pytest.mark.compilers
+
+
+@cache
+def covering() -> Covering:
+    found = Covering(parse_reference(FMA), pairs=False, changes=[])
+    found.sample(lambda text: None)
+    return found
+
+
+@cache
+def cover() -> Cover:
+    return covering().finished()
+
+
+def exported(source: object, kind: str, path: Path) -> str:
+    result = CliRunner().invoke(main, ["export", str(source), "--format", kind, "-o", str(path)])
+    assert result.exit_code == 0, result.output
+    return path.read_text(encoding="utf-8")
+
+
+def vectors(folder: Path) -> Path:
+    path = folder / "cover.jsonl"
+    path.write_text("".join(json.dumps(vector.to_json()) + "\n" for vector in vectors_of(cover())), encoding="utf-8")
+    return path
+
+
+def simulated(folder: Path, change: tuple[str, str] = ("", "")) -> tuple[int, str]:
+    """The number of wrong results, and the conditions met, the last one first."""
+    text = exported(FMA, "verilog", folder / "unit.v")
+    conditions = exported(FMA, "coverage", folder / "conditions.sv")
+    exported(vectors(folder), "memh", folder / "vectors.hex")
+    if change[0]:
+        assert text.count(change[0]) == 1
+        (folder / "unit.v").write_text(text.replace(*change), encoding="utf-8")
+    head = conditions[: conditions.index(");")]
+    wires = [name for name in re.findall(r"input +(?:\[\d+:0\] )?(\w+)", head) if name not in ("a", "b", "c", "d", "q")]
+    bench = BENCH.replace("COUNT", str(len(cover().rows))).replace("CASES", str(len(covering().singles)))
+    bench = bench.replace("WIRES", "".join(f", .{wire}(unit.{wire})" for wire in wires))
+    assert len(wires) > 5
+    (folder / "bench.v").write_text(bench, encoding="utf-8")
+    sources = ["bench.v", "unit.v", "conditions.sv"]
+    subprocess.run(["iverilog", "-g2012", "-o", "bench", *sources], cwd=folder, check=True)
+    said = subprocess.run(["vvp", "-n", "bench"], cwd=folder, check=True, capture_output=True, text=True).stdout.split()
+    return int(said[0]), said[1]
+
+
+@icarus
+def test_a_simulation_of_the_words_meets_the_conditions(tmp_path: Path) -> None:
+    wrong, met = simulated(tmp_path)
+    assert wrong == 0
+    reached = covering()._matrix(np.array(cover().rows, dtype=np.uint64)).any(axis=0)
+    assert met == "".join(str(int(flag)) for flag in reached[::-1])
+    assert 400 < met.count("1") < len(met)
+
+
+@icarus
+def test_a_simulation_of_another_design_gives_other_results(tmp_path: Path) -> None:
+    assert simulated(tmp_path, WRONG)[0] > 100
+
+
+@pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)")
+def test_conditions_are_statements_for_a_tool_that_looks_for_inputs(tmp_path: Path) -> None:
+    exported(FMA, "coverage", tmp_path / "conditions.sv")
+    counts = f"select -assert-count {len(covering().singles)} t:$cover; select -assert-count 1 t:$assert"
+    script = f"read_verilog -sv -formal -DCOVERS -DASSERTIONS conditions.sv; {counts}"
+    subprocess.run(["yosys", "-q", "-p", script], cwd=tmp_path, check=True)
+
+
+@icarus
+@pytest.mark.skipif(find_spec("cocotb") is None, reason="cocotb is not installed")
+@pytest.mark.parametrize("change", [("", ""), WRONG], ids=["same", "other"])
+def test_cocotb_reports_what_was_hit_and_what_is_wrong(tmp_path: Path, change: tuple[str, str]) -> None:
+    text = exported(FMA, "verilog", tmp_path / "unit.v")
+    (tmp_path / "unit.v").write_text(text.replace(*change) if change[0] else text, encoding="utf-8")
+    exported(vectors(tmp_path), "cocotb", tmp_path / "test_cover.py")
+    (tmp_path / "run.py").write_text(RUN, encoding="utf-8")
+    environment = {"PATH": "/usr/bin:/bin", "MMAPROBE_REPORT": str(tmp_path / "report.json")}
+    done = subprocess.run([sys.executable, "run.py"], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert all(report["hits"].values()), done.stdout
+    assert len(report["hits"]) > 400
+    assert bool(report["wrong"]) == bool(change[0])

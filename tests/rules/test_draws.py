@@ -1,0 +1,95 @@
+"""The rule of stochastic rounding: its bound on all inputs and random bits of small formats, its lemma, refusals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mmaprobe.queries.kernel import draws
+from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.lemmas import exhausted
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.properties.bound import bound_of
+from mmaprobe.smtmodel.arithmetic import rounding
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.arithmetic.rounding import STOCHASTIC, Stochastic
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.units.unitfile import parse_unit
+from tests.said import believed
+
+
+def drawn(mode: str, d: str = "e2m1", bits: int = 2) -> Model:
+    text = f"""unit: drawn
+formats: {{a: e2m1, b: e2m1, c: {d}, d: {d}, random: uint{bits}}}
+length: 1
+roundings: {{r: "round({d}, {mode})"}}
+steps: {{d: "r(exact(a[0] * b[0], c), random)"}}
+"""
+    return Model("drawn", parse_unit(text, "drawn.yaml", whole=True))
+
+
+@pytest.mark.all_inputs
+@pytest.mark.parametrize("mode", STOCHASTIC)
+@pytest.mark.parametrize("d", ["e2m1", "binary4p2se"])
+def test_the_bound_on_all_inputs(mode: str, d: str) -> None:
+    model = drawn(mode, d)
+    theorem, fmt = bound_of(model.unit, believed), model.d
+    assert isinstance(theorem.goal, Enclosed)
+    a, b, c, r = (x.ravel() for x in np.meshgrid(*(np.arange(16, dtype=np.uint64),) * 3, np.arange(4, dtype=np.uint64)))
+    none = np.empty((len(a), 0), dtype=np.uint64)
+    found = evaluate_batch(model, a[:, None], b[:, None], c, none, none, r[:, None]).tolist()
+    values = [exact_value(x, model.a) for x in range(16)], [exact_value(x, fmt) for x in range(16)]
+    largest, worst = exact_value(fmt.largest, fmt), Fraction(0)
+    for x, y, z, result in zip(a.tolist(), b.tolist(), c.tolist(), found, strict=True):
+        numbers = [0 if v == "-0" else v for v in (values[0][x], values[0][y], values[1][z], values[1][result])]
+        if not all(isinstance(v, Fraction | int) for v in numbers):
+            continue
+        left, right, addend, rounded = map(Fraction, numbers)  # type: ignore[arg-type]
+        total = left * right + addend
+        unit = max(abs(total), Fraction(2) ** fmt.emin) * Fraction(1, 1 << fmt.fraction)
+        if abs(rounded) < Fraction(largest):  # type: ignore[arg-type]
+            worst = max(worst, abs(rounded - total) / unit)
+    assert Fraction(1, 3) < worst <= 1  # as the theorem has it: 2^-f |exact|
+    assert theorem.goal.statement().count(f"2^-{fmt.fraction} * |exact|") == 1
+
+
+@pytest.mark.parametrize("mode", STOCHASTIC)
+@pytest.mark.parametrize(("name", "bits"), [("e2m1", 2), ("e2m1", 3), ("binary3p1se", 3), ("int4", 2), ("e3m2", 2)])
+def test_the_lemma(mode: Stochastic, name: str, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds of all inputs, and of none of two ways to draw that are wrong."""
+    lemma = draws.DrawIsNextTo(format_named(name), mode, bits)
+    assert exhausted(lemma).goal == lemma
+
+    def always(_: Stochastic, rest: Bits, random: Bits) -> Bits:
+        return constant(rest.carrier, 1 << random.width, random.width + 1)
+
+    monkeypatch.setattr(rounding, "draw", always)
+    with pytest.raises(RuleError, match="shows otherwise"):
+        exhausted(lemma)
+
+
+def test_refusals() -> None:
+    """The rule needs its lemmas, both operands in order, and random bits."""
+    model = drawn("stochastic_b")
+    node, unit = model.unit.last, model.unit
+    (total, random) = node.operands
+    assert total.kind == "exact"
+    found = bound_of(unit, believed)
+    every = {one.goal.node: one for one in found.walk() if isinstance(one.goal, Enclosed) and one.rule != "whole"}
+    premises = [every[total], every[random]]
+    lemmas: list[Theorem] = [believed(one) for one in draws.draw_lemmas(node, unit.formats)]
+    assert draws.drawn(node, (), premises, lemmas).goal
+    for given, proved, told in (
+        (premises[::-1], lemmas, "not about its operands"), (premises[:1], lemmas, "not about its operands"),
+        (premises, lemmas[1:], "stays open"), (premises, lemmas[:-1], "stays open"),
+        (premises, [*lemmas, believed(draws.DrawIsNextTo(model.d, "stochastic_a", 2))], "another datapath"),
+    ):  # fmt: skip
+        with pytest.raises(RuleError, match=told):
+            draws.drawn(node, (), given, proved)
+    with pytest.raises(RuleError, match="without random bits"):
+        draws.draw_lemmas(node, {})
