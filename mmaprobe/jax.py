@@ -6,7 +6,7 @@
     print(machine)
 
 `dot_general` is one product as a unit, a plan or a machine computes it; `emulate` is a context in which every product
-of what is compiled inside is. Both work under jit, grad and vmap.
+of what is compiled inside is. Both work under jit, grad and vmap. `diverge` says where two machines part in a function.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.divergences import Comparison, Divergences, Multiplied
 from mmaprobe.documents.emulate import Emulated, EmulatedProduct
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
+from mmaprobe.named import WantedError
 from mmaprobe.queries.plans.rules import Shape
-from mmaprobe.smtmodel.base.errors import MissingError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import IncompleteError, MissingError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import install_command
 from mmaprobe.smtmodel.evaluate.numbers import format_of
 
@@ -32,7 +34,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingError(f"mmaprobe.jax needs JAX: {install_command('jax')}") from error
 
-__all__ = ["Emulation", "dot_general", "emulate"]
+__all__ = ["Divergences", "Emulation", "diverge", "dot_general", "emulate"]
 
 Dimensions = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 Numbers = NDArray[Any]
@@ -60,7 +62,7 @@ def _product(machine: Machine, kind: Any, a: Numbers, b: Numbers, listen: Callab
     x, y = a.reshape(prod(batch), *a.shape[-2:]), b.reshape(prod(batch), *b.shape[-2:])
     d, said = product_of(machine, asked, _bits(x), _bits(y), None)
     if listen is not None:
-        listen(machine, asked, (len(x), x.shape[1], y.shape[2], x.shape[2]), said)
+        listen(machine, asked, (_bits(x), _bits(y), _bits(d)), said)
     return np.asarray(d.reshape(*batch, a.shape[-2], b.shape[-1]), kind)
 
 
@@ -79,13 +81,21 @@ def _as_matrices(lhs: Any, rhs: Any, dimensions: Dimensions, multiply: Callable[
     (left, right), (left_batch, right_batch) = dimensions
     rows = [n for n in range(lhs.ndim) if n not in (*left, *left_batch)]
     columns = [n for n in range(rhs.ndim) if n not in (*right, *right_batch)]
+    blocks, m, n, k = _matrices_of(lhs, rhs, dimensions)
     batch = [lhs.shape[n] for n in left_batch]
-    k = prod(lhs.shape[n] for n in left)
     whole = [*batch, *(lhs.shape[n] for n in rows), *(rhs.shape[n] for n in columns)]
-    m, n = (prod(side.shape[one] for one in places) for side, places in ((lhs, rows), (rhs, columns)))
-    x = jnp.transpose(lhs, (*left_batch, *rows, *left)).reshape(prod(batch), m, k)
-    y = jnp.transpose(rhs, (*right_batch, *right, *columns)).reshape(prod(batch), k, n)
+    x = jnp.transpose(lhs, (*left_batch, *rows, *left)).reshape(blocks, m, k)
+    y = jnp.transpose(rhs, (*right_batch, *right, *columns)).reshape(blocks, k, n)
     return multiply(x, y).reshape(whole)
+
+
+def _matrices_of(lhs: Any, rhs: Any, dimensions: Dimensions) -> tuple[int, int, int, int]:
+    """How many products of matrices a dot_general is, and their M, N and K."""
+    (left, right), (left_batch, right_batch) = dimensions
+    rows = [n for n in range(lhs.ndim) if n not in (*left, *left_batch)]
+    columns = [n for n in range(rhs.ndim) if n not in (*right, *right_batch)]
+    m, n = (prod(side.shape[one] for one in places) for side, places in ((lhs, rows), (rhs, columns)))
+    return prod(lhs.shape[n] for n in left_batch), m, n, prod(lhs.shape[n] for n in left)
 
 
 def dot_general(
@@ -134,8 +144,11 @@ class Emulation:
     """What `emulate` returns: a context. `report`: which plan stood for which product that ran inside, as a value;
     `str()` of the context shows it as a table."""
 
-    def __init__(self, machine: Machine, unknown: Literal["error", "native"] = "error") -> None:
-        self.machine, self.unknown = machine, unknown
+    def __init__(
+        self, machine: Machine, unknown: Literal["error", "native"] = "error",
+        told: Callable[[Multiplied], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.machine, self.unknown, self._told = machine, unknown, told
         self._products: Counter[tuple[Any, ...]] = Counter()
         self._unknown: Counter[str] = Counter()
         self._saved: list[tuple[Any, Any, Any]] = []
@@ -195,8 +208,11 @@ class Emulation:
                     self._not_known("a product of complex numbers")
                 return native(ctx, *args, **params)
             try:
-                self.machine.rule(*(_format(side) for side in sides))
-            except UnsupportedProductError as error:
+                shape = _matrices_of(sides[0], sides[1], params["dimension_numbers"]) if function == self._dot else None
+                rule = self.machine.rule(*(_format(side) for side in sides), blocks=1 if shape is None else shape[0])
+                if shape is not None and 0 not in shape:
+                    rule.plans_of(Shape(*shape[1:]))
+            except (UnsupportedProductError, IncompleteError) as error:
                 self._not_known(str(error))
                 return native(ctx, *args, **params)
             return own(ctx, *args, **params)
@@ -216,11 +232,15 @@ class Emulation:
         self._unknown[what] += 1
 
     def _listener(self, operator: str) -> Callable[..., None]:
-        def listen(machine: Machine, asked: Asked, shape: tuple[int, ...], after: str) -> None:
-            rule = machine.rule(asked.a, asked.b)
+        def listen(machine: Machine, asked: Asked, sides: tuple[Numbers, ...], after: str) -> None:
+            a, b, d = sides
+            shape = (len(a), a.shape[1], b.shape[2], a.shape[2])
+            rule = machine.rule(asked.a, asked.b, blocks=shape[0])
             plans = () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
             formats = (asked.a, asked.b, asked.d)
             self._products[operator, formats, shape, plans, *rule.known_for(operator, shape), after] += 1
+            if self._told is not None:
+                self._told(Multiplied(operator, False, "", asked, shape, plans, a, b, None, d))
 
         return listen
 
@@ -326,7 +346,7 @@ def _padded(x: Numbers, padding: Sequence[tuple[int, int]]) -> Numbers:
 
 def emulate(
     machine: Any = None, *, unit: Any = None, plan: Any = None, convert: str | None = None,
-    unknown: Literal["error", "native"] = "error", **formats: Any,
+    batched: Any = None, unknown: Literal["error", "native"] = "error", **formats: Any,
 ) -> Emulation:  # fmt: skip
     """A context in which dot_general and convolutions of what JAX compiles and runs are computed as a machine does.
 
@@ -343,4 +363,43 @@ def emulate(
     """
     if unknown not in ("error", "native"):
         raise UnknownNameError("unknown", str(unknown), ("error", "native"))
-    return Emulation(machine_of(machine, unit=unit, plan=plan, convert=convert, **formats), unknown)
+    return Emulation(machine_of(machine, unit=unit, plan=plan, convert=convert, batched=batched, **formats), unknown)
+
+
+def diverge(
+    function: Callable[..., Any], inputs: Any, a: Any, b: Any, *, bounds: bool = True,
+    unknown: Literal["error", "native"] = "error",
+) -> Divergences:  # fmt: skip
+    """Where two machines part in a function: of each of its products, which results differ and by how much.
+
+    `function`: what computes a model's result, its loss or, with jax.grad, its gradients; `inputs`: its arguments, a
+    tuple, or one value, of arrays; `a`, `b`: machines as for `emulate`, or contexts that it returns; `bounds`,
+    `unknown` as for mmaprobe.torch.diverge. It runs operation by operation, uncompiled (jax.disable_jit), so that
+    products have an order.
+
+    Shapes: any that the function takes.
+
+    Units: as for mmaprobe.torch.diverge.
+
+    Raises MmaprobeError: as `emulate`; ParameterError where the function does not ask for the same products twice.
+
+    Source: as for `emulate`; bounds as for `mmaprobe.bound`.
+    """
+    if not callable(function):
+        raise WantedError("function", function, "a function")
+    one, other = (side.machine if isinstance(side, Emulation) else machine_of(side) for side in (a, b))
+    comparison, second = Comparison(one, other, bounds), list[Multiplied]()
+    results = _ran(function, inputs, Emulation(one, unknown, comparison.first))
+    again = _ran(function, inputs, Emulation(other, unknown, second.append))
+    leaves = [
+        (np.asarray(x), np.asarray(y))
+        for x, y in zip(*(jax.tree_util.tree_leaves(side) for side in (results, again)), strict=True)
+        if format_of(np.asarray(x).dtype) is not None
+    ]
+    return Divergences(comparison.document(second, f"JAX {jax.__version__}", leaves), (results, again))
+
+
+def _ran(function: Callable[..., Any], inputs: Any, context: Emulation) -> Any:
+    given = jax.tree_util.tree_map(jnp.asarray, inputs if isinstance(inputs, tuple) else (inputs,))
+    with context, jax.disable_jit():  # NumPy's arrays would be multiplied by NumPy
+        return jax.block_until_ready(function(*given))

@@ -141,9 +141,31 @@ class Machine:
     rules: Mapping[tuple[str, str], Rule]
     fast: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
     with_c: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
+    architecture: str | None = None
+    batched: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
 
-    def rule(self, a: str, b: str, *, addend: bool = False, fast: bool = False) -> Rule:
-        """The rule for products of two formats. Raises UnsupportedProductError."""
+    def scaled_rule(self, a: str, b: str, scale: str, block: int) -> Rule:
+        """The rule for products of two formats with a scale factor for each `block` products. Raises
+        UnsupportedProductError."""
+        own = self.rules.get((a, b))
+        if (
+            own is not None
+            and own.plan.scale is not None
+            and (own.plan.scale.name, own.plan.scale_block) == (scale, block)
+        ):
+            return own
+        found = None if self.architecture is None else _scaled_rule(self.architecture, a, b, scale, block)
+        if found is None:
+            raise UnsupportedProductError(
+                f"{self.name} has no unit for {a} * {b} with {scale} for {block} products each"
+            )
+        return found
+
+    def rule(self, a: str, b: str, *, addend: bool = False, fast: bool = False, blocks: int = 1) -> Rule:
+        """The rule for products of two formats, of several matrices at once where there are `blocks`. Raises
+        UnsupportedProductError."""
+        if blocks > 1 and (a, b) in self.batched:
+            return self.batched[a, b]
         if addend and (a, b) in self.with_c:
             return self.with_c[a, b]
         found = (self.fast.get((a, b)) if fast else None) or self.rules.get((a, b)) or self.rules.get(ANY)
@@ -155,7 +177,7 @@ class Machine:
 
 def machine_of(
     machine: Any = None, *, unit: Units | None = None, plan: Plans | None = None, convert: str | None = None,
-    **formats: Units | Plans,
+    batched: Any = None, **formats: Units | Plans,
 ) -> Machine:  # fmt: skip
     """The machine that arguments name: a GPU, a map of `identify --gemm --json`, rules by hand, or several of these,
     a unit or a plan; and by format a unit or a plan in the place of its own. Raises MmaprobeError."""
@@ -172,6 +194,8 @@ def machine_of(
         how = Plan.chained(model_of("unit", unit)) if unit is not None else plan_of("plan", plan)
         rule = _given(how, convert)
         found = Machine(how.reference, {(how.a.name, how.b.name): rule} | ({ANY: rule} if convert else {}))
+    if batched is not None:
+        found = replace(found, batched=_batched(batched))
     if not formats:
         return found
     rules = dict(found.rules)
@@ -180,7 +204,15 @@ def machine_of(
             raise UnknownNameError("format", name, FORMATS)
         rules[name, name] = _given(_plan_of(name, reference), convert)
     changed = ", ".join(f"{name}={rules[name, name].name}" for name in formats)
-    return Machine(f"{found.name} ({changed})", rules, found.fast, found.with_c)
+    return replace(found, name=f"{found.name} ({changed})", rules=rules)
+
+
+def _batched(given: Any) -> Mapping[tuple[str, str], Rule]:
+    """The rules for products of several matrices at once: of a map, of rules by hand or of a plan."""
+    if isinstance(given, Plan) or (isinstance(given, (str, os.PathLike)) and names_plan(os.fspath(given))):
+        rule = _given(plan_of("batched", given), None)
+        return {(rule.plan.a.name, rule.plan.b.name): rule}
+    return _named(given).rules
 
 
 def _plan_of(name: str, given: Any) -> Plan:
@@ -258,7 +290,29 @@ def _of_gpu(gpu: str, arch: str) -> Machine:
         rules["f32", "f32"] = _rule(
             _from_zero(Chain(model), model, model.reference), gpu, _RECORDED["f32"], "by definition"
         )
-    return Machine(gpu, rules, fast)
+    return Machine(gpu, rules, fast, architecture=arch)
+
+
+@lru_cache(maxsize=256)
+def _scaled_rule(arch: str, a: str, b: str, scale: str, block: int) -> Rule | None:
+    """One chain from +0 of an architecture's unit that takes scale factors, of that with the longest K; None without
+    one."""
+    from mmaprobe.smtmodel.tables.catalogue import catalogue
+
+    found = [
+        row
+        for row in catalogue()
+        if str(row["id"]).startswith(f"{arch}/")
+        and f".block{block}." in str(row["id"])
+        and str(row["id"]).endswith(f".{scale}")
+        and (row["formats"]["a"], row["formats"]["b"], row["formats"]["d"]) == (a, b, "f32")
+    ]
+    if not found:
+        return None
+    best = max(found, key=lambda row: int(row["shape"][2]))
+    model = parse_reference(str(best["id"]))
+    plan = _from_zero(Chain(model), model, model.reference)
+    return Rule(plan, "inferred", f"plan inferred from cuBLAS on Hopper; unit: {best['evidence']}")
 
 
 def _from_zero(stage: Stage, model: Model, name: str) -> Plan:
@@ -310,7 +364,7 @@ class Asked:
 def product_of(machine: Machine, asked: Asked, a: Patterns, b: Patterns, c: NDArray[Any] | None) -> tuple[Any, str]:
     """D as numbers (blocks x M x N, in the type of asked.d), and in words what was done with the sum. `a`: patterns
     (blocks x M x K), `b`: patterns (blocks x K x N); `c`: numbers that broadcast to D, or None."""
-    rule = machine.rule(asked.a, asked.b, addend=c is not None, fast=asked.fast)
+    rule = machine.rule(asked.a, asked.b, addend=c is not None, fast=asked.fast, blocks=a.shape[0])
     plan, wanted = rule.plan, FORMATS[asked.d]
     said: list[str] = []
     x, y = (_taken(side, name, fmt, rule.convert) for side, name, fmt in

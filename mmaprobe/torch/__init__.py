@@ -20,8 +20,8 @@ except ModuleNotFoundError as error:
     raise MissingError(f"mmaprobe.torch needs PyTorch: {install_command('torch')}") from error
 del _torch
 
+from mmaprobe.divergences import Divergences  # noqa: E402
 from mmaprobe.torch.divergence import (  # noqa: E402
-    Divergences,
     assert_same_bits,
     assert_within_bound,
     diverge,

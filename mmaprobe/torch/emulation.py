@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
 from typing import Any, Literal
 
 import torch
@@ -22,6 +24,7 @@ from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.base.errors import IncompleteError, UnknownNameError
 from mmaprobe.torch import convolution
 from mmaprobe.torch.products import product
+from mmaprobe.torch.scaled import Blocked, blocked, outside, packed, scales_of
 from mmaprobe.torch.tensors import FORMAT_OF, format_of
 
 Unknown = Literal["error", "native"]
@@ -37,8 +40,6 @@ _MULTIPLIES = re.compile(rf"(?:.*_)?(?:{_WORDS})(?:_.*)?")
 _DO_NOT = re.compile(r"\w*(slice_inverse|(batch|layer|group|instance|rms)_norm\w*|_fftfreq|matrix_norm|_check_errors)")
 _SPACES = ("aten", "prim", "prims", "profiler", "mmaprobe")  # namespaces of operators whose names say what they do
 
-Multiply = Callable[[Any, Any, Any, float, float, str | None, bool], Any]
-
 
 @dataclass(frozen=True)
 class Seen:
@@ -53,6 +54,23 @@ class Seen:
     b: Any
     c: Any
     d: Any
+
+
+@dataclass(frozen=True)
+class Products:
+    """What multiplies for one operator."""
+
+    context: Emulation
+    operator: str
+    backward: bool
+
+    def __call__(self, a: Any, b: Any, c: Any, alpha: float, beta: float, d: str | None, fast: bool) -> Any:
+        """alpha * a @ b + beta * c of blocks (blocks x M x K, blocks x K x N), rounded to the format `d`."""
+        return self.context.multiplied(self.operator, self.backward, a, b, c, alpha, beta, d, fast)
+
+    def blocks(self, asked: Blocked, device: Any) -> Any:
+        """The sums of a product with scale factors of blocks."""
+        return self.context.blocks(self.operator, self.backward, asked, device)
 
 
 class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
@@ -126,11 +144,10 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
             self._native[f"{name} (gradient)"] += 1
             return _native(func, args, kwargs)
 
-        def multiply(a: Any, b: Any, c: Any, alpha: float, beta: float, d: str | None, fast: bool) -> Any:
-            return self._multiplied(name, backward, a, b, c, alpha, beta, d, fast)
-
         try:
-            found = known(multiply, given)
+            if any(x.layout is not torch.strided for x in _flat(args, kwargs)):
+                raise UnsupportedProductError("a tensor without strides: sparse ones are not known")
+            found = known(Products(self, name, backward), given)
         except (UnsupportedProductError, IncompleteError) as error:
             if self.unknown == "error":
                 hint = "; unknown='native' computes such products as they are"
@@ -145,12 +162,25 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
             return out.copy_(found)
         return found
 
-    def _multiplied(
+    def blocks(self, name: str, backward: bool, asked: Blocked, device: Any) -> Any:
+        """The sums of a product with scale factors of blocks."""
+        if self._listener is not None:
+            raise UnsupportedProductError("diverge compares no products with scale factors of blocks")
+        rule = self.machine.scaled_rule(*asked.formats, asked.scale, asked.block)
+        found, shape = asked.sums(self.machine, device), asked.shape
+        sides = (1, shape.rows, shape.columns, shape.length)
+        after = f"{asked.scale} for {asked.block} products each"
+        key = (name, backward, (*asked.formats, "f32"), sides, (rule.name,), *rule.known_for(name, sides), after)
+        self._products[key] += 1
+        return found
+
+    def multiplied(
         self, name: str, backward: bool, a: Any, b: Any, c: Any, alpha: float, beta: float, d: str | None, fast: bool
     ) -> Any:
+        """The result of a product of blocks, which is counted."""
         asked = Asked(format_of("a", a), format_of("b", b), d or format_of("a", a), alpha, beta, fast)
         shape = (a.shape[0], a.shape[1], b.shape[2], a.shape[2])
-        rule = self.machine.rule(asked.a, asked.b, addend=c is not None, fast=fast)
+        rule = self.machine.rule(asked.a, asked.b, addend=c is not None, fast=fast, blocks=shape[0])
         plans = () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
         found, after = product(self.machine, asked, a, b, c)
         key = (name, backward, (asked.a, asked.b, asked.d), shape, plans, *rule.known_for(name, shape), after)
@@ -271,14 +301,14 @@ def _out(given: Mapping[str, Any]) -> str | None:
     return None if kind is None else FORMAT_OF[kind]
 
 
-def _mm(multiply: Multiply, given: Mapping[str, Any]) -> Any:
+def _mm(multiply: Products, given: Mapping[str, Any]) -> Any:
     a, b = given["self"], given["mat2"]
     if a.dim() == 2:
         return multiply(a[None], b[None], None, 1.0, 1.0, _out(given), False)[0]
     return multiply(a, b, None, 1.0, 1.0, _out(given), False)
 
 
-def _addmm(multiply: Multiply, given: Mapping[str, Any]) -> Any:
+def _addmm(multiply: Products, given: Mapping[str, Any]) -> Any:
     two = "mat1" in given
     a, b = (given["mat1"], given["mat2"]) if two else (given["batch1"], given["batch2"])
     beta = float(given["beta"])
@@ -287,40 +317,140 @@ def _addmm(multiply: Multiply, given: Mapping[str, Any]) -> Any:
     return found[0] if two else found
 
 
-def _mv(multiply: Multiply, given: Mapping[str, Any]) -> Any:
+def _mv(multiply: Products, given: Mapping[str, Any]) -> Any:
     return multiply(given["self"][None], given["vec"][None, :, None], None, 1.0, 1.0, None, False)[0, :, 0]
 
 
-def _addmv(multiply: Multiply, given: Mapping[str, Any]) -> Any:
+def _addmv(multiply: Products, given: Mapping[str, Any]) -> Any:
     beta = float(given["beta"])
     c = None if beta == 0 else given["self"][..., None]
     a, b = given["mat"][None], given["vec"][None, :, None]
     return multiply(a, b, c, float(given["alpha"]), beta, None, False)[0, :, 0]
 
 
-def _dot(multiply: Multiply, given: Mapping[str, Any]) -> Any:
+def _dot(multiply: Products, given: Mapping[str, Any]) -> Any:
     a, b = given["self"], given.get("tensor", given.get("other"))
     return multiply(a[None, None], b[None, :, None], None, 1.0, 1.0, None, False)[0, 0, 0]
 
 
-def _scaled(multiply: Multiply, given: Mapping[str, Any]) -> Any:
-    """FP8 with f32 scale factors of whole matrices, or of rows of A and columns of B: the sum times both, in f32."""
-    one, other = given["scale_a"], given["scale_b"]
-    if one.dtype != torch.float32 or other.dtype != torch.float32:
-        raise UnsupportedProductError("scale factors of blocks are for mmaprobe.torch.scaled_mm, with a unit for them")
-    if one.numel() not in (1, given["self"].shape[0]) or other.numel() not in (1, given["mat2"].shape[1]):
-        raise UnsupportedProductError("scale factors are one, or one for each row of A and column of B")
-    a, b = given["self"][None], given["mat2"][None]
-    kind = given.get("out_dtype") or torch.bfloat16
-    sums = multiply(a, b, None, 1.0, 1.0, "f32", bool(given.get("use_fast_accum")))[0]
-    factor = one.reshape(-1, 1) if one.numel() > 1 else one.reshape(1, 1)
-    sums = sums * (factor * other.reshape(1, -1))
+def _scaled(multiply: Products, given: Mapping[str, Any]) -> Any:
+    """FP8 with f32 scale factors of whole matrices, or of rows of A and columns of B: the sum times both, in f32; or
+    with factors of blocks, which units take."""
+    a, b, scales = given["self"], given["mat2"], scales_of(given)
+    if given.get("scale_result") is not None:
+        raise UnsupportedProductError("a scale factor of the result is not known")
+    if scales.recipe is not None:
+        sums = multiply.blocks(blocked(a, b, *scales.blocks, scales.recipe, scales.swizzled), a.device)
+    elif packed(a) or packed(b):
+        raise UnsupportedProductError("e2m1 has scale factors of blocks")
+    else:
+        sums = multiply(a[None], b[None], None, 1.0, 1.0, "f32", bool(given.get("use_fast_accum")))[0]
+    return outside(sums, scales, given.get("bias"), given.get("out_dtype") or torch.bfloat16)
+
+
+def _addbmm(multiply: Products, given: Mapping[str, Any]) -> Any:
+    """The products of a batch one after another, each added to the sum so far, as PyTorch does it."""
+    found, beta, alpha = given["self"], float(given["beta"]), float(given["alpha"])
+    for a, b in zip(given["batch1"], given["batch2"], strict=True):
+        found = multiply(a[None], b[None], None if beta == 0 else found, alpha, beta, None, False)[0]
+        beta = 1.0
+    if not len(given["batch1"]):
+        found = torch.zeros_like(found) if beta == 0 else found * beta
+    return found.expand(given["batch1"].shape[1], given["batch2"].shape[2]).clone()
+
+
+def _grouped(multiply: Products, given: Mapping[str, Any]) -> Any:
+    """Products of groups: of rows of a, of columns of b, or of parts of K, which end at `offs`; or of a batch."""
+    a, b, ends = given["self"], given["mat2"], given.get("offs")
     if given.get("bias") is not None:
-        sums = sums + given["bias"].float()
-    return sums.to(kind)
+        raise UnsupportedProductError("grouped products with a bias are not known")
+    kind = given.get("out_dtype")
+    d = None if kind is None else FORMAT_OF[kind]
+
+    def one(x: Any, y: Any) -> Any:
+        return multiply(x[None], y[None], None, 1.0, 1.0, d, False)[0]
+
+    if ends is None:
+        return multiply(a, b, None, 1.0, 1.0, d, False)
+    spans = [slice(low, high) for low, high in pairwise([0, *ends.tolist()])]
+    if a.dim() == 2 and b.dim() == 2:
+        return torch.stack([one(a[:, span], b[span]) for span in spans])
+    if a.dim() == 2:
+        parts = [one(a[span], y) for span, y in zip(spans, b, strict=True)]
+        return _filled(torch.cat(parts), (a.shape[0], b.shape[-1]))
+    parts = [one(x, b[:, span]) for x, span in zip(a, spans, strict=True)]
+    return _filled(torch.cat(parts, 1), (a.shape[1], b.shape[1]))
 
 
-_OPERATORS: dict[str, Callable[[Multiply, Mapping[str, Any]], Any]] = {
+def _filled(found: Any, shape: tuple[int, int]) -> Any:
+    """A matrix in the corner of one of a shape, whose other numbers, of no group, are zeros."""
+    whole = found.new_zeros(shape)
+    whole[: found.shape[0], : found.shape[1]] = found
+    return whole
+
+
+def _trilinear(multiply: Products, given: Mapping[str, Any]) -> Any:
+    """Sums of products of three factors, as PyTorch does it: the first two by pairs, then the third, for each place
+    of the dimension that is unrolled."""
+    sides, dims = [given["i1"], given["i2"], given["i3"]], 0
+    expanded, unroll = [given[f"expand{n}"] for n in (1, 2, 3)], given["unroll_dim"]
+    dims = sides[0].dim() + len(expanded[0])
+    for n, places in enumerate(expanded):
+        for place in sorted(places):
+            sides[n] = sides[n].unsqueeze(place)
+    summed = set(given["sumdim"])
+    early = {place for place in summed if place in expanded[2] and place != unroll}
+    late = {place for place in summed if place not in expanded[2] and place != unroll}
+    count = max(side.shape[unroll] for side in sides)
+    parts = []
+    for k in range(count):
+        x, y, z = (side.narrow(unroll, min(k, side.shape[unroll] - 1), 1) for side in sides)
+        both = _pair(multiply, x, y, early, dims)
+        parts.append(_pair(multiply, both, z, late, dims))
+    if unroll in summed:
+        found = parts[0]
+        for part in parts[1:]:
+            found = found + part
+    else:
+        found = torch.cat(parts, unroll)
+    return found.squeeze(tuple(sorted(summed)))
+
+
+def _pair(multiply: Products, x: Any, y: Any, summed: set[int], dims: int) -> Any:
+    """The sum of the products of two tensors over some dimensions, which stay with one place."""
+    kinds: dict[str, list[int]] = {"batch": [], "row": [], "column": [], "both": []}
+    for place in range(dims):
+        one, other = x.shape[place] > 1, y.shape[place] > 1
+        if place in summed:
+            x = x.sum(place, keepdim=True) if one and not other else x
+            y = y.sum(place, keepdim=True) if other and not one else y
+            kinds["both"].append(place)
+        else:
+            kinds["batch" if one == other else "row" if one else "column"].append(place)
+    order = [*kinds["batch"], *kinds["row"], *kinds["both"]], [*kinds["batch"], *kinds["both"], *kinds["column"]]
+
+    def size(side: Any, kind: str) -> int:
+        return prod(side.shape[place] for place in kinds[kind])
+
+    a = x.permute(*order[0], *kinds["column"]).reshape(size(x, "batch"), size(x, "row"), size(x, "both"))
+    b = y.permute(*order[1], *kinds["row"]).reshape(size(y, "batch"), size(y, "both"), size(y, "column"))
+    found = multiply(a, b, None, 1.0, 1.0, None, False)
+    shape = [x.shape[p] for p in (*kinds["batch"], *kinds["row"])] + [y.shape[p] for p in kinds["column"]]
+    places = [*kinds["batch"], *kinds["row"], *kinds["column"], *kinds["both"]]
+    return found.reshape(*shape, *[1] * len(kinds["both"])).permute([places.index(n) for n in range(dims)])
+
+
+def _of_higher_order(context: Emulation, *_: Any, **__: Any) -> Any:
+    """flex_attention, whose products are those of code that it is given. Raises UnsupportedProductError."""
+    hint = "scaled_dot_product_attention is emulated"
+    raise UnsupportedProductError(f"flex_attention may multiply matrices and is not emulated; {hint}")
+
+
+for _one in ("flex_attention", "flex_attention_backward"):
+    getattr(torch._higher_order_ops, _one).py_impl(Emulation)(_of_higher_order)
+
+
+_OPERATORS: dict[str, Callable[[Products, Mapping[str, Any]], Any]] = {
     "mm": _mm,
     "bmm": _mm,
     "addmm": _addmm,
@@ -329,7 +459,11 @@ _OPERATORS: dict[str, Callable[[Multiply, Mapping[str, Any]], Any]] = {
     "addmv": _addmv,
     "dot": _dot,
     "vdot": _dot,
+    "addbmm": _addbmm,
+    "_trilinear": _trilinear,
+    "_grouped_mm": _grouped,
     "_scaled_mm": _scaled,
+    "_scaled_mm_v2": _scaled,
     "convolution": convolution.forward,
     "convolution_backward": convolution.backward,
 }
@@ -337,13 +471,15 @@ _OPERATORS: dict[str, Callable[[Multiply, Mapping[str, Any]], Any]] = {
 
 def emulate(
     machine: Any = None, *, unit: Any = None, plan: Any = None, convert: str | None = None,
-    unknown: Unknown = "error", backward: Literal["emulated", "native"] = "emulated", **formats: Any,
+    batched: Any = None, unknown: Unknown = "error", backward: Literal["emulated", "native"] = "emulated",
+    **formats: Any,
 ) -> Emulation:  # fmt: skip
     """A context in which every matrix product is computed as a machine does, by the formats of its factors.
 
     `machine`: a GPU ("H100", "MI300X"), or the path of a map that `identify --gemm --json` wrote, or a list of them; or
     `unit=` or `plan=` as for `mmaprobe.matmul`. `formats`: by a format, what stands for it instead:
-    `emulate("H100", f32="plan:cublas/tf32")`.
+    `emulate("H100", f32="plan:cublas/tf32")`. `batched`: a plan, a map or rules by hand for products of several
+    matrices at once, for which libraries have kernels of their own.
 
     Shapes: any; K of a convolution is that of its channels and places.
 
@@ -361,4 +497,6 @@ def emulate(
     ):  # fmt: skip
         if given not in known:
             raise UnknownNameError(name, str(given), known)
-    return Emulation(machine_of(machine, unit=unit, plan=plan, convert=convert, **formats), unknown, backward)
+    return Emulation(
+        machine_of(machine, unit=unit, plan=plan, convert=convert, batched=batched, **formats), unknown, backward
+    )

@@ -8,13 +8,15 @@ from __future__ import annotations
 from math import prod
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from mmaprobe.arrays import patterns_of
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
 from mmaprobe.named import WantedError, model_of
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, format_of, numbers, patterns, tensor_of
 
@@ -203,14 +205,21 @@ def scaled_mm(a: Any, b: Any, *, scale_a: Any, scale_b: Any, unit: Any, c: Any =
     if how.scale is None:
         raise ParameterError("unit", f"{how.reference} takes no scale factors: use matmul")
     sides = {"a": (a, how.a), "b": (b, how.b), "scale_a": (scale_a, how.scale), "scale_b": (scale_b, how.scale)}
-    given = {name: patterns_of(name, _plain(side), fmt, 2, None) for name, (side, fmt) in sides.items()}
+    given = {name: patterns_of(name, _plain(name, side, fmt), fmt, 2, None) for name, (side, fmt) in sides.items()}
     z = None if c is None else patterns_of("c", numbers(c), how.c, 2, None)
     x, y = given.pop("a"), given.pop("b")
     return tensor_of(to_numbers(simulate(x, y, z, how, scales=given), how.d), TYPE_OF[how.d.name], a.device)
 
 
-def _plain(side: Any) -> Any:
-    return side.detach().cpu().numpy() if side.dtype == torch.uint8 else numbers(side)
+def _plain(name: str, side: Any, fmt: Format) -> Any:
+    """The numbers of a tensor, or of bytes that are patterns of a format. Raises MmaprobeError."""
+    if side.dtype != torch.uint8:
+        format_of(name, side)
+        return numbers(side)
+    bits = side.detach().cpu().numpy()
+    if (bits >> (fmt.width if fmt.signed else fmt.field_width)).any():
+        raise ParameterError(name, f"a byte is no pattern of {fmt.name}, which has {fmt.width} bits")
+    return np.ascontiguousarray(bits).view(type_of(fmt))
 
 
 def _result(how: Machine, a: Any, b: Any, own: bool) -> str:

@@ -1,0 +1,194 @@
+"""Where two machines part in a model, whatever framework it runs in: its products one by one, each on both machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.differences import bound_of, explained, steps_between
+from mmaprobe.documents.emulate import Diverged, Divergence, Explained
+from mmaprobe.machines import Asked, Machine, Patterns, product_of
+from mmaprobe.queries.plans.rules import Shape
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+
+ROWS = 256  # rows and columns of a product of which the bound is evaluated, at most
+
+
+@dataclass(frozen=True)
+class Multiplied:
+    """A product that a machine computed: patterns of A, B and D (blocks x M x K and so on), c as numbers that broadcast
+    to D; `place`: the part of the model that asked for it."""
+
+    operator: str
+    backward: bool
+    place: str
+    asked: Asked
+    shape: tuple[int, int, int, int]
+    plans: tuple[str, ...]
+    a: Patterns
+    b: Patterns
+    c: NDArray[Any] | None
+    d: Patterns
+
+
+@dataclass(frozen=True)
+class Divergences:
+    """What `diverge` returns. `str()` is a table, a notebook shows the page. `document`: all of it as a value;
+    `results`: what the model returned on both machines."""
+
+    document: Diverged
+    results: tuple[Any, Any] = field(repr=False)
+
+    @property
+    def first(self) -> Divergence | None:
+        """The first product that differs; None where none does."""
+        number = self.document.first
+        return None if number is None else self.document.products[number]
+
+    @property
+    def svg(self) -> str:
+        """The picture, a document of its own."""
+        from mmaprobe.reports.diverged import diverged_drawing
+        from mmaprobe.reports.drawings.svg import svg_of
+
+        return svg_of(diverged_drawing(self.document))
+
+    def html(self, path: str | Path | None = None) -> str:
+        """The page; written to a file, if one is given."""
+        from mmaprobe.reports.diverged import diverged_page
+
+        text = diverged_page(self.document)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        from mmaprobe.reports.diverged import diverged_lines
+
+        return "\n".join(diverged_lines(self.document))
+
+
+@dataclass
+class Comparison:
+    """Products of a run on one machine, as they come, compared with what another machine makes of their factors."""
+
+    one: Machine
+    other: Machine
+    bounds: bool
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    results: list[tuple[Multiplied, Patterns]] = field(default_factory=list)
+    found: Explained | None = None
+
+    def first(self, seen: Multiplied) -> None:
+        """A product of the first run."""
+        self.rows.append(_own(seen, self.one, self.other, self.bounds))
+        if self.found is None and self.rows[-1]["own"]:
+            self.found = _explained(seen, self.one, self.other)
+        self.results.append((seen, seen.d.copy()))
+
+    def document(
+        self, second: Sequence[Multiplied], framework: str, results: Sequence[tuple[NDArray[Any], NDArray[Any]]]
+    ) -> Diverged:
+        """The document, with the products of the run on the other machine, and the numbers that the model returned on
+        both. Raises ParameterError where the second run asked for other products."""
+        if [seen.shape for seen, _ in self.results] != [seen.shape for seen in second]:
+            raise ParameterError(
+                "model", "it asked for other products the second time: its path depends on their results"
+            )
+        products = []
+        for number, (row, (seen, d), twin) in enumerate(zip(self.rows, self.results, second, strict=True)):
+            fmt = FORMATS[seen.asked.d]
+            x, y = (to_numbers(side, fmt).astype(np.float64) for side in (d, twin.d))
+            with np.errstate(all="ignore"):
+                norm, apart = float(np.linalg.norm(x)), float(np.linalg.norm(x - y))
+            products.append(Divergence(
+                number=number, plans=(", ".join(seen.plans), ", ".join(twin.plans)), outputs=d.size,
+                carried=int((d != twin.d).sum()), carried_ulps=whole_of(steps_between(d, twin.d, fmt)),
+                relative=apart / norm if norm else apart, **row,
+            ))  # fmt: skip
+        pairs = [(x, y) for x, y in results if x.size]
+        with np.errstate(all="ignore"):
+            largest = [float(np.abs(x.astype(np.float64) - y.astype(np.float64)).max()) for x, y in pairs]
+        return Diverged(
+            machines=(self.one.name, self.other.name), framework=framework, products=products,
+            first=next((row.number for row in products if row.own), None), explained=self.found,
+            outputs=sum(x.size for x, _ in pairs),
+            differ=sum(int((_bits(x) != _bits(y)).sum()) for x, y in pairs), largest=max(largest, default=0.0),
+        )  # fmt: skip
+
+
+def _bits(numbers: NDArray[Any]) -> Patterns:
+    return np.ascontiguousarray(numbers).view(f"u{numbers.itemsize}")
+
+
+def whole_of(steps: NDArray[np.float64]) -> int:
+    """The largest of some numbers of steps that is finite."""
+    return int(steps[np.isfinite(steps)].max(initial=0))
+
+
+def _twin(seen: Multiplied, machine: Machine) -> NDArray[Any]:
+    return np.asarray(product_of(machine, seen.asked, seen.a, seen.b, seen.c)[0])
+
+
+def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[str, Any]:
+    """What the product itself does: both machines on the first one's factors."""
+    asked, fmt, twin = seen.asked, FORMATS[seen.asked.d], _twin(seen, other)
+    d, e = seen.d, _bits(twin)
+    differ = d != e
+    with np.errstate(all="ignore"):
+        apart = np.abs(to_numbers(np.ascontiguousarray(d), fmt).astype(np.float64) - twin.astype(np.float64))
+    row: dict[str, Any] = {
+        "module": seen.place, "operator": seen.operator, "backward": seen.backward,
+        "formats": (asked.a, asked.b, asked.d), "shape": seen.shape, "own": int(differ.sum()),
+        "own_ulps": whole_of(steps_between(d, e, fmt)), "own_largest": float(np.nanmax(apart, initial=0.0)),
+    }  # fmt: skip
+    if bounds:
+        row["bound"] = _share(seen, one, other, differ) if differ.any() else 0.0
+    return row
+
+
+def _share(seen: Multiplied, one: Machine, other: Machine, differ: NDArray[np.bool_]) -> float | None:
+    """The largest |difference of the sums| over both bounds, in the first block that differs."""
+    block = int(np.argwhere(differ)[0][0])
+    rows = np.unique(np.argwhere(differ[block])[:, 0])[:ROWS]
+    columns = np.unique(np.argwhere(differ[block][rows])[:, 1])[:ROWS]
+    bits = [np.ascontiguousarray(side) for side in (seen.a[block][rows], seen.b[block][:, columns])]
+    x, y = (to_numbers(side, FORMATS[name]) for side, name in zip(bits, (seen.asked.a, seen.asked.b), strict=True))
+    sums, limits = [], []
+    for machine in (one, other):
+        rule = _rule(seen, machine)
+        limit = bound_of(rule, x, y)
+        if limit is None or rule.convert is not None:
+            return None
+        found = rule.product(*(side[None] for side in bits))[0]
+        sums.append(found.view(f"f{found.itemsize}").astype(np.float64))
+        limits.append(limit)
+    apart, whole = np.abs(sums[0] - sums[1]), limits[0] + limits[1]
+    return float(np.max(np.divide(apart, whole, out=np.zeros_like(apart), where=whole > 0)))
+
+
+def _rule(seen: Multiplied, machine: Machine) -> Any:
+    return machine.rule(seen.asked.a, seen.asked.b, fast=seen.asked.fast, blocks=seen.shape[0])
+
+
+def _explained(seen: Multiplied, one: Machine, other: Machine) -> Explained | None:
+    """The element with the largest difference, in few terms."""
+    steps = steps_between(seen.d, _bits(_twin(seen, other)), FORMATS[seen.asked.d])
+    places = np.argwhere(steps > 0)
+    place = places[int(np.argmax(steps[tuple(places.T)]))] if len(places) else np.zeros(3, int)
+    block, row, column = (int(x) for x in place)
+    left, right = (_rule(seen, machine) for machine in (one, other))
+    if (left.plan.a.name, right.plan.a.name) != (seen.asked.a, seen.asked.a):
+        return None  # a rule that rounds its inputs has patterns of another format
+    a, b = np.ascontiguousarray(seen.a[block, row]), np.ascontiguousarray(seen.b[block, :, column])
+    return explained(left, right, a, b, (block, row, column), Shape(*seen.shape[1:]))

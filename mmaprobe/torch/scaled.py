@@ -1,0 +1,152 @@
+"""Products with scale factors as PyTorch asks for them: of whole matrices, of rows and columns, or of blocks of K."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mmaprobe.machines import Machine, UnsupportedProductError
+from mmaprobe.queries.plans.rules import Shape
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.torch.tensors import format_of, patterns, tensor_of
+
+#: torch.nn.functional.ScalingType by number: whole matrices, rows or columns, blocks of 16 (NVFP4) and of 32 (MX)
+WHOLE, ROWS, BLOCKS_OF_16, BLOCKS_OF_32 = range(4)
+SWIZZLED = 1  # torch.nn.functional.SwizzleType.SWIZZLE_32_4_4
+PAIRS = torch.float4_e2m1fn_x2  # two numbers in a byte, the first one in the low half
+_BLOCKS = {BLOCKS_OF_16: (torch.float8_e4m3fn, "ue4m3", 16), BLOCKS_OF_32: (torch.float8_e8m0fnu, "ue8m0", 32)}
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """A product of patterns (M x K and K x N) with scale factors (M x K / block, K / block x N)."""
+
+    formats: tuple[str, str]
+    scale: str
+    block: int
+    a: NDArray[Any]
+    b: NDArray[Any]
+    scale_a: NDArray[Any]
+    scale_b: NDArray[Any]
+
+    @property
+    def shape(self) -> Shape:
+        """M, N and K."""
+        return Shape(self.a.shape[0], self.b.shape[1], self.a.shape[1])
+
+    def sums(self, machine: Machine, device: Any) -> Any:
+        """The sums of a machine's unit, in f32 (M x N)."""
+        plan = machine.scaled_rule(*self.formats, self.scale, self.block).plan
+        shape = self.shape
+        if 0 in (shape.rows, shape.columns, shape.length):
+            return torch.zeros((shape.rows, shape.columns), device=device)
+        found = simulate(self.a, self.b, None, plan, scales={"scale_a": self.scale_a, "scale_b": self.scale_b})
+        return tensor_of(to_numbers(found, plan.d), torch.float32, device)
+
+
+def packed(tensor: Any) -> bool:
+    """Whether a tensor holds numbers of e2m1, two in a byte."""
+    return bool(tensor.dtype == PAIRS)
+
+
+def _matrix(tensor: Any) -> tuple[str, NDArray[Any]]:
+    """The format and the patterns of a matrix (rows x K)."""
+    if not packed(tensor):
+        return format_of("a", tensor), patterns(tensor)
+    bits = tensor.detach().cpu().contiguous().view(torch.uint8).numpy()
+    return "e2m1", np.stack([bits & 15, bits >> 4], axis=-1).reshape(bits.shape[0], 2 * bits.shape[1])
+
+
+def blocked(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: int, swizzled: tuple[bool, bool]) -> Blocked:
+    """The product of a (M x K) and b (K x N) with a factor for each block of K. Raises UnsupportedProductError."""
+    kind, scale, block = _BLOCKS[recipe]
+    if scale_a.dtype != kind or scale_b.dtype != kind:
+        raise UnsupportedProductError(f"scale factors of {block} products each are {kind}, not {scale_a.dtype}")
+    (one, x), (other, y) = _matrix(a), _matrix(b.mT)
+    if x.shape[1] % block:
+        raise UnsupportedProductError(f"K = {x.shape[1]} is no multiple of the {block} products of a scale factor")
+    sides = []
+    for factor, rows, is_swizzled in ((scale_a, len(x), swizzled[0]), (scale_b, len(y), swizzled[1])):
+        sides.append(_factors(factor, rows, x.shape[1] // block, is_swizzled))
+    if scale == "ue4m3" and any((side >> 7).any() for side in sides):
+        raise UnsupportedProductError("a scale factor is negative")
+    return Blocked((one, other), scale, block, x, np.ascontiguousarray(y.T), sides[0], np.ascontiguousarray(sides[1].T))
+
+
+def _factors(factor: Any, rows: int, blocks: int, swizzled: bool) -> NDArray[np.uint8]:
+    """The patterns of scale factors (rows x blocks), taken from the layout of tiles of 128 x 4 in which cuBLAS reads
+    them (cuBLAS, "1D Block Scaling Factors Layout") if they are `swizzled`."""
+    bits: NDArray[np.uint8] = factor.detach().cpu().contiguous().view(torch.uint8).numpy().ravel()
+    down, along = (-(-rows // 128), -(-blocks // 4)) if swizzled else (rows, blocks)
+    wanted = down * along * (512 if swizzled else 1)
+    if bits.size != wanted:
+        raise UnsupportedProductError(f"{bits.size} scale factors; {wanted} are wanted for {rows} x {blocks} blocks")
+    if not swizzled:
+        return bits.reshape(rows, blocks)
+    tiles = bits.reshape(down, along, 32, 4, 4)  # row modulo 32, row / 32, block of K
+    return np.ascontiguousarray(tiles.transpose(0, 3, 2, 1, 4).reshape(down * 128, along * 4)[:rows, :blocks])
+
+
+@dataclass(frozen=True)
+class Scales:
+    """How the factors of one product stand: `recipe` of blocks, None for factors of matrices or rows alone; `blocks`
+    those of blocks, `swizzled` their layouts; `sides` those of matrices or rows, f32."""
+
+    recipe: int | None
+    blocks: tuple[Any, Any]
+    swizzled: tuple[bool, bool]
+    sides: tuple[Any, Any]
+
+
+def scales_of(given: Mapping[str, Any]) -> Scales:
+    """The factors of _scaled_mm or _scaled_mm_v2. Raises UnsupportedProductError."""
+    if "recipe_a" not in given:
+        return _first_version(given["self"], given["mat2"], given["scale_a"], given["scale_b"])
+    if given.get("contraction_dim"):
+        raise UnsupportedProductError("contraction_dim: only the last of a with the first of b is known")
+    plain, blocks, swizzled, recipes = [], [], [], []
+    for side in "ab":
+        factors: Sequence[Any] = given[f"scale_{side}"]
+        kinds, layouts = given[f"recipe_{side}"], [*given[f"swizzle_{side}"], *[0] * len(factors)]
+        known = [(x, kind, layout) for x, kind, layout in zip(factors, kinds, layouts, strict=False)]
+        if any(kind not in (WHOLE, ROWS, *_BLOCKS) for _, kind, _ in known):
+            raise UnsupportedProductError("scale factors of blocks of 128 products have no unit")
+        own = [one for one in known if one[1] in _BLOCKS]
+        plain.append(next((x for x, kind, _ in known if kind in (WHOLE, ROWS)), None))
+        blocks.append(own[0][0] if own else None)
+        swizzled.append(bool(own) and own[0][2] == SWIZZLED)
+        recipes.append(own[0][1] if own else None)
+    if recipes[0] != recipes[1]:
+        raise UnsupportedProductError("scale factors of a and b are for other blocks")
+    return Scales(recipes[0], (blocks[0], blocks[1]), (swizzled[0], swizzled[1]), (plain[0], plain[1]))
+
+
+def _first_version(a: Any, b: Any, one: Any, other: Any) -> Scales:
+    for recipe, (kind, _, _) in _BLOCKS.items():
+        if one.dtype == other.dtype == kind:  # PyTorch takes these swizzled, as cuBLAS does
+            return Scales(recipe, (one, other), (True, True), (None, None))
+    if one.dtype != torch.float32 or other.dtype != torch.float32:
+        raise UnsupportedProductError(f"scale factors of {one.dtype} and {other.dtype}")
+    if one.numel() not in (1, a.shape[0]) or other.numel() not in (1, b.shape[1]):
+        raise UnsupportedProductError(
+            "scale factors are one, or one for each row of A and column of B, or ue8m0, ue4m3"
+        )
+    return Scales(None, (None, None), (False, False), (one, other))
+
+
+def outside(sums: Any, scales: Scales, bias: Any, kind: Any) -> Any:
+    """The sums times the factors of matrices or rows in f32, plus the bias, rounded to a type."""
+    one, other = scales.sides
+    if one is not None or other is not None:
+        x = torch.ones(1, device=sums.device) if one is None else one
+        y = torch.ones(1, device=sums.device) if other is None else other
+        sums = sums * (x.reshape(-1, 1) * y.reshape(1, -1))
+    if bias is not None:
+        sums = sums + bias.float()
+    return sums.to(kind)
