@@ -97,9 +97,9 @@ def __getattr__(name: str) -> Any:
     """Imported when first used: `import mmaprobe` alone loads neither NumPy nor solvers."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(_PLACES[name]), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(_PLACES[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

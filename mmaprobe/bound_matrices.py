@@ -37,10 +37,10 @@ class Magnitudes:
     def exact(self) -> Numbers:
         """The magnitude |C + A B| as f64 computes it, and the largest error of that."""
         with np.errstate(all="ignore"):
-            found = np.abs(self.given["a"] @ self.given["b"] + self.given["c"])
+            sizes = np.abs(self.given["a"] @ self.given["b"] + self.given["c"])
             every = self.sum(("a", False), ("b", False), np.arange(self.k)) + self.size("c", False)
-            near = found + every * ((self.k + 64) * 2.0**-52) + (self.k + 4) * TINY
-            return np.where(np.isfinite(found), np.minimum(near, every), every)
+            near = sizes + every * ((self.k + 64) * 2.0**-52) + (self.k + 4) * TINY
+            return np.where(np.isfinite(sizes), np.minimum(near, every), every)
 
     def sum(self, left: tuple[str, bool], right: tuple[str, bool], places: NDArray[np.int64]) -> Numbers:
         one, other = self.size(*left)[:, places], self.size(*right)[places]
@@ -50,16 +50,16 @@ class Magnitudes:
         """A magnitude, for every element of the result."""
         if factor.name == EXACT:
             return self.exact()
-        found = self.size(factor.name, factor.raised)
+        size = self.size(factor.name, factor.raised)
         if factor.name == "c":
-            return found
-        return found[:, [factor.offset]] if factor.name == "a" else found[[factor.offset]]
+            return size
+        return size[:, [factor.offset]] if factor.name == "a" else size[[factor.offset]]
 
     def monomial(self, item: Monomial) -> Numbers:
-        found: Any = np.ones((1, 1))
+        product: Any = np.ones((1, 1))
         for factor in item:
-            found = found * self.one(factor) * self.up + TINY
-        return np.asarray(found)
+            product = product * self.one(factor) * self.up + TINY
+        return np.asarray(product)
 
 
 def is_evaluated(form: Form) -> bool:
@@ -73,7 +73,7 @@ def is_evaluated(form: Form) -> bool:
 def evaluated(form: Form, sizes: Magnitudes) -> Numbers:
     """The value of a form in which magnitudes have places, for every element of the result: at least what it is."""
     groups: dict[tuple[tuple[str, bool], tuple[str, bool], Fraction], list[int]] = {}
-    found: Any = np.zeros(sizes.given["c"].shape)
+    total: Any = np.zeros(sizes.given["c"].shape)
     with np.errstate(all="ignore"):
         for atom, value in form.parts.items():
             (item, *others) = atom
@@ -85,15 +85,15 @@ def evaluated(form: Form, sizes: Magnitudes) -> Numbers:
                 largest = sizes.monomial(item)
                 for other in others:
                     largest = np.maximum(largest, sizes.monomial(other))
-                found = found + largest * up_float(value) * sizes.up + TINY
+                total = total + largest * up_float(value) * sizes.up + TINY
         for (left, right, value), places in groups.items():
-            found = found + sizes.sum(left, right, np.array(places)) * up_float(value) * sizes.up + TINY
-        return np.asarray(found * (1 + (len(form.parts) + 4) * 2.0**-52))
+            total = total + sizes.sum(left, right, np.array(places)) * up_float(value) * sizes.up + TINY
+        return np.asarray(total * (1 + (len(form.parts) + 4) * 2.0**-52))
 
 
 def summed(form: Form, sizes: Magnitudes) -> Numbers:
     """The same of a form whose magnitudes are sums over all products, as those of a plan's bound are."""
-    found: Any = np.zeros(sizes.given["c"].shape)
+    total: Any = np.zeros(sizes.given["c"].shape)
     every = np.arange(sizes.k)
     with np.errstate(all="ignore"):
         for (item,), value in form.flat().parts.items():
@@ -107,5 +107,5 @@ def summed(form: Form, sizes: Magnitudes) -> Numbers:
                 size = sizes.size("b", factors["b"].raised).sum(0, keepdims=True) * sizes.up
             for name in factors.keys() & {"c", EXACT}:
                 size = size * sizes.one(factors[name]) * sizes.up + TINY
-            found = found + size * up_float(value) * sizes.up + TINY
-        return np.asarray(found * (1 + (len(form.parts) + 4) * 2.0**-52))
+            total = total + size * up_float(value) * sizes.up + TINY
+        return np.asarray(total * (1 + (len(form.parts) + 4) * 2.0**-52))

@@ -35,11 +35,11 @@ Patterns = NDArray[Any]
 Evaluated = Callable[[Patterns, Patterns, int], Fraction]
 
 
-def value_of(found: BoundResult | PlanBound, a: Any, b: Any, c: Any, convert: str | None) -> Any:
+def value_of(bound: BoundResult | PlanBound, a: Any, b: Any, c: Any, convert: str | None) -> Any:
     """The bound for the result of two vectors and a number, or of matrices; see `Bound.at`. Raises MmaprobeError."""
-    how = found.model if isinstance(found, BoundResult) else found.plan
+    how = bound.model if isinstance(bound, BoundResult) else bound.plan
     check_addend(how, c is not None)
-    length, evaluated = _evaluated(found)
+    length, evaluated = _evaluated(bound)
     axes = min(2, array_of("a", a, type_of(how.a)).ndim)
     x, y = patterns_of("a", a, how.a, axes, convert), patterns_of("b", b, how.b, axes, convert)
     z: Patterns = np.zeros((1, 1), kind_of(how.c))  # +0
@@ -54,11 +54,11 @@ def value_of(found: BoundResult | PlanBound, a: Any, b: Any, c: Any, convert: st
         raise ParameterError("a", f"K is {x.shape[1]}, and this bound is for {length}: mmaprobe.bound takes a length")
     z = addend(z, (x.shape[0], y.shape[1]))
     sides = {}
-    models = (found.model,) if isinstance(found, BoundResult) else found.plan.models
+    models = (bound.model,) if isinstance(bound, BoundResult) else bound.plan.models
     nodes = [node for model in models for node in walk(model.unit.result)]
     flushed = {node.operand for node in nodes if isinstance(node, Element) and node.subnormals != "keep"}
-    if isinstance(found, PlanBound):  # what is lost of words counts as lost
-        flushed -= {"ab"[side] for side in range(2) if found.plan.words_read(side) != (None,)}
+    if isinstance(bound, PlanBound):  # what is lost of words counts as lost
+        flushed -= {"ab"[side] for side in range(2) if bound.plan.words_read(side) != (None,)}
     for name, side, fmt in (("a", x, how.a), ("b", y, how.b), ("c", z, how.c)):
         sides[name] = to_numbers(np.ascontiguousarray(side), fmt).astype(np.float64)
         numbers = np.abs(sides[name])
@@ -66,7 +66,7 @@ def value_of(found: BoundResult | PlanBound, a: Any, b: Any, c: Any, convert: st
             raise ParameterError(name, "a bound is about finite numbers, and there is an infinity or a NaN")
         if name in flushed and ((numbers > 0) & (numbers < 2.0**fmt.emin)).any():
             raise ParameterError(name, f"{how.reference} reads subnormal numbers as zero: give zeros")
-    if x.shape[0] * y.shape[1] * length > EXACTLY and (whole := _at_once(found, sides)) is not None:
+    if x.shape[0] * y.shape[1] * length > EXACTLY and (whole := _at_once(bound, sides)) is not None:
         return whole
     out = np.empty((x.shape[0], y.shape[1]))
     for row, column in np.ndindex(*out.shape):
@@ -74,11 +74,11 @@ def value_of(found: BoundResult | PlanBound, a: Any, b: Any, c: Any, convert: st
     return out if axes == 2 else float(out[0, 0])
 
 
-def _at_once(found: BoundResult | PlanBound, sides: dict[str, Numbers]) -> Numbers | None:
+def _at_once(bound: BoundResult | PlanBound, sides: dict[str, Numbers]) -> Numbers | None:
     """The bound for every element of a product of matrices; None for one whose exact result is more than C + A B, or
     that is in other magnitudes."""
-    if isinstance(found, PlanBound):
-        form, plan = found.sizes[0].form, found.plan
+    if isinstance(bound, PlanBound):
+        form, plan = bound.sizes[0].form, bound.plan
         least = {name: 2.0 ** plan.least_normal(name) for name in "abc"}
         plain = all(isinstance(node, (Products, Round, Cut, ExactSum, Element, Constant, Literal)) or _is_multiple(node)
                     for node in walk(plan.result))  # fmt: skip
@@ -86,8 +86,8 @@ def _at_once(found: BoundResult | PlanBound, sides: dict[str, Numbers]) -> Numbe
         if not (plain and adds and is_evaluated(form)):
             return None
         return summed(form.lifted(form.lifts), Magnitudes(sides["a"], sides["b"], sides["c"], least))
-    assert found.theorem is not None
-    form, unit = error_of(found.theorem), found.model.unit
+    assert bound.theorem is not None
+    form, unit = error_of(bound.theorem), bound.model.unit
     try:
         adds_products_once(unit)
     except RuleError:
@@ -101,29 +101,29 @@ def _is_multiple(node: Node) -> bool:
     return isinstance(node, Product) and isinstance(node.left, Literal)
 
 
-def _evaluated(found: BoundResult | PlanBound) -> tuple[int, Evaluated]:
+def _evaluated(bound: BoundResult | PlanBound) -> tuple[int, Evaluated]:
     """K, and the bound at this K as a function of magnitudes. Raises ParameterError where no bound is known for one
     K."""
-    if isinstance(found, PlanBound):
-        if not found.sizes:
-            why = found.reason or "a bound for every K is not one number: give mmaprobe.bound a length"
+    if isinstance(bound, PlanBound):
+        if not bound.sizes:
+            why = bound.reason or "a bound for every K is not one number: give mmaprobe.bound a length"
             raise ParameterError("bound", why)
-        form, plan = found.sizes[0].form, found.plan
+        form, plan = bound.sizes[0].form, bound.plan
         if plan.scale is not None:
             raise ParameterError("bound", f"{plan.reference} takes scale factors, for which no number is offered")
-        return found.sizes[0].length, lambda a, b, c: bound_of_element(plan, form, a, b, c)
-    if found.theorem is None:
-        raise ParameterError("bound", found.reason)
-    error, model = error_of(found.theorem), found.model
+        return bound.sizes[0].length, lambda a, b, c: bound_of_element(plan, form, a, b, c)
+    if bound.theorem is None:
+        raise ParameterError("bound", bound.reason)
+    error, model = error_of(bound.theorem), bound.model
     if model.scale is not None:
         raise ParameterError("bound", f"{model.reference} takes scale factors, for which no number is offered")
     check_plain(model)
 
     def of_rows(a: Patterns, b: Patterns, c: int) -> Fraction:
-        shape = (found.length // model.length, model.length)
+        shape = (bound.length // model.length, model.length)
         steps = np.zeros((shape[0], 2 * model.length + 1), np.uint64)
         steps[:, : model.length], steps[:, model.length : -1] = a.reshape(shape), b.reshape(shape)
         steps[0, -1] = c
         return bound_of_rows(model, error, steps)
 
-    return found.length, of_rows
+    return bound.length, of_rows

@@ -117,30 +117,30 @@ def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options
     from mmaprobe.queries.properties.bound_report import conditions_of, document_of, find_bound
     from mmaprobe.queries.tactics.settling import Settled
 
-    found = find_bound(model, inputs, length, Settled(options, confirm))
-    document = document_of(found)
+    result = find_bound(model, inputs, length, Settled(options, confirm))
+    document = document_of(result)
     formula = document.formula or None
     return Bound(
         document,
         formula,
         document.chain.any if document.chain else None,
-        conditions_of(found.premises, formula or ""),
-        found.window.max,
+        conditions_of(result.premises, formula or ""),
+        result.window.max,
         document.window.bound if document.window else None,
-        _nearest_of_model(found),
-        found,
+        _nearest_of_model(result),
+        result,
     )
 
 
-def _nearest_of_model(found: BoundResult) -> Case | None:
+def _nearest_of_model(bound: BoundResult) -> Case | None:
     """The rows of a chain as one input: the first row's addend, the last row's result."""
     from itertools import chain
 
     from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
 
-    if found.near is None:
+    if bound.near is None:
         return None
-    model, near, layout = found.model, found.near, layout_of(found.model)
+    model, near, layout = bound.model, bound.near, layout_of(bound.model)
     size = len(layout.names)
     rows = [layout.split(near.row[start : start + size]) for start in range(0, len(near.row), size)]
 
@@ -155,18 +155,18 @@ def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, c
     from mmaprobe.queries.tactics.settling import Settled
 
     settled = Settled(options, confirm)
-    found = find_plan_bound(plan, inputs, () if length is None else (length,), settled, late=settled.late)
-    document = document_of_plan(found, plan.reference)
+    result = find_plan_bound(plan, inputs, () if length is None else (length,), settled, late=settled.late)
+    document = document_of_plan(result, plan.reference)
     every, size = document.formula, document.sizes[0] if document.sizes else None
     return Bound(
         document,
         None if size is None else size.bound,
         None if every is None else _every(every),
-        ", ".join(found.premises),
-        found.window.max,
+        ", ".join(result.premises),
+        result.window.max,
         None if size is None else size.window.bound,
-        _nearest_of_plan(found),
-        found,
+        _nearest_of_plan(result),
+        result,
     )
 
 
@@ -178,12 +178,12 @@ def _every(formula: PlanFormula) -> str:
     return f"for {lengths_text(formula)}: {formula.bound}{growth}"
 
 
-def _nearest_of_plan(found: PlanBound) -> Case | None:
+def _nearest_of_plan(bound: PlanBound) -> Case | None:
 
-    near = found.sizes[0].near if found.sizes else None
+    near = bound.sizes[0].near if bound.sizes else None
     if near is None:
         return None
-    plan = found.plan
+    plan = bound.plan
     a, b = numbers_of(near.a, plan.a), numbers_of(near.b, plan.b)
     (c,), (d,) = numbers_of([0], plan.c), numbers_of([near.d], plan.d)
     return Case(plan.reference, a, b, c, d)

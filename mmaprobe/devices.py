@@ -167,10 +167,10 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
     start = time.monotonic()
     options = options_of(solver, timeout)
     with _opened(device, device_timeout, asked, start + timeout) as opened:
-        found, order = built(opened, asked, options, start + timeout, quietly, quietly)
+        candidate, order = built(opened, asked, options, start + timeout, quietly, quietly)
         said = {"name": opened.name, **opened.description}
-    unit = described(found, order.questions, opened.name)
-    document = document_of(found, unit, order.document(), asked, said, time.monotonic() - start)
+    unit = described(candidate, order.questions, opened.name)
+    document = document_of(candidate, unit, order.document(), asked, said, time.monotonic() - start)
     return Identified(document, None if unit is None else Model(BUILT, unit))
 
 
@@ -184,10 +184,10 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
         recorded = _recorded(opened, chosen.base)
         candidates = chosen.candidates(start + timeout)
         session = Session(opened, opened.name, chosen, candidates, start + timeout, quietly, quietly)
-        found = session.run(options, recorded)
-    names, _ = equal_units(found, options, start + timeout)
-    document = session.document(names, consistent_units(found, recorded))
-    return Identified(document, found.survivors[0] if found.verdict == "identified" else None)
+        identification = session.run(options, recorded)
+    names, _ = equal_units(identification, options, start + timeout)
+    document = session.document(names, consistent_units(identification, recorded))
+    return Identified(document, identification.survivors[0] if identification.verdict == "identified" else None)
 
 
 def _recorded(device: Device, base: Model) -> list[Vector]:

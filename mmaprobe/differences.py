@@ -31,9 +31,9 @@ def steps_between(x: Patterns, y: Patterns, fmt: Format) -> NDArray[np.float64]:
     sign = np.int64(1) << np.int64(fmt.width - 1)
     one, other = ((bits & (sign - 1)) * np.where(bits & sign, -1, 1) for bits in
                   (side.astype(np.uint64).view(np.int64) for side in (x, y)))  # fmt: skip
-    found = np.abs(one.astype(np.float64) - other.astype(np.float64))
+    steps = np.abs(one.astype(np.float64) - other.astype(np.float64))
     left, right = nans(x, fmt), nans(y, fmt)
-    return np.where(left & right, 0.0, np.where(left | right, np.inf, found))
+    return np.where(left & right, 0.0, np.where(left | right, np.inf, steps))
 
 
 @lru_cache(maxsize=256)
@@ -78,9 +78,9 @@ def few_terms(one: Rule, other: Rule, a: Patterns, b: Patterns, shape: Shape) ->
     while True:
         parts = [places[start : start + size] for start in range(0, len(places), size)]
         rests = [[place for place in places if place not in set(part)] for part in parts]
-        found = next((rest for rest, fits in zip(rests, differ(rests), strict=True) if fits and rest), None)
-        if found is not None:
-            places, size = found, max(1, min(size, len(found) // 2))
+        smaller = next((rest for rest, fits in zip(rests, differ(rests), strict=True) if fits and rest), None)
+        if smaller is not None:
+            places, size = smaller, max(1, min(size, len(smaller) // 2))
         elif size == 1:
             return places
         else:

@@ -41,10 +41,10 @@ Numbers = NDArray[Any]
 
 
 def _format(array: Any) -> str:
-    found = format_of(np.dtype(array.dtype))
-    if found is None:
+    name = format_of(np.dtype(array.dtype))
+    if name is None:
         raise UnsupportedProductError(f"numbers of {array.dtype} are in no format that a unit takes")
-    return found.name
+    return name.name
 
 
 def _bits(side: Numbers) -> Numbers:
@@ -279,14 +279,14 @@ def _primitives() -> dict[str, Any]:
     from jax.extend.core import primitives
     from jax.lax import linalg
 
-    found = {"dot_general": lax.dot_general_p, "conv_general_dilated": lax.conv_general_dilated_p, "fft": lax.fft_p}
+    by_name = {"dot_general": lax.dot_general_p, "conv_general_dilated": lax.conv_general_dilated_p, "fft": lax.fft_p}
     for name in ("cholesky", "lu", "qr", "svd", "eigh", "eig", "triangular_solve", "householder_product", "schur",
                  "tridiagonal_solve", "ragged_dot_general"):  # fmt: skip
         for place in (linalg, primitives, lax):
             if (one := getattr(place, f"{name}_p", None)) is not None:
-                found[name] = one
+                by_name[name] = one
     tables = _tables()
-    return {name: one for name, one in found.items() if any(one in table for table in tables)}
+    return {name: one for name, one in by_name.items() if any(one in table for table in tables)}
 
 
 def _tables() -> list[Any]:
@@ -330,9 +330,9 @@ def _spread(x: Numbers, dilation: Sequence[int]) -> Numbers:
     if all(step == 1 for step in dilation):
         return x
     sizes = [max(0, (size - 1) * step + 1) for size, step in zip(x.shape[2:], dilation, strict=True)]
-    found = np.zeros((*x.shape[:2], *sizes), x.dtype)
-    found[(slice(None), slice(None), *(slice(None, None, step) for step in dilation))] = x
-    return found
+    spread = np.zeros((*x.shape[:2], *sizes), x.dtype)
+    spread[(slice(None), slice(None), *(slice(None, None, step) for step in dilation))] = x
+    return spread
 
 
 def _padded(x: Numbers, padding: Sequence[tuple[int, int]]) -> Numbers:

@@ -102,12 +102,12 @@ class Rule:
             return simulate_each(a, b, c, self.how)
         shape = Shape(a.shape[1], b.shape[2], a.shape[2])
         own = self._numbers(self.how, shape)
-        found: Patterns | None = None
+        results: Patterns | None = None
         for number in np.unique(own).tolist():
             one = simulate_each(a, b, c, self.how.rules[number].plan)
-            found = one if found is None else np.where(own == number, one, found)
-        assert found is not None
-        return found
+            results = one if results is None else np.where(own == number, one, results)
+        assert results is not None
+        return results
 
     def plans_of(self, shape: Shape) -> tuple[str, ...]:
         """The names of the plans that compute a product of a shape."""
@@ -168,11 +168,11 @@ class Machine:
             return self.batched[a, b]
         if addend and (a, b) in self.with_c:
             return self.with_c[a, b]
-        found = (self.fast.get((a, b)) if fast else None) or self.rules.get((a, b)) or self.rules.get(ANY)
-        if found is None:
+        own = (self.fast.get((a, b)) if fast else None) or self.rules.get((a, b)) or self.rules.get(ANY)
+        if own is None:
             known = ", ".join(sorted({f"{one} * {other}" for one, other in self.rules})) or "none"
             raise UnsupportedProductError(f"{self.name} has no rule for products of {a} * {b}; it has {known}")
-        return found
+        return own
 
 
 def machine_of(
@@ -187,24 +187,24 @@ def machine_of(
         raise ParameterError("convert", "it is the rounding of a unit's or a plan's inputs: nothing is rounded here")
     convert = rounding_of(convert)
     if isinstance(machine, Machine):
-        found = machine
+        made = machine
     elif machine is not None:
-        found = _named(machine)
+        made = _named(machine)
     else:
         how = Plan.chained(model_of("unit", unit)) if unit is not None else plan_of("plan", plan)
         rule = _given(how, convert)
-        found = Machine(how.reference, {(how.a.name, how.b.name): rule} | ({ANY: rule} if convert else {}))
+        made = Machine(how.reference, {(how.a.name, how.b.name): rule} | ({ANY: rule} if convert else {}))
     if batched is not None:
-        found = replace(found, batched=_batched(batched))
+        made = replace(made, batched=_batched(batched))
     if not formats:
-        return found
-    rules = dict(found.rules)
+        return made
+    rules = dict(made.rules)
     for name, reference in formats.items():
         if name not in FORMATS:
             raise UnknownNameError("format", name, FORMATS)
         rules[name, name] = _given(_plan_of(name, reference), convert)
     changed = ", ".join(f"{name}={rules[name, name].name}" for name in formats)
-    return replace(found, name=f"{found.name} ({changed})", rules=rules)
+    return replace(made, name=f"{made.name} ({changed})", rules=rules)
 
 
 def _batched(given: Any) -> Mapping[tuple[str, str], Rule]:
@@ -254,16 +254,16 @@ def _of_maps(paths: Sequence[str]) -> Machine:
     rules: dict[tuple[str, str], Rule] = {}
     with_c: dict[tuple[str, str], Rule] = {}
     for path in paths:
-        found = read_map(Path(path))
-        plan = found.plan if isinstance(found, PlanMap) else found
+        plan_map = read_map(Path(path))
+        plan = plan_map.plan if isinstance(plan_map, PlanMap) else plan_map
         into, pair = with_c if plan.addend else rules, (plan.a.name, plan.b.name)
         if pair in into:
             raise InputError(f"a second map for products of {pair[0]} * {pair[1]}", path)
         asked = ("aten.addmm",) if plan.addend else ("aten.mm", "dot_general")
         if path.endswith(YAML):
-            into[pair] = Rule(found, "given", f"rules by hand: {Path(path).name}")
+            into[pair] = Rule(plan_map, "given", f"rules by hand: {Path(path).name}")
         else:
-            into[pair] = Rule(found, "recorded", f"identify --gemm: {Path(path).name}", None, asked)
+            into[pair] = Rule(plan_map, "recorded", f"identify --gemm: {Path(path).name}", None, asked)
     return Machine(", ".join(Path(path).name for path in paths), with_c | rules, {}, with_c)
 
 
@@ -331,7 +331,7 @@ def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
     units of one K the first: those of the asynchronous instructions before others."""
     from mmaprobe.smtmodel.tables.catalogue import catalogue
 
-    found: dict[tuple[str, str], tuple[tuple[int, int], str, str]] = {}
+    best: dict[tuple[str, str], tuple[tuple[int, int], str, str]] = {}
     for row in catalogue():
         reference, formats = str(row["id"]), row["formats"]
         own, unit, _ = reference.split("/", 2)
@@ -340,9 +340,9 @@ def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
         if own != arch or not plain or "scale" in reference or unit == "dot2":
             continue
         rank = (int(unit in ("wgmma", "tcgen05mma")), int(row["shape"][2]))
-        if pair not in found or rank > found[pair][0]:
-            found[pair] = (rank, reference, str(row["evidence"]))
-    return {pair: (reference, evidence) for pair, (_, reference, evidence) in found.items()}
+        if pair not in best or rank > best[pair][0]:
+            best[pair] = (rank, reference, str(row["evidence"]))
+    return {pair: (reference, evidence) for pair, (_, reference, evidence) in best.items()}
 
 
 # -- products of numbers

@@ -147,8 +147,8 @@ def operands_of(
         if (side is None) != (fmt is None):
             raise ParameterError(row.name, f"{model.reference} {'takes none' if fmt is None else 'needs them'}")
         numbers, axes = (number_of(side), 0) if row.per == "sum" else (side, 1)
-        found = () if fmt is None else np.ravel(patterns_of(row.name, numbers, fmt, axes, None))
-        rest.append(tuple(map(int, found)))
+        elements = () if fmt is None else np.ravel(patterns_of(row.name, numbers, fmt, axes, None))
+        rest.append(tuple(map(int, elements)))
         if len(rest[-1]) != count:
             raise ParameterError(row.name, f"{count} elements are wanted, not {len(rest[-1])}")
     return Operands(tuple(map(int, x)), tuple(map(int, y)), z, tuple(rest))

@@ -40,9 +40,9 @@ def _spread(x: Any, stride: Places) -> Any:
     if all(step == 1 for step in stride):
         return x
     sizes = [(size - 1) * step + 1 for size, step in zip(x.shape[2:], stride, strict=True)]
-    found = x.new_zeros((*x.shape[:2], *sizes))
-    found[(slice(None), slice(None), *(slice(None, None, step) for step in stride))] = x
-    return found
+    spread = x.new_zeros((*x.shape[:2], *sizes))
+    spread[(slice(None), slice(None), *(slice(None, None, step) for step in stride))] = x
+    return spread
 
 
 def _plain(multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, dilation: Places, groups: int) -> Any:
@@ -81,8 +81,8 @@ def _transposed(
 def _sizes(given: Mapping[str, Any]) -> tuple[list[int], list[int], list[int], list[int]]:
     axes = given["weight"].dim() - 2
     names = ("stride", "padding", "dilation", "output_padding")
-    found = [list(given[name]) * (axes if len(given[name]) == 1 else 1) for name in names]
-    return found[0], found[1], found[2], found[3]
+    sizes = [list(given[name]) * (axes if len(given[name]) == 1 else 1) for name in names]
+    return sizes[0], sizes[1], sizes[2], sizes[3]
 
 
 def forward(multiply: Any, given: Mapping[str, Any]) -> Any:
@@ -101,16 +101,16 @@ def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
     grad, x, weight, groups = given["grad_output"], given["input"], given["weight"], given["groups"]
     of_input, of_weight, of_bias = given["output_mask"]
     axes = weight.dim() - 2
-    found: list[Any] = [None, None, None]
+    gradients: list[Any] = [None, None, None]
     edges = [(pad, pad) for pad in padding]
     if of_input and given["transposed"]:
-        found[0] = _plain(multiply, _padded(grad, edges), weight, None, stride, dilation, groups)
-        found[0] = found[0][(..., *(slice(0, size) for size in x.shape[2:]))].contiguous()
+        gradients[0] = _plain(multiply, _padded(grad, edges), weight, None, stride, dilation, groups)
+        gradients[0] = gradients[0][(..., *(slice(0, size) for size in x.shape[2:]))].contiguous()
     elif of_input:
         reach = [(o - 1) * s - 2 * p + d * (k - 1) + 1 for o, s, p, d, k in
                  zip(grad.shape[2:], stride, padding, dilation, weight.shape[2:], strict=True)]  # fmt: skip
         more = [size - own for size, own in zip(x.shape[2:], reach, strict=True)]
-        found[0] = _transposed(multiply, grad, weight, None, stride, padding, dilation, groups, more)
+        gradients[0] = _transposed(multiply, grad, weight, None, stride, padding, dilation, groups, more)
     if of_weight:
         images, other = (grad, x) if given["transposed"] else (x, grad)
         patches, places = _patches(_padded(images, edges), weight.shape[2:], stride, dilation, groups)
@@ -122,7 +122,7 @@ def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
             patches = patches.reshape(groups, images.shape[0] * prod(other.shape[2:]), -1)
             rows = other.reshape(other.shape[0], groups, -1, prod(other.shape[2:]))
         rows = rows.permute(1, 2, 0, 3).reshape(groups, rows.shape[2], -1)
-        found[1] = multiply(rows, patches, None, 1.0, 1.0, None, False).reshape(weight.shape)
+        gradients[1] = multiply(rows, patches, None, 1.0, 1.0, None, False).reshape(weight.shape)
     if of_bias:
-        found[2] = grad.sum((0, *range(2, 2 + axes)))
-    return tuple(found)
+        gradients[2] = grad.sum((0, *range(2, 2 + axes)))
+    return tuple(gradients)

@@ -98,12 +98,12 @@ def _named(model: Any, where: list[str]) -> Iterator[None]:
 
 def _leaves(result: Any) -> list[Any]:
     """The tensors of numbers in what a model returns."""
-    found, _ = torch.utils._pytree.tree_flatten(result)
-    parts = [x for one in found for x in (_leaves(vars(one)) if hasattr(one, "__dataclass_fields__") else [one])]
+    leaves, _ = torch.utils._pytree.tree_flatten(result)
+    parts = [x for one in leaves for x in (_leaves(vars(one)) if hasattr(one, "__dataclass_fields__") else [one])]
     return [x.detach() for x in parts if isinstance(x, torch.Tensor) and x.dtype in FORMAT_OF]
 
 
-def assert_same_bits(found: Any, expected: Any) -> None:
+def assert_same_bits(actual: Any, expected: Any) -> None:
     """Two tensors have the same type, shape and bits: any NaN is the same as itself alone.
 
     Shapes: the same.
@@ -114,16 +114,16 @@ def assert_same_bits(found: Any, expected: Any) -> None:
 
     Source: none.
     """
-    if found.dtype != expected.dtype or found.shape != expected.shape:
-        raise AssertionError(f"{found.dtype} {tuple(found.shape)}, and {expected.dtype} {tuple(expected.shape)}")
-    if found.dtype not in FORMAT_OF:
-        raise UnsupportedProductError(f"numbers of {found.dtype} are in no format that is known here")
-    x, y = patterns(found), patterns(expected)
+    if actual.dtype != expected.dtype or actual.shape != expected.shape:
+        raise AssertionError(f"{actual.dtype} {tuple(actual.shape)}, and {expected.dtype} {tuple(expected.shape)}")
+    if actual.dtype not in FORMAT_OF:
+        raise UnsupportedProductError(f"numbers of {actual.dtype} are in no format that is known here")
+    x, y = patterns(actual), patterns(expected)
     if (x == y).all():
         return
-    fmt = FORMATS[FORMAT_OF[found.dtype]]
+    fmt = FORMATS[FORMAT_OF[actual.dtype]]
     place = tuple(int(n) for n in np.argwhere(x != y)[0])
-    one, other = (numbers(side)[place] for side in (found, expected))
+    one, other = (numbers(side)[place] for side in (actual, expected))
     digits = fmt.width // 4
     raise AssertionError(
         f"{int((x != y).sum())} of {x.size} numbers differ, by at most {whole_of(steps_between(x, y, fmt))} ulps;\n"
@@ -131,11 +131,13 @@ def assert_same_bits(found: Any, expected: Any) -> None:
     )
 
 
-def assert_within_bound(found: Any, a: Any, b: Any, *, machine: Any = None, unit: Any = None, plan: Any = None) -> None:
+def assert_within_bound(
+    actual: Any, a: Any, b: Any, *, machine: Any = None, unit: Any = None, plan: Any = None
+) -> None:
     """A result is as near to the exact product as a machine's own is, whatever the order of its sums: within the proved
     bound of its plan, and half a unit in the last place for the rounding to the type of the result.
 
-    Shapes: `a` M x K, `b` K x N, `found` M x N.
+    Shapes: `a` M x K, `b` K x N, `actual` M x N.
 
     Units: those of the result.
 
@@ -152,8 +154,8 @@ def assert_within_bound(found: Any, a: Any, b: Any, *, machine: Any = None, unit
         raise ParameterError("machine", f"{rule.name} has no bound for these numbers")
     wide, other = x.astype(np.float64), y.astype(np.float64)
     exact, sizes = wide @ other, np.abs(wide) @ np.abs(other)
-    fmt = FORMATS[FORMAT_OF[found.dtype]]
-    given = numbers(found.contiguous()).astype(np.float64)
+    fmt = FORMATS[FORMAT_OF[actual.dtype]]
+    given = numbers(actual.contiguous()).astype(np.float64)
     own = np.maximum(np.abs(given) * 2.0 ** -(fmt.fraction + 1), 2.0 ** (fmt.emin - fmt.fraction - 1))
     limit = limit + own + sizes * ((a.shape[1] + 4) * 2.0**-53)
     apart = np.abs(given - exact)

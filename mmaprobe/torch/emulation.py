@@ -147,7 +147,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         try:
             if any(x.layout is not torch.strided for x in _flat(args, kwargs)):
                 raise UnsupportedProductError("a tensor without strides: sparse ones are not known")
-            found = known(Products(self, name, backward), given)
+            result = known(Products(self, name, backward), given)
         except (UnsupportedProductError, IncompleteError) as error:
             if self.unknown == "error":
                 hint = "; unknown='native' computes such products as they are"
@@ -155,12 +155,12 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
             self._unknown[name] += 1
             return _native(func, args, kwargs)
         if func._schema.name.endswith("_"):
-            return args[0].copy_(found)
+            return args[0].copy_(result)
         if (out := given.get("out")) is not None:
-            if out.shape != found.shape:
-                out.resize_(found.shape)
-            return out.copy_(found)
-        return found
+            if out.shape != result.shape:
+                out.resize_(result.shape)
+            return out.copy_(result)
+        return result
 
     def blocks(self, name: str, backward: bool, asked: Blocked, device: Any) -> Any:
         """The sums of a product with scale factors of blocks."""
@@ -242,15 +242,15 @@ def _of_integers(args: Any, kwargs: Any) -> bool:
 
 def _bound(func: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of an operator by name, with its defaults."""
-    found = {}
+    arguments = {}
     for place, argument in enumerate(func._schema.arguments):
         if place < len(args):
-            found[argument.name] = args[place]
+            arguments[argument.name] = args[place]
         elif argument.name in kwargs:
-            found[argument.name] = kwargs[argument.name]
+            arguments[argument.name] = kwargs[argument.name]
         elif argument.has_default_value():
-            found[argument.name] = argument.default_value
-    return found
+            arguments[argument.name] = argument.default_value
+    return arguments
 
 
 _OUTSIDE: list[bool] = []  # whether oneDNN was enabled before each context that is open
@@ -313,8 +313,8 @@ def _addmm(multiply: Products, given: Mapping[str, Any]) -> Any:
     a, b = (given["mat1"], given["mat2"]) if two else (given["batch1"], given["batch2"])
     beta = float(given["beta"])
     c = None if beta == 0 else given["self"]
-    found = multiply(a[None] if two else a, b[None] if two else b, c, float(given["alpha"]), beta, _out(given), False)
-    return found[0] if two else found
+    result = multiply(a[None] if two else a, b[None] if two else b, c, float(given["alpha"]), beta, _out(given), False)
+    return result[0] if two else result
 
 
 def _mv(multiply: Products, given: Mapping[str, Any]) -> Any:

@@ -58,7 +58,7 @@ def _gradients(ctx: Any, grad: Any) -> Any:
     """Of a: grad @ b^T; of b: a^T @ grad; rounded to the type of the factor. `grad` is rounded to the other factor's
     type first, as the unit takes it."""
     a, b = ctx.saved_tensors
-    found: list[Any] = [None, None, None]
+    gradients: list[Any] = [None, None, None]
     for place, factor in enumerate((a, b)):
         if not ctx.needs_input_grad[place]:
             continue
@@ -66,13 +66,13 @@ def _gradients(ctx: Any, grad: Any) -> Any:
         given = grad.to(other.dtype)
         sides = (given, other.mT) if place == 0 else (other.mT, given)
         if ctx.backward_by == "native":
-            found[place] = torch.bmm(*(side.to(grad.dtype) for side in sides)).to(factor.dtype)
+            gradients[place] = torch.bmm(*(side.to(grad.dtype) for side in sides)).to(factor.dtype)
         else:
-            found[place] = _product(*sides, None, ctx.machine, FORMAT_OF[factor.dtype], ctx.backward_by)
+            gradients[place] = _product(*sides, None, ctx.machine, FORMAT_OF[factor.dtype], ctx.backward_by)
     if ctx.c is not None and ctx.needs_input_grad[2]:
         shape, kind = ctx.c
-        found[2] = grad.sum_to_size(shape).to(kind)
-    return (*found, None, None, None)
+        gradients[2] = grad.sum_to_size(shape).to(kind)
+    return (*gradients, None, None, None)
 
 
 def _batched(info: Any, in_dims: Any, *inputs: Any) -> Any:
@@ -136,9 +136,9 @@ def matmul(
             whole, (*[False] * len(batch), a.dim() == 1, b.dim() == 1), strict=True) if not gone))  # fmt: skip
         z = z.reshape(whole).reshape(x.shape[0], x.shape[1], y.shape[2])
     d = FORMAT_OF[_kind(dtype)] if dtype is not None else _result(how, x, y, own=machine is None)
-    found = _product(x, y, z, registered(how), d, _chosen(backward)).reshape(whole)
-    found = found.squeeze(-2) if a.dim() == 1 else found
-    return found.squeeze(-1) if b.dim() == 1 else found
+    result = _product(x, y, z, registered(how), d, _chosen(backward)).reshape(whole)
+    result = result.squeeze(-2) if a.dim() == 1 else result
+    return result.squeeze(-1) if b.dim() == 1 else result
 
 
 def addmm(c: Any, a: Any, b: Any, **how: Any) -> Any:

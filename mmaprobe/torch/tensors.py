@@ -33,18 +33,18 @@ _BITS: dict[int, Any] = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torc
 
 def format_of(name: str, tensor: Any) -> str:
     """The format of a tensor's numbers. Raises UnsupportedProductError for types that no unit takes."""
-    found = FORMAT_OF.get(tensor.dtype)
-    if found is None:
+    known = FORMAT_OF.get(tensor.dtype)
+    if known is None:
         raise UnsupportedProductError(f"{name}: numbers of {tensor.dtype} are in no format that a unit takes")
-    return found
+    return known
 
 
 def patterns(tensor: Any) -> NDArray[Any]:
     """The bits of a tensor. A tensor in the processor's memory shares that memory, with its strides."""
     plain = tensor.detach().resolve_neg().cpu()
     bits = plain.view(_BITS[plain.element_size()]).numpy()
-    found: NDArray[Any] = bits.view(np.dtype(f"u{bits.itemsize}"))
-    return found
+    words: NDArray[Any] = bits.view(np.dtype(f"u{bits.itemsize}"))
+    return words
 
 
 def numbers(tensor: Any) -> NDArray[Any]:
@@ -56,5 +56,5 @@ def tensor_of(array: NDArray[Any], kind: Any, device: Any = None) -> Any:
     """A tensor of a type on the memory of an array of its numbers, moved to a device."""
     plain = np.ascontiguousarray(array)
     bits = torch.from_numpy(plain.view(f"i{plain.itemsize}" if plain.itemsize > 1 else "u1"))
-    found = bits.view(kind)
-    return found if device is None or torch.device(device).type == "cpu" else found.to(device)
+    tensor = bits.view(kind)
+    return tensor if device is None or torch.device(device).type == "cpu" else tensor.to(device)
