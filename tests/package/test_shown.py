@@ -74,7 +74,8 @@ def test_lists_are_filtered_by_words_and_formats() -> None:
 
 
 def test_a_terminal_is_shown_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing.shutil, "get_terminal_size", lambda: listing.shutil.os.terminal_size((80, 24)))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
     lines = ["x" * 81] * 40  # two rows each
     assert listing._of_a_screen(lines) == 10
     assert listing._of_a_screen(["x"] * 22) == 22
