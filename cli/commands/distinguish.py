@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     help=f"{COMPARE_HELP}.",
 )
 @click.option("--smt2", type=FileName(dir_okay=False), metavar="FILE", help="Write the query as SMT-LIB 2.6.")
-@click.option("--free", type=click.IntRange(1, 3), help="In --smt2: all products but this many are zero.")
+@click.option("--free", type=WholeNumber(1, 3), help="In --smt2: all products but this many are zero.")
 @solver_options("each pair of models")
 @JSON
 def distinguish(

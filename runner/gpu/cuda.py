@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.gpu.disassembly import arithmetic
-from mmaprobe.runner.gpu.kernel_source import THREADS, source
+from mmaprobe.runner.gpu.kernel_source import POINTERS, THREADS, source
 from mmaprobe.runner.gpu.kernels import (
     CAPABILITIES,
     Kernel,
@@ -31,7 +31,6 @@ from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, NotModelledError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import install_command
 from mmaprobe.smtmodel.evaluate.batch import Patterns
-from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.tables.absent import not_modelled
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -194,9 +193,9 @@ class CudaDevice(BatchDevice):
         }
 
     def patterns(self, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
-        given = dict(zip(NAMED, (a, b, c, *rest), strict=False))
+        given = dict(zip(POINTERS, (a, b, c, *rest), strict=False))
         inputs = [_column(operand, given[operand.matrix]) for operand in self.kernel.operands]
-        inputs += [np.empty((len(c), 0), np.uint8)] * (len(NAMED) - len(inputs))
+        inputs += [np.empty((len(c), 0), np.uint8)] * (len(POINTERS) - len(inputs))
         out = np.empty(len(c), inputs[2].dtype)
         start = 0
         while start < len(out):

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from mmaprobe.runner.gpu.fragments import Fragment
 from mmaprobe.runner.gpu.kernels import Kernel, Operand
-from mmaprobe.smtmodel.operand import NAMED
+from mmaprobe.smtmodel.operand import NAMED, RANDOM
 
 THREADS = 128  # of a block
 
@@ -27,7 +27,7 @@ typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; 
 #define DEVICE
 #endif
 
-struct place { u32 vector, row, column, random, seed; };
+struct place { u32 vector, row, column, fill, seed; };
 
 /* Bits beside the vector: zero, or a hash (the finaliser of MurmurHash3) of where they are. */
 DEVICE u32 neighbour(const struct place *at, u32 matrix, u32 row, u32 column)
@@ -35,7 +35,7 @@ DEVICE u32 neighbour(const struct place *at, u32 matrix, u32 row, u32 column)
   u32 x = at->vector * 0x9e3779b1u ^ (matrix << 16 | row << 8 | column) * 0x85ebca77u ^ at->seed * 0xc2b2ae3du;
   x = (x ^ x >> 16) * 0x85ebca6bu;
   x = (x ^ x >> 13) * 0xc2b2ae35u;
-  return at->random ? x ^ x >> 16 : 0;
+  return at->fill ? x ^ x >> 16 : 0;
 }
 """
 
@@ -73,14 +73,15 @@ DEVICE void store_{name}(const u{word} *registers, u32 lane, const struct place 
 }}
 """
 
+POINTERS = tuple(name for name in NAMED if name != RANDOM.name)  # no instruction takes random bits
 _KERNEL = """
 extern "C" __global__ void __launch_bounds__({threads}) {name}(
   {pointers}, u{tc} *d,
-  u32 count, u32 row, u32 column, u32 random, u32 seed)
+  u32 count, u32 row, u32 column, u32 fill, u32 seed)
 {{
   const u32 vector = blockIdx.x * {vectors} + threadIdx.x / {group}, lane = threadIdx.x % {group};
   if (vector >= count) return;
-  const struct place at = {{vector, row, column, random, seed}};
+  const struct place at = {{vector, row, column, fill, seed}};
 {body}
   store_{out}(rc, lane, &at, d + vector);
 }}
@@ -122,7 +123,7 @@ def placing(kernels: Iterable[Kernel]) -> str:
 
 def _load(operand: Operand) -> str:
     """The function that fills the registers of a thread, or its share of shared memory."""
-    number, (chosen, index) = [*NAMED].index(operand.matrix), _CHOSEN[NAMED[operand.matrix].of]
+    number, (chosen, index) = POINTERS.index(operand.matrix), _CHOSEN[NAMED[operand.matrix].of]
     bits, word = operand.fmt.field_width + operand.fmt.signed, max(32, operand.storage)
     hashed = f"neighbour(at, {number}, row, column)"
     if word == 64:
@@ -173,7 +174,7 @@ def _kernel(kernel: Kernel) -> str:
     return _KERNEL.format(
         threads=THREADS, vectors=THREADS // kernel.threads, group=kernel.threads, name=kernel.name,
         out=kernel.c.name, body="\n".join("  " + line for line in lines),
-        pointers=", ".join(f"const u{words.get(name, 8)} *{name}" for name in NAMED), tc=words["c"],
+        pointers=", ".join(f"const u{words.get(name, 8)} *{name}" for name in POINTERS), tc=words["c"],
     )  # fmt: skip
 
 

@@ -136,7 +136,7 @@ PREDICATES = [
     "distance(p, q) >= 1", "bits(p) == bits(q)", "finite(p)", "zero(c)", "nonzero(b)", "nonnegative(a)", "fits(a, f16)",
     "lacks(b, tf32)", "fits(c, bf16)", "value(a[0]) < value(b[1]) + 1", "0 <= value(c) <= 2",
     "abs(value(p) - exact()) == error(p)", "max(error(p), error(q)) <= 2**-21", "-value(a[1]) * value(b[0]) < value(c)",
-    "ulp(c) <= ulp(p)", "value(a[0]) != -value(a[1])", "zero(a[0]) or lacks(a[1], f16)",
+    "ulp(c) <= ulp(p)", "value(a[0]) != -value(a[1])", "zero(a[0]) or lacks(a[1], f16)", "error(p) <= terms() * 2**-24",
 ]  # fmt: skip
 
 

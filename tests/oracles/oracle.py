@@ -114,7 +114,7 @@ FORMATS: dict[str, Format] = {
     "ue2m1_ieee": Format(2, 1, 0, "ieee", signed=False),
     "e2m1b9_ieee": Format(2, 1, -8, "ieee"),
 }
-for bits in (3, 4, 5, 8, 32):  # integers: multiples of one, the last place of the only exponent
+for bits in (3, 4, 5, 8, 32, 50):  # integers: multiples of one, the last place of the only exponent
     FORMATS[f"int{bits}"] = Format(1, bits - 2, bits - 2, "none", complement=True)
     FORMATS[f"uint{bits}"] = Format(1, bits - 1, bits - 1, "none", signed=False)
 for p in range(1, 8):  # IEEE P3109, interim report: the exponent bias is half the number of exponent fields

@@ -11,7 +11,20 @@ from dataclasses import dataclass
 from gmpy2 import mpq
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
+from mmaprobe.smtmodel.nodes import (
+    Constant,
+    Cut,
+    Element,
+    ExactSum,
+    Literal,
+    Node,
+    Product,
+    Recombined,
+    Relu,
+    Residue,
+    Round,
+    Scale,
+)
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Fold, Parted, Plan, Products, Stage
@@ -99,9 +112,13 @@ class Output:
                 return node_oracle.cut(self.value(node.term), node)
             case Relu():
                 return node_oracle.rectified(self.value(node.term), node)
+            case Scale():
+                return node_oracle.times([self.value(operand) for operand in node.operands])
+            case Recombined():
+                return node_oracle.recombined([self.value(item) for item in node.items], node.moduli)
             case SharedOf():
                 return self.shared(node)
-        raise TypeError(f"no value: {node!r}")
+        raise TypeError(f"no value: {node.kind}")
 
     def format(self, node: Node) -> Format:
         if isinstance(node, Products):
@@ -379,9 +396,12 @@ class Output:
                 return node_oracle.exact_sum([self.word(item, pattern, fmt) for item in node.items])
             case Product():
                 return node_oracle.times([self.word(x, pattern, fmt) for x in (node.left, node.right)])
+            case Residue():
+                own = self.word(node.term, pattern, fmt)
+                return node_oracle.nearest(int(own.exact), node.modulus) if own.kind == "finite" else node_oracle.NAN
             case SharedOf():
                 return self.shared(node)
-        raise TypeError(f"no part of a word: {node!r}")
+        raise TypeError(f"no part of a word: {node.kind}")
 
     def shared(self, node: SharedOf) -> Value:
         """What all elements of a side share."""
