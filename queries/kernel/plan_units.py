@@ -241,7 +241,7 @@ def digest(text: str) -> str:
 
 def plan_key(plan: Plan) -> str:
     """The name of a plan, and the hash of all that it computes with."""
-    parts = (plan.a, plan.b, plan.c, plan.convert_a, plan.convert_b, structure(plan.result))
+    parts = (plan.a, plan.b, plan.c, plan.convert_a, plan.convert_b, structure(plan.result, identity_text))
     return f"{plan.reference or 'the plan'} ({digest(repr(parts))})"
 
 

@@ -168,6 +168,8 @@ class Changed(Value):
         return self._value.is_sum
 
 
+#: operands that nodes of published digests lack: left out of their text (`structure`) where there is none
+LATER = frozenset({"random"})
 _NO_LEVELS: frozenset[int] = frozenset()
 Shared = dict[Hashable, Value]
 _OWN: dict[tuple[Any, ...], object] = {}  # the one object for each value of `Node.own`
@@ -547,8 +549,9 @@ def walk(node: Node, without: Container[Node] = ()) -> Iterator[Node]:
     return iter(nodes)
 
 
-def structure(node: Node) -> str:
-    """A text that is the same for two nodes exactly if they are equal; shared nodes are written once."""
+def structure(node: Node, spelled: Callable[[object], str] = repr) -> str:
+    """A text that is the same for two nodes exactly if they are equal; shared nodes are written once. `spelled`: the
+    text of a parameter (of the stages of plans, which hold models: `identity_text`)."""
     numbers: dict[Node, int] = {}
 
     def text(value: object) -> str:
@@ -556,10 +559,12 @@ def structure(node: Node) -> str:
             return f"#{numbers[value]}"
         if isinstance(value, range):  # equal ranges may be spelled with different ends
             return repr(range(value[0], value[-1] + 1, value.step)) if value else "range(0)"
-        return f"({', '.join(map(text, value))})" if isinstance(value, tuple) else repr(value)
+        return f"({', '.join(map(text, value))})" if isinstance(value, tuple) else spelled(value)
 
     lines = []
     for part in walk(node):
-        lines.append(f"#{len(numbers)} {part.kind} {text(part._fields)}")
+        each = zip(part.field_names(), part._fields, strict=True)
+        given = tuple(value for name, value in each if value is not None or name not in LATER)
+        lines.append(f"#{len(numbers)} {part.kind} {text(given)}")
         numbers[part] = len(numbers)
     return "\n".join(lines)

@@ -200,7 +200,7 @@ def test_every_difference_counts_for_the_reason(tmp_path: Path) -> None:
         "    return c\n"
     )
     sides = f"python:{path}:matmul", "model:ieee/fma/f32@length=4"
-    document = compared(*sides, "-n", "1", "--samples", "200", code=0)
+    document = compared(*sides, "-n", "200", "--samples", "200", code=0)
     whole = [one for one in document["common_changes"]["second"] if one["agree"] == one["answers"]]
     assert [one["change"] for one in whole] == ["product=rounded_f32"]
     assert document["compared"] > whole[0]["answers"] > 512 + document["different"] // 2

@@ -216,3 +216,11 @@ def test_chains_of_tiles(chain: str, order: str) -> None:
         check(plan, 11)
         assert parse_plan(plan_text(plan), "text.yaml", parse_reference, whole=True) == plan
     assert parse_scheme(reference).reference == parse_plan_path(reference).reference
+
+
+def test_what_people_are_shown_of_a_model_names_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of a plan has the expressions of its units, not their two lines."""
+    plan = plan_of("sum(mma(a0, b0), c)")
+    key = plan_key(plan)
+    monkeypatch.setattr(Model, "__repr__", lambda _: "a model")
+    assert plan_key(plan) == key

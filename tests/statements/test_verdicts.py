@@ -128,7 +128,7 @@ def test_a_parameter_that_nobody_thought_of_is_refused(kind: type, monkeypatch: 
         assert result != unit.result
         other = replace(unit)
         object.__setattr__(other, "result", result)
-        object.__setattr__(other, "rounding", unit.rounding)
+        object.__setattr__(other, "last", unit.last)
         if item.name in FREE[kind]:
             truncating_steps(other, "")
         else:
