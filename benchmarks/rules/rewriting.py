@@ -11,7 +11,7 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
 from mmaprobe.queries.kernel.ranges import Held, Scope
-from mmaprobe.queries.kernel.rewriting import REWRITES, kind_of
+from mmaprobe.queries.kernel.rewriting import REWRITES, kind_of, scaled_sum
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -19,14 +19,17 @@ from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
     Each,
+    Element,
     ExactSum,
     FusedSum,
+    Index,
     Node,
     Product,
     Relu,
     Repeat,
     Round,
     Running,
+    Scale,
 )
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
@@ -130,6 +133,25 @@ def plain_unit(rng: random.Random) -> Unit:
             continue
 
 
+def scaled_unit(rng: random.Random) -> Unit:
+    """A unit that adds an exact sum times scale factors to others, which `plain_unit` never does."""
+    while True:
+        a, b, c = (format_named(rng.choice(names)) for names in (FACTORS, FACTORS, RESULTS))
+        scale = format_named(rng.choice(("ue1m1_none", "ue2m1_none", "ue1m1_all_ones", "ue2m1_ieee")))
+        x, y = Element("a", Index(0)), Element("b", Index(0))
+        terms: list[Node] = [x, y, Element("c"), Product(x, y)]
+        inner = Scale(ExactSum(tuple(rng.sample(terms, rng.randint(1, 3)))), *map(_factor, ("scale_a", "scale_b")))
+        total = ExactSum((inner, *rng.sample(terms, rng.randint(0, 1))))
+        try:
+            return Unit(a, b, c, 1, Round(total, Rounding(format_named(rng.choice(RESULTS)))), scale, 1)
+        except ParameterError:
+            continue
+
+
+def _factor(name: str) -> Element:
+    return Element(name, Index(0))
+
+
 Placed = tuple[Scope, Node]
 
 
@@ -148,7 +170,7 @@ def scoped(scope: Scope, node: Node, rng: random.Random) -> Iterator[Placed]:
 
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """Every rule of rewriting on every node of a random unit; then the rules that carry what they give further."""
-    unit = plain_unit(rng) if rng.random() < 0.8 else small_unit(rng)
+    unit = rng.choices((plain_unit, small_unit, scaled_unit), (16, 4, 1))[0](rng)
     scope = Scope.of(unit)
     known: list[Theorem] = []
     seen = set[Placed]()
@@ -169,7 +191,7 @@ def focused(campaign: Campaign, truths: Truths, rng: random.Random, tries: int =
     """For each rule of rewriting a unit to which it applies, where one is found."""
     for name, rule in REWRITES.items():
         for _ in range(tries):
-            unit = plain_unit(rng)
+            unit = scaled_unit(rng) if rule is scaled_sum else plain_unit(rng)
             every = list(scoped(Scope.of(unit), unit.result, rng))
             useful = [one for one in every if rule(*one) is not None]
             if useful:
