@@ -81,7 +81,20 @@ class Format:
         return self.signed and (self.complement or self.specials in ("fnuz", "p3109"))
 
 
-FORMATS: dict[str, Format] = {
+class _Formats(dict[str, Format]):
+    """By name; besides, where they are asked for by name, integers of every width."""
+
+    def __missing__(self, name: str) -> Format:
+        if not name.startswith("int") or not name[3:].isdecimal():
+            raise KeyError(name)
+        return _integers(int(name[3:]))
+
+
+def _integers(bits: int) -> Format:
+    return Format(1, bits - 2, bits - 2, "none", complement=True)
+
+
+FORMATS: dict[str, Format] = _Formats({
     "f64": Format(11, 52, -1022, "ieee"),
     "f32": Format(8, 23, -126, "ieee"),
     "tf32": Format(8, 10, -126, "ieee", padding=13),
@@ -113,9 +126,9 @@ FORMATS: dict[str, Format] = {
     "binary3p1se": Format(2, 0, -1, "p3109"),
     "ue2m1_ieee": Format(2, 1, 0, "ieee", signed=False),
     "e2m1b9_ieee": Format(2, 1, -8, "ieee"),
-}
-for bits in (3, 4, 5, 8, 32, 50):  # integers: multiples of one, the last place of the only exponent
-    FORMATS[f"int{bits}"] = Format(1, bits - 2, bits - 2, "none", complement=True)
+})  # fmt: skip
+for bits in (3, 4, 5, 8, 32):  # integers: multiples of one, the last place of the only exponent
+    FORMATS[f"int{bits}"] = _integers(bits)
     FORMATS[f"uint{bits}"] = Format(1, bits - 1, bits - 1, "none", signed=False)
 for p in range(1, 8):  # IEEE P3109, interim report: the exponent bias is half the number of exponent fields
     FORMATS[f"binary8p{p}se"] = Format(8 - p, p - 1, 1 - 2 ** (7 - p), "p3109")
