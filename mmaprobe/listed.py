@@ -187,7 +187,7 @@ def meant(words: Sequence[str]) -> list[str]:
 
     found = ((architecture_of(word), word) for word in words)
     return [
-        rf"{re.escape(arch)}(?![.\d])" if arch else SPOKEN.get(word.lower(), re.escape(word)) for arch, word in found
+        rf"{re.escape(arch)}(?![.0-9])" if arch else SPOKEN.get(word.lower(), re.escape(word)) for arch, word in found
     ]
 
 

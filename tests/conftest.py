@@ -31,8 +31,10 @@ _STORES = count()
 
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # while modules are loaded, all of which stay
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of what a script starts with &, and of all below it
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # as of what a script starts with &, or nohup does, and of all below it
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @cache
