@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.plan_files import beside
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
 
-_SPAN = re.compile(r"(?P<low>\d{1,9})?\s*\.\.\s*(?P<high>\d{1,9})?|(?P<one>\d{1,9})")
+_SPAN = re.compile(r"(?P<low>[0-9]{1,9})?\s*\.\.\s*(?P<high>[0-9]{1,9})?|(?P<one>[0-9]{1,9})")
 Ends = tuple[int | None, int | None]
 SIDES = ("M", "N", "K")
 #: what a condition may be about; with `% S` after M, N or K: the remainder
@@ -32,7 +32,7 @@ OF: dict[str, tuple[Kind, str]] = {
     "row": ("place", "rows"),
     "column": ("place", "columns"),
 }
-_REST = re.compile(r"([MNK]) % ([1-9]\d{0,8})")
+_REST = re.compile(r"([MNK]) % ([1-9][0-9]{0,8})")
 PLAN = "plan"
 
 
