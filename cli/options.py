@@ -50,6 +50,10 @@ DEVICE_TIMEOUT = click.option(
     "--device-timeout", type=Seconds(), default=60.0, show_default=True,
     help="Seconds for one answer, or one call of a function.",
 )  # fmt: skip
+FIXED = click.option(
+    "--fixed", type=Choice(["M", "N"]),
+    help="With --invariant: compare shapes with the same M, or N, alone (N: weights of one layer, any batch).",
+)  # fmt: skip
 CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",
     type=RoundingName(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # loaded late: what has them

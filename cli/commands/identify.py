@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from mmaprobe.cli.candidates import MODEL, family_of
-from mmaprobe.cli.choice import Choice, FileName, Length, VectorsFile
+from mmaprobe.cli.choice import FileName, Length, VectorsFile
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.commands.identify_gemm import RECORDED, map_gemm, plans_of_files
 from mmaprobe.cli.commands.identify_invariant import ask_invariant
 from mmaprobe.cli.commands.order import asked_of
 from mmaprobe.cli.completion import families, file_names
-from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refuse, say, solver_options
+from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, FIXED, JSON, print_json, progress, refuse, say, solver_options
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.interrupts import begun
 from mmaprobe.smtmodel.base.wording import counted
@@ -66,10 +66,7 @@ if TYPE_CHECKING:
     "--invariant", is_flag=True,
     help="With --gemm: ask only whether the bits of a row depend on M, N, its place or the number of stacked products.",
 )  # fmt: skip
-@click.option(
-    "--fixed", type=Choice(["M", "N"]),
-    help="With --invariant: compare shapes with the same M, or N, alone (N: weights of one layer, any batch).",
-)  # fmt: skip
+@FIXED
 @click.option("--shape", metavar="M,N", help="With --gemm: the largest M and N that are asked (default: 64,64).")
 @DEVICE_TIMEOUT
 @solver_options("everything together", lambda named: "--gemm asks no solver" if named["gemm"] else None)

@@ -14,6 +14,7 @@ from mmaprobe.cli.commands.error_bound import ERROR_BOUND, Shown, prove_bound
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import (
     COMPARE_HELP,
+    FIXED,
     JSON,
     RESTRICTIONS_HELP,
     named_restrictions,
@@ -85,10 +86,7 @@ DESIGN = "rtl:"
     "--shapes", default="", metavar="M=..,N=..,K=..",
     help="With --invariant: the shapes asked about, as M=1..8,N=4096,K=16..1024 (default: those of the map).",
 )  # fmt: skip
-@click.option(
-    "--fixed", type=Choice(["M", "N"]),
-    help="With --invariant: compare shapes with the same M, or N, alone (N: weights of one layer, any batch).",
-)  # fmt: skip
+@FIXED
 @solver_options("the whole proof")
 @JSON
 def prove(

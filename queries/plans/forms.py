@@ -21,7 +21,6 @@ from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
 from mmaprobe.smtmodel.nodes.given import Given
-from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Plan, Products, Stage
@@ -302,8 +301,3 @@ def _numbers(side: Matrix, fmt: Format) -> Numbers:
 
 def _rounding(how: Rounding, fmt: Format) -> Elementwise:
     return Elementwise(Round(Given(0, fmt), how), (fmt,))
-
-
-def with_factors(plan: Plan) -> list[Literal]:
-    """The constant factors of a plan's result."""
-    return [node for node in walk(plan.result) if isinstance(node, Literal)]

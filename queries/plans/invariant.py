@@ -347,8 +347,3 @@ def spans_of(numbers: Sequence[int]) -> list[Span]:
         return []
     ends = [0, *(k for k, (one, other) in enumerate(pairwise(numbers), 1) if other != one + 1), len(numbers)]
     return [(numbers[first], numbers[end - 1]) for first, end in pairwise(ends)]
-
-
-def spans_text(numbers: Sequence[int]) -> str:
-    """The same in words."""
-    return " or ".join(str(low) if low == high else f"{low} to {high}" for low, high in spans_of(numbers))

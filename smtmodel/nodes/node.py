@@ -168,8 +168,6 @@ class Changed(Value):
         return self._value.is_sum
 
 
-#: operands that nodes of published digests lack: left out of their text (`structure`) where there is none
-LATER = frozenset({"random"})
 _NO_LEVELS: frozenset[int] = frozenset()
 Shared = dict[Hashable, Value]
 _OWN: dict[tuple[Any, ...], object] = {}  # the one object for each value of `Node.own`
@@ -315,6 +313,8 @@ class Node:
 
     kind: ClassVar[str]
     source: ClassVar[str]
+    #: operands that nodes of published digests lack: left out of the node's text (`structure`) where there is none
+    later: ClassVar[frozenset[str]] = frozenset()
 
     @property
     @abstractmethod
@@ -564,7 +564,7 @@ def structure(node: Node, spelled: Callable[[object], str] = repr) -> str:
     lines = []
     for part in walk(node):
         each = zip(part.field_names(), part._fields, strict=True)
-        given = tuple(value for name, value in each if value is not None or name not in LATER)
+        given = tuple(value for name, value in each if value is not None or name not in part.later)
         lines.append(f"#{len(numbers)} {part.kind} {text(given)}")
         numbers[part] = len(numbers)
     return "\n".join(lines)

@@ -197,6 +197,7 @@ class Round(Unary):
 
     kind: ClassVar[str] = "round"
     source: ClassVar[str] = "IEEE 754-2019, 4.3 and 7.4; Xie et al. 2026, section 4.2"
+    later: ClassVar[frozenset[str]] = frozenset({"random"})
     rounding: Rounding
     random: Element | Literal | None = None
 
