@@ -324,7 +324,7 @@ class ShareClaim:
 def share_claim(assertion: Assertion) -> ShareClaim:
     """The statement of a claim that compares an error, or two results, with the sum of magnitudes. Raises RuleError for
     another claim."""
-    names, compared, share, against = _sides(assertion)
+    names, compared, _, against = _sides(assertion)
     space = space_of(assertion)
     scene = _reads_no_result(assertion)
     exact = scene.exact()
@@ -333,8 +333,13 @@ def share_claim(assertion: Assertion) -> ShareClaim:
     # numbers of a claim are multiples of the exact sum's unit, within its width
     most = power(exact.unit + exact.bits.width - 1) / space.most
     parts = tuple(assertion.shape.parts[name] for name in names)
-    constant, each = _linear(share)
-    return ShareClaim(space, parts, constant + each * assertion.terms, most, compared, against)
+    return ShareClaim(space, parts, share_at(assertion, assertion.terms), most, compared, against)
+
+
+def share_at(assertion: Assertion, count: int) -> Fraction:
+    """The share of the sum of magnitudes with which a claim compares, for this many products. Raises RuleError."""
+    constant, each = _linear(_sides(assertion)[2])
+    return constant + each * count
 
 
 def _reads_no_result(assertion: Assertion) -> Scene:
@@ -419,15 +424,14 @@ def for_every_length(assertion: Assertion, within: Theorem) -> Made:
     is then; units and sums make zeros of these, and so does the plan (`makes_zero`)."""
     if assertion.most is None:
         raise RuleError("for_every_length: the claim is about one number of products")
-    names, _, share, _ = _sides(assertion)
-    constant, each = _linear(share)
+    names = _sides(assertion)[0]
     _reads_no_result(assertion.at(assertion.terms))
     goal: ErrsUpTo = goal_of(within, ErrsUpTo, "for_every_length")
     about = (space_of(assertion.at(assertion.most)), [goal.part], assertion.terms)
     if about != (goal.space, [assertion.shape.parts[name] for name in names], goal.first):
         raise RuleError("for_every_length: the premise is about other results")
     for count, known in zip((assertion.terms, assertion.most), goal.shares, strict=True):
-        if known > constant + each * count:
+        if known > share_at(assertion, count):
             raise RuleError(f"for_every_length: only {up_decimal(known, 6)} M is known for K = {count}")
     for model in goal.part.plan.models:
         makes_zero(model.unit.result)
