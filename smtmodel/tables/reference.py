@@ -23,6 +23,7 @@ from mmaprobe.smtmodel.plans.plan_files import plan_named, plans
 from mmaprobe.smtmodel.tables.absent import not_modelled
 from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of, gpu_named, gpus_of
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.sparse import sparse_rows
 from mmaprobe.smtmodel.units.turns import TURN, unit_of_turn
 from mmaprobe.smtmodel.units.unit_files import read_unit, shipped_unit, units
 
@@ -134,6 +135,10 @@ def _base_model(base: str) -> Model:
     if base in units():
         return Model(base, shipped_unit(base))
     row = INSTRUCTIONS.get(base)
+    if row is None and base in sparse_rows():
+        row, length = sparse_rows()[base]
+        member = row.member.changed({"length": length})
+        return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], member)
     if row is None:
         if reason := not_modelled(base):
             raise NotModelledError(f"{base}: {reason}")
