@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mmaprobe.smtmodel.tables.instruction import Instruction
     from mmaprobe.smtmodel.units.unit import Unit
 
 FOLDER = Path(__file__).parents[1]
@@ -55,34 +54,31 @@ def catalogue() -> list[Entry]:
 def rows_made() -> list[Entry]:
     """The rows of all models, made from the tables."""
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
-    from mmaprobe.smtmodel.tables.sparse import EVIDENCE, sparse_rows
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+    from mmaprobe.smtmodel.tables.sparse import sparse_rows
     from mmaprobe.smtmodel.units.unit_files import shipped_unit, units
 
-    rows = [_row(row.reference, row, row.evidence) for row in INSTRUCTIONS.values()]
-    rows += [_row(name, row, EVIDENCE.format(row.reference)) for name, (row, _) in sparse_rows().items()]
+    rows = []
+    for row in (*INSTRUCTIONS.values(), *sparse_rows().values()):
+        unit = parse_reference(row.reference).unit
+        block, bits = len(unit.blocks[0]), kept_bits(unit)
+        steps = f"{unit.length // block} x {block}" if block < unit.length else f"{unit.length}"
+        summary = f"K={steps}  F={bits}  {unit.d.name} {unit.rounding.mode}  [{row.evidence}]"
+        rows.append(
+            {
+                "id": row.reference,
+                "summary": summary + ("  emulated" if row.emulated else ""),
+                "shape": list(row.shape),
+                "formats": {"a": row.a, "b": row.b, "c": row.c, "d": unit.d.name},
+                "block": block,
+                "fraction_bits": bits,
+                "source": str(row.source),
+                "evidence": row.evidence,
+                "recorded": dict(row.recorded),
+                "emulated": row.emulated,
+            }
+        )
     return rows + [_row_of_file(reference, shipped_unit(reference)) for reference in units()]
-
-
-def _row(reference: str, row: Instruction, evidence: str) -> Entry:
-    """The row of an instruction of the table, or of a sparse one, whose dense row is given."""
-    from mmaprobe.smtmodel.tables.reference import parse_reference
-
-    unit = parse_reference(reference).unit
-    block, bits = len(unit.blocks[0]), kept_bits(unit)
-    steps = f"{unit.length // block} x {block}" if block < unit.length else f"{unit.length}"
-    summary = f"K={steps}  F={bits}  {unit.d.name} {unit.rounding.mode}  [{evidence}]"
-    return {
-        "id": reference,
-        "summary": summary + ("  emulated" if row.emulated else ""),
-        "shape": [*row.shape[:2], unit.length],
-        "formats": {"a": row.a, "b": row.b, "c": row.c, "d": unit.d.name},
-        "block": block,
-        "fraction_bits": bits,
-        "source": str(row.source),
-        "evidence": evidence,
-        "recorded": dict(row.recorded) if reference == row.reference else {},
-        "emulated": row.emulated,
-    }
 
 
 def kept_bits(unit: Unit) -> int | str:

@@ -134,11 +134,7 @@ def _base_model(base: str) -> Model:
         base = f"{shape.group(1)}64n8{shape.group(4)}"  # M and N do not enter the arithmetic
     if base in units():
         return Model(base, shipped_unit(base))
-    row = INSTRUCTIONS.get(base)
-    if row is None and base in sparse_rows():
-        row, length = sparse_rows()[base]
-        member = row.member.changed({"length": length})
-        return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], member)
+    row = INSTRUCTIONS.get(base) or sparse_rows().get(base)
     if row is None:
         if reason := not_modelled(base):
             raise NotModelledError(f"{base}: {reason}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -21,7 +22,7 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of, product_shape
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
-EVIDENCE = "inferred: as {} does, zeros in the places that the metadata leaves out"
+NOTE = "as {} adds, zeros in the places that the metadata leaves out"
 UNITS = ("mma_sp", "wgmma_sp", "smfmac")
 _K = re.compile(r"k\d+")
 _FP8 = ("e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz")
@@ -29,14 +30,19 @@ _SHAPES = {"32x32x8": "32x32x16", "16x16x16": "16x16x32", "32x32x16": "32x32x32"
 
 
 @cache
-def sparse_rows() -> Mapping[str, tuple[Instruction, int]]:
-    """The dense row of each sparse instruction, and the K of the sparse one: its own or, where no dense instruction has
-    as many products, twice that."""
+def sparse_rows() -> Mapping[str, Instruction]:
+    """The row of each sparse instruction by its reference: that of the dense one with as many products or, where none
+    has as many, with half of them."""
     found = {}
     for row in INSTRUCTIONS.values():
-        if name := _sparse_name(row):
-            arch, unit, rest = name.split("/")
-            found[name] = INSTRUCTIONS.get(f"{arch}/{unit.removesuffix('_sp')}/{rest}", row), 2 * row.length
+        if reference := _sparse_name(row):
+            arch, unit, name = reference.split("/")
+            dense = INSTRUCTIONS.get(f"{arch}/{unit.removesuffix('_sp')}/{name}", row)
+            k, source = 2 * row.length, replace(row.source, note=NOTE.format(dense.reference))
+            found[reference] = replace(
+                dense, unit=unit, name=name, shape=(*row.shape[:2], k), values=dense.member.values | {"length": k},
+                source=source, origin="inferred",
+            )  # fmt: skip
     return found
 
 

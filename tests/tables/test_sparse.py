@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.tables.catalogue import catalogue
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.tables.sparse import sparse_rows, spread
 
@@ -21,14 +23,15 @@ AMPERE = "ampere/mma_sp/m16n8k32.f32.f16.f16.f32"
 
 
 def test_every_row_is_of_a_dense_one_and_says_that_it_is_inferred() -> None:
-    listed = {row["id"]: row["evidence"] for row in catalogue()}
+    listed = {row["id"]: row for row in catalogue()}
     assert len(sparse_rows()) == 80
-    for name, (row, length) in sparse_rows().items():
+    for name, row in sparse_rows().items():
         model = parse_reference(name)
-        assert model.length == length
-        assert length in (row.length, 2 * row.length)
-        assert model.unit == parse_reference(f"{row.reference}@length={length}").unit
-        assert listed[name].startswith(f"inferred: as {row.reference} does")
+        (dense,) = re.findall(r": as (\S+) adds, zeros", listed[name]["source"])
+        assert listed[name]["evidence"] == "inferred"
+        assert model.length == row.length == row.shape[2]
+        assert row.length in (INSTRUCTIONS[dense].length, 2 * INSTRUCTIONS[dense].length)
+        assert model.unit == parse_reference(f"{dense}@length={row.length}").unit
 
 
 @pytest.mark.parametrize("name", ["volta/mma_sp/m8n8k8.f32.f16.f16.f32", "hopper/mma_sp/m16n8k64.f32.e4m3.e4m3.f32",
