@@ -101,7 +101,10 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
         f"recorded:VECTORS model:{AMPERE}",
         "count vectors reference compare expect output device_timeout gemm as_json",
     ),
-    ("compare", "files"): ("--gemm A B D D2", "reference compare expect gemm addend formats convert timeout as_json"),
+    ("compare", "files"): (
+        "--gemm A B D D2",
+        "reference compare expect gemm addend formats convert timeout save as_json",
+    ),
     ("compare", "files of a model"): (
         f"--gemm A B D D2 --model {AMPERE}",
         "count reference compare expect output gemm addend convert timeout as_json",
