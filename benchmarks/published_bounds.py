@@ -85,6 +85,15 @@ larger.
 |---|---|---|---|---|---|
 """
 
+MEDIANS = """
+## Bounds over the largest errors that are known
+
+Medians of the bound over the largest error that was found, for the input that has it.
+
+| bounds | number | median |
+|---|---|---|
+"""
+
 
 def share(form: Form) -> Fraction:
     """The coefficients of sum |a b| and of |exact|, which is no larger."""
@@ -148,8 +157,7 @@ def main() -> None:
             cells = (f"`{name}`", words, size, number(published), number(proved), number(reached))
             lines.append("| " + " | ".join(map(str, cells)) + " |\n")
             print(lines[-1], end="", flush=True)
-    lines.append("\n## Bounds over the largest errors that are known\n\nMedians of the bound over the largest error "
-                 "that was found, for the input that has it.\n\n| bounds | number | median |\n|---|---|---|\n")  # fmt: skip
+    lines.append(MEDIANS)
     lines.append(medians())
     PAGE.write_text("".join(lines), encoding="utf-8")
 
