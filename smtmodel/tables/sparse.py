@@ -40,7 +40,7 @@ def sparse_rows() -> Mapping[str, Instruction]:
             dense = INSTRUCTIONS.get(f"{arch}/{unit.removesuffix('_sp')}/{name}", row)
             k, source = 2 * row.length, replace(row.source, note=NOTE.format(dense.reference))
             found[reference] = replace(
-                dense, unit=unit, name=name, shape=(*row.shape[:2], k), values={**dense.member.values, "length": k},
+                dense, unit=unit, name=name, shape=(*row.shape[:2], k), values={**dense.values, "length": k},
                 source=source, origin="inferred",
             )  # fmt: skip
     return found

@@ -118,6 +118,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("explain", "element"): (f"{AMPERE} A B --element 0,0", "element as_json"),
     ("export", "rows"): ("VECTORS --format csv", "wanted output model"),
     ("export", "model"): (f"{AMPERE} --format cpp", "wanted output"),
+    ("import", "words"): ("WORDS --model ieee/fma/f32", "model output"),
     ("simulate", "model"): (f"A B -o OUT.npy --model {AMPERE}", "model output convert engine threads as_json"),
     ("simulate", "plan"): (f"A B -o OUT.npy --plan {PLAN}", "plan output convert engine threads as_json"),
     ("simulate", "patterns"): (f"BITS BITS -o OUT.npy --model {AMPERE}", "model output engine threads as_json"),
@@ -179,6 +180,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "FUNCTION.py").write_text("def f(a, b):\n    return a @ b\n")
     (tmp_path / "RULES.yaml").write_text(f"rules: one\nshapes: {{M: 4, N: 4, K: 4}}\nelements: [{{plan: {AMPERE}}}]\n")
     row = {"model": AMPERE, "a": ["3c00"], "b": ["3c00"], "c": "00000000", "d": "3f800000"}
+    (tmp_path / "WORDS").write_text("3f800000 3f800000 00000000 3f800000\n")
     (tmp_path / "VECTORS").write_text(json.dumps(row) + "\n")
     return tmp_path
 
