@@ -122,6 +122,10 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("simulate", "plan"): (f"A B -o OUT.npy --plan {PLAN}", "plan output convert engine threads as_json"),
     ("simulate", "patterns"): (f"BITS BITS -o OUT.npy --model {AMPERE}", "model output engine threads as_json"),
     ("simulate", "gpu"): (f"A B -o OUT.npy --engine cuda --model {AMPERE}", "model output convert engine as_json"),
+    ("simulate", "sparse"): (
+        f"HALF B -o OUT.npy --metadata PLACES --model {AMPERE.replace('mma', 'mma_sp')}",
+        "model output convert engine threads metadata as_json",
+    ),
     ("study", "study"): ("valero-tf32", "sizes seed output width cluster as_json"),
     ("report", "page"): ("VECTORS -o OUT.html", "output title"),
     ("datasheet", "page"): (f"{AMPERE} -o OUT.html", "output limit store"),
@@ -142,8 +146,10 @@ VALUES = {
     "vectors": "VECTORS", "addend": "C", "scale_a": "SCALES", "scale_b": "SCALES", "svg": "OUT.svg", "pdf": "OUT.pdf",
     "tikz": "OUT.tex", "gemm": "A B D D2", "length": "32", "cluster": "tcp://127.0.0.1:1", "output": "OUT.jsonl",
     "store": "OUT.sqlite", "wanted": "exact", "smt2": "OUT.smt2", "certificate": "OUT",
-    "rules": "RULES.yaml", "shapes": "M=1",
+    "rules": "RULES.yaml", "shapes": "M=1", "metadata": "PLACES",
 }  # fmt: skip
+
+ARRAYS = ("A", "B", "C", "D", "D2", "BITS", "SCALES", "HALF", "PLACES")
 
 
 def commands() -> dict[str, click.Command]:
@@ -166,7 +172,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     other = d.copy()
     other[0, 0] += 1
     arrays = {"A": a, "B": b, "C": np.ones_like(d), "D": d, "D2": other, "BITS": np.zeros((16, 16), np.uint16),
-              "SCALES": np.full((4, 1), 127, np.uint8)}  # fmt: skip
+              "SCALES": np.full((4, 1), 127, np.uint8), "HALF": a[:, :8],
+              "PLACES": np.tile([0, 3], (4, 4))}  # fmt: skip
     for name, array in arrays.items():
         np.save(tmp_path / f"{name}.npy", array)
     (tmp_path / "FUNCTION.py").write_text("def f(a, b):\n    return a @ b\n")
@@ -181,7 +188,7 @@ def typed(text: str) -> list[str]:
     words = text.replace("python:FUNCTION", "python:FUNCTION.py:f").replace(
         "recorded:A,B,D", "recorded:A.npy,B.npy,D.npy"
     )
-    return [f"{word}.npy" if word in ("A", "B", "C", "D", "D2", "BITS", "SCALES") else word for word in words.split()]
+    return [f"{word}.npy" if word in ARRAYS else word for word in words.split()]
 
 
 def option_of(command: click.Command, name: str) -> tuple[list[str], tuple[str, ...]]:
