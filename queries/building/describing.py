@@ -177,11 +177,11 @@ def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]
         sizes, minus = (np.take_along_axis(side, order, axis=1) for side in (exponents, negative))
         what = "the largest term has a"
         flag("first negative", minus[:, 0], f"{what} minus sign", f"{what} plus sign", 1.1)
-        for at, (one, other) in enumerate(pairwise(("largest", "second", "third")[: sizes.shape[1]])):
+        for at, (larger, smaller) in enumerate(pairwise(("largest", "second", "third")[: sizes.shape[1]])):
             between = np.where(sizes[:, at + 1] > LOW, sizes[:, at] - sizes[:, at + 1], LOW)
-            size(f"{one} over {other}", between, f"the {one} term over the {other}", 1.1)
-            what = f"the {one} and the {other} term have"
-            flag(f"{one} against {other}", minus[:, at] != minus[:, at + 1], f"{what} opposite signs",
+            size(f"{larger} over {smaller}", between, f"the {larger} term over the {smaller}", 1.1)
+            what = f"the {larger} and the {smaller} term have"
+            flag(f"{larger} against {smaller}", minus[:, at] != minus[:, at + 1], f"{what} opposite signs",
                  f"{what} one sign", 1.1)  # fmt: skip
     if length <= LONG:
         features |= dict(_signals(asked, unit, rows))
