@@ -27,7 +27,15 @@ from mmaprobe.queries.building.draft import (
 )
 from mmaprobe.queries.building.draft import fused as fused_sum
 from mmaprobe.queries.building.likely import MODES, varied_expressions
-from mmaprobe.queries.building.parts import RESTS, Parts, Reading, drafts_of_parts, other_parts, read_once
+from mmaprobe.queries.building.parts import (
+    RESTS,
+    Parts,
+    Reading,
+    drafts_of_parts,
+    other_parts,
+    read_once,
+    uneven_parts,
+)
 from mmaprobe.queries.building.steps import (
     FIXED,
     Tier,
@@ -152,7 +160,8 @@ def product_tiers(
     tiers += [tier_of(begun, normalised), *([addend] if asked.addend else []), in_parts(False, kept=True)]
     tiers += [tier_of(other, starts_axis(starts[:2])), tier_of(first, shortened)]
     tiers += narrow if 2 < asked.a.precision == asked.b.precision else []
-    return [*tiers, read_apart, in_parts(False), in_parts(True), partial(with_another_node, d=asked.d)]
+    tiers += [read_apart, in_parts(False), in_parts(True)]
+    return [*tiers, lambda draft: parts_axis(uneven_parts(asked))(draft), partial(with_another_node, d=asked.d)]
 
 
 def some_of(roles: Sequence[int]) -> list[frozenset[int]]:
