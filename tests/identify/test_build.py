@@ -76,7 +76,7 @@ from mmaprobe.smtmodel.evaluate.numbers import nans
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes import Cancelling, Cut, FusedSum, Gate, Product, Repeat, Round
+from mmaprobe.smtmodel.nodes import Cancelling, Counting, Cut, FusedSum, Gate, Product, Repeat, Round
 from mmaprobe.smtmodel.nodes import Node as Expression
 from mmaprobe.smtmodel.nodes.element import SUBNORMALS
 from mmaprobe.smtmodel.nodes.node import kinds, walk
@@ -895,7 +895,7 @@ def test_every_value_that_a_node_has_is_tried() -> None:
     assert {how.zero for how in hows} == {*ZEROS}
     assert {how.overflow for how in hows} == {*OVERFLOWS}
     assert {x.c.subnormals for x in found} == {*SUBNORMALS}
-    assert {*map(type, (x.product for x in found))} == {Product, Gate}
+    assert {*map(type, (x.product for x in found))} == {Product, Gate, Counting}
 
 
 def test_modes_that_no_answer_shows_are_one_draft() -> None:
