@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,11 +83,9 @@ def _rows(lines: Iterable[str], name: str, model: Model) -> Iterator[dict[str, o
         if not model.addend:
             row["c"] = to_hex(0, model.c)
         row["d"] = to_hex(_pattern(next(rest), model.d.width, name, number), model.d)
-        yield row | _flags(list(rest))
-
-
-def _flags(rest: Sequence[str]) -> dict[str, object]:
-    return {"flags": rest[0]} if rest else {}
+        if (flags := next(rest, None)) is not None:
+            row["flags"] = flags
+        yield row
 
 
 def _pattern(word: str, width: int, name: str, number: int) -> int:
