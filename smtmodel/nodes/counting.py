@@ -56,8 +56,5 @@ class Counting(Unary):
     def variants(self) -> Iterator[Variant]:
         yield Variant("counting", True, False)
 
-    def varied(self, variant: Variant) -> Node:
-        return self.term if variant.parameter == "counting" else super().varied(variant)
-
     def sentence(self) -> str:
         return f"{self.term.sentence()}, which counts where it is zero"

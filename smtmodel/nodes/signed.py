@@ -58,8 +58,5 @@ class Signed(Unary):
     def variants(self) -> Iterator[Variant]:
         yield Variant("signed", True, False)
 
-    def varied(self, variant: Variant) -> Node:
-        return self.term if variant.parameter == "signed" else super().varied(variant)
-
     def sentence(self) -> str:
         return "the sum, with the sign of the exact sum where it is cut to zero"
