@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,13 +31,14 @@ _COMMENT = re.compile(r"(#|//).*")
     help="Write the vectors here as JSONL (default: standard output).",
 )  # fmt: skip
 def import_command(file: str, model: str, output: str | None) -> None:
-    """Read vectors from lines of hexadecimal words, as TestFloat's testfloat_gen writes them.
+    """Read vectors from hexadecimal lines, as TestFloat's.
 
     A line has the operands of MODEL in the order of a `plain:` device (each a, each b, c, scale factors), then the
     result, and flags if there are any: for one product `A B C D FLAGS`. # and // begin comments.
 
     \b
-    testfloat_gen f32_mulAdd | mmaprobe import - --model ieee/fma/f32 -o vectors.jsonl
+    testfloat_gen f32_mulAdd > lines.txt
+    mmaprobe import lines.txt --model ieee/fma/f32 -o vectors.jsonl
     mmaprobe evaluate vectors.jsonl
     """
     from mmaprobe.smtmodel.base.files import write_whole
@@ -82,11 +83,9 @@ def _rows(lines: Iterable[str], name: str, model: Model) -> Iterator[dict[str, o
         if not model.addend:
             row["c"] = to_hex(0, model.c)
         row["d"] = to_hex(_pattern(next(rest), model.d.width, name, number), model.d)
-        yield row | _flags(list(rest))
-
-
-def _flags(rest: Sequence[str]) -> dict[str, object]:
-    return {"flags": rest[0]} if rest else {}
+        if (flags := next(rest, None)) is not None:
+            row["flags"] = flags
+        yield row
 
 
 def _pattern(word: str, width: int, name: str, number: int) -> int:

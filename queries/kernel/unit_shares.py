@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -256,7 +257,7 @@ class _Values:
     def __init__(self, space: Space, at: PlanAt, count: int) -> None:
         self.space, self.at, self.count = space, at, count
 
-    @property
+    @cached_property
     def growth(self) -> Fraction:
         """That of G, in a bound for any K."""
         at, repeats, steps = self.at, self.at.repeats, 0

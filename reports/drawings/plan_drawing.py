@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import yaml
@@ -116,14 +116,14 @@ class Layout(Engine[Sum]):
         lane = 0
         while any(use.meets(other) for other in track.uses if other.lane == lane):
             lane += 1
-        use = Use(use.stretches, use.tiles, use.length, left_over, lane)
+        use = replace(use, lane=lane)
         before = next((other for other in track.uses[::-1] if other.lane == lane), None)
         if before is not None and (before.stretches[-1][1], before.length, before.left_over) == (
             use.first, use.length, left_over,
         ):  # fmt: skip
             joined = (*before.stretches[:-1], (before.stretches[-1][0], use.stretches[0][1]), *use.stretches[1:])
             track.uses.remove(before)
-            use = Use(joined, before.tiles + use.tiles, use.length, left_over, lane)
+            use = replace(use, stretches=joined, tiles=before.tiles + use.tiles)
         track.uses.append(use)
         return Sum(number)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,8 @@ class GpuDevice(BatchDevice):
     """A kernel on a GPU. `timeout`: seconds for one launch. Raises InputError for a position that it does not have."""
 
     batch = 1 << 16
+    shown_by: ClassVar[str] = "nvidia-smi"
+    """the program that lists what holds memory"""
 
     def __init__(
         self,
@@ -70,7 +72,7 @@ class GpuDevice(BatchDevice):
             except GpuMemoryError as error:
                 self._size = len(out[part]) // 2
                 if self._size < SMALLEST:
-                    raise GpuMemoryError(f"{error}; other programs may hold it (nvidia-smi shows them)") from None
+                    raise GpuMemoryError(f"{error}; other programs may hold it ({self.shown_by} shows them)") from None
             else:
                 start += self._size
         self.description[CLOCK] = self._launcher.clock()

@@ -44,7 +44,8 @@ def open_hip(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: HipLauncher 
         raise InputError(f"hip:{text}: columns and a are of NVIDIA's wgmma")
     wanted = name.strip().lower()
     every = hip_kernels()
-    if not any(reference == wanted or reference.endswith(f"/{wanted}") for reference in every):
+    fitting = [kernel for reference, kernel in every.items() if f"/{reference}".endswith(f"/{wanted}")]
+    if not fitting:
         known = [reference.partition("/")[2] for reference in every] if wanted.count("/") < 2 else list(every)
         raise UnknownNameError("instruction", wanted, known, hint=" (`mmaprobe list models` shows all)")
     if launcher is None:
@@ -55,7 +56,7 @@ def open_hip(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: HipLauncher 
     arch = next((arch for arch, targets in TARGETS.items() if launcher.target in targets), None)
     if arch is None:
         raise DeviceUnavailableError(f"hip:{text}: this GPU ({launcher.gpu}, {launcher.target}) has no kernels here")
-    own = [kernel for kernel in every.values() if kernel.arch == arch and f"/{kernel.reference}".endswith(f"/{wanted}")]
+    own = [kernel for kernel in fitting if kernel.arch == arch]
     if len(own) != 1:
         named = [kernel.reference.partition("/")[2] for kernel in every.values() if kernel.arch == arch]
         raise UnknownNameError(f"instruction of this GPU ({launcher.gpu}, {arch})", wanted, named)
@@ -64,6 +65,8 @@ def open_hip(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: HipLauncher 
 
 class HipDevice(GpuDevice):
     """One instruction of an AMD GPU. Of CDNA4's, of which no model is known, `model` has the formats alone."""
+
+    shown_by = "rocm-smi"
 
     def __init__(
         self,

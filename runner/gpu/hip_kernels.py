@@ -26,7 +26,10 @@ TARGETS: Mapping[str, tuple[str, ...]] = {
     "rdna3": ("gfx1100", "gfx1101", "gfx1102"), "rdna3.5": ("gfx1151", "gfx1150", "gfx1152"),
     "rdna4": ("gfx1201", "gfx1200"),
 }  # fmt: skip
-_MFMA = re.compile(r"(f32|f64)_(\d+)x(\d+)x(\d+)(?:_\d+b)?_?(f16|bf16_1k|bf16|xf32|f32|f64|[fb][pf]8_[fb][pf]8)")
+_MFMA = re.compile(
+    r"(f32|f64)_([0-9]+)x([0-9]+)x([0-9]+)(?:_[0-9]+b)?"
+    r"_?(f16|bf16_1k|bf16|xf32|f32|f64|[fb][pf]8_[fb][pf]8)"
+)
 #: of an MFMA, by the end of its function's name: the C type of a thread's elements of a matrix, and their number
 _ELEMENTS = {"f32": ("float", 1), "f16": ("_Float16", 4), "bf16": ("short", 2), "bf16_1k": ("short", 4),
              "xf32": ("float", 2), "f64": ("double", 1)}  # fmt: skip

@@ -25,9 +25,10 @@ V = TypeVar("V")
 P = TypeVar("P", bound="Partition")
 #: what the parts of a stage begin with: the sum so far each; +0 each; the first one with the start, the others with +0
 Begin = Literal["so far", "zero", "start"]
-#: how a stage takes n times as many products: in n times as many parts ("parts"); in parts of n times as many ("each");
-#: with the last of its parts, after those of one K ("last"); by halves; in n times as many parts, with more carried on
-#: than the sum so far ("carried"); in none of these ways ("")
+#: how a stage takes n times as many products: in n times as many parts ("parts"), of which the first one begins with
+#: the start and the others are added to its sum in their order ("ordered"); in parts of n times as many ("each"); with
+#: the last of its parts, after those of one K ("last"); by halves; in n times as many parts, with more carried on than
+#: the sum so far ("carried"); in none of these ways ("")
 Growth = Literal["parts", "ordered", "each", "last", "halves", "carried", ""]
 
 

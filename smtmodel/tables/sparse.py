@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
 NOTE = "as {} adds, zeros in the places that the metadata leaves out"
 UNITS = ("mma_sp", "wgmma_sp", "smfmac")
-_K = re.compile(r"k\d+")
+_K = re.compile(r"k[0-9]+")
 _FP8 = ("e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz")
 _SHAPES = {"32x32x8": "32x32x16", "16x16x16": "16x16x32", "32x32x16": "32x32x32", "16x16x32": "16x16x64"}  # of CDNA3
 

@@ -359,9 +359,7 @@ class ExpressionReader:
         operand = self._item(term, scope) if row.ranged else self._node(term, scope)
         for option, value in zip(placed, values, strict=False):
             given[option.field] = self._value(kind, option.field, value)
-        if isinstance(operand, Each):
-            return replace(operand, body=kind(operand.body, **given))
-        return kind(operand, **given)  # type: ignore[no-any-return]
+        return _over_places(operand, lambda one: kind(one, **given))
 
     def _options(self, row: Written, options: Mapping[str, ast.expr]) -> dict[str, Any]:
         """The options of a call that are given by name, by their fields."""
@@ -448,9 +446,7 @@ class ExpressionReader:
         product, constant = self._item(term, scope), self._node(zero, scope)
         if not isinstance(constant, Constant):
             raise MistakeError(zero, "the zero of a gate is +0 or -0")
-        if isinstance(product, Each):
-            return replace(product, body=Gate(product.body, constant.negative))
-        return Gate(product, constant.negative)
+        return _over_places(product, lambda one: Gate(one, constant.negative))
 
     def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         pattern, fmt = self._arguments(tree, 2)
@@ -539,6 +535,11 @@ def _of_length(tree: ast.expr, places: range) -> range:
     if places[LONGEST:]:
         raise MistakeError(tree, f"these are more than {LONGEST} places")
     return places
+
+
+def _over_places(item: Node, made: Callable[[Node], Node]) -> Node:
+    """A node around an item, or around each of those over a range."""
+    return replace(item, body=made(item.body)) if isinstance(item, Each) else made(item)
 
 
 class _Reader(ExpressionReader):

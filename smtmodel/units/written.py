@@ -14,6 +14,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
+    Counting,
     Cut,
     Each,
     ExactSum,
@@ -31,6 +32,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
     Shared,
+    Signed,
 )
 from mmaprobe.smtmodel.nodes.round import Rounding
 
@@ -186,6 +188,11 @@ NODES = {row.name: row for row in (
     Written(Cancelling, "cancelling(SUM)",
             "a sum that counts as a zero in the next alignment where its terms cancel",
             "r(fused(cancelling(fused(a[0:4] * b[0:4], F=24)), c, F=24))"),
+    Written(Signed, "signed(SUM)", "an aligned sum that has the sign of the exact sum where it is cut to zero",
+            "r(signed(fused(a[0:4] * b[0:4], c, F=24, zeros=-126)))"),
+    Written(Counting, "counting(TERM)",
+            "an input or a product that counts in an alignment where it is zero, too, with its own exponent",
+            "r(fused(counting(a[0:4] * b[0:4]), counting(c), F=24))", ranged=True),
     Written(Cut, "cut(TERM, BITS, MODE)", "rounded to this many bits, with unbounded exponent",
             "r(cut(exact(a[0:4] * b[0:4], c), 31, down))",
             (Option("BITS", "the significant bits kept", "a whole number from 2 to 256"),
