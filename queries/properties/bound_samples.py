@@ -81,9 +81,29 @@ def segment_of(number: Fraction, node: Segment, fmt: Format) -> Fraction:
     return (size // last) % (1 << node.end - node.first) * last * (-1 if number < 0 else 1)
 
 
-class ExactRow(Fold[Fraction]):
-    """One row of operands as numbers, and the values of a unit's nodes without rounding. `chained`: the addend is the
-    exact result of the row before, instead of a pattern."""
+class Exactly(Fold[Fraction]):
+    """The values of nodes without rounding. Subclasses say what is read."""
+
+    def formed(self, node: Node) -> Fraction:
+        match node:
+            case Constant():
+                return Fraction(0)
+            case Literal():
+                return value_of(node.format, node.pattern) or Fraction(0)
+            case Product() | Scale():
+                return reduce(mul, map(self.of, node.operands))
+            case Sum():
+                return added(self.of_terms(node.items))
+            case Cancelling() | Cut() | Gate() | Round():
+                return self.of(node.term)
+            case Relu():
+                return max(self.of(node.term), Fraction(0))
+        raise TypeError(f"no exact value of {node.kind}")
+
+
+class ExactRow(Exactly):
+    """One row of operands as numbers. `chained`: the addend is the exact result of the row before, instead of a
+    pattern."""
 
     def __init__(
         self, unit: Unit, numbers: Mapping[tuple[str, int], tuple[Fraction, Format]], chained: bool = False
@@ -96,32 +116,16 @@ class ExactRow(Fold[Fraction]):
         """The result of the unit without rounding."""
         return self.of(self.unit.result)
 
-    def read(self, node: Element) -> Fraction:
+    def formed(self, node: Node) -> Fraction:
+        if isinstance(node, Segment):
+            return segment_of(self.of(node.term), node, getattr(self.unit, node.element.operand))
+        if not isinstance(node, Element):
+            return super().formed(node)
         value, fmt = self.numbers[node.operand, 0 if node.index is None else node.index.at(self.places)]
         if self.chained and node.operand == "c":
             return value
         flushed = node.subnormals != "keep" and fmt.subnormals and abs(value) < power(fmt.emin)
         return Fraction(0) if flushed else value
-
-    def formed(self, node: Node) -> Fraction:
-        match node:
-            case Element():
-                return self.read(node)
-            case Constant():
-                return Fraction(0)
-            case Literal():
-                return value_of(node.format, node.pattern) or Fraction(0)
-            case Segment():
-                return segment_of(self.of(node.term), node, getattr(self.unit, node.element.operand))
-            case Product() | Scale():
-                return reduce(mul, map(self.of, node.operands))
-            case Sum():
-                return added(self.of_terms(node.items))
-            case Cancelling() | Cut() | Gate() | Round():
-                return self.of(node.term)
-            case Relu():
-                return max(self.of(node.term), Fraction(0))
-        raise TypeError(f"no exact value of {node.kind}")
 
     def magnitude(self, exact: Fraction) -> Callable[[Factor], Fraction]:
         def of(factor: Factor) -> Fraction:
