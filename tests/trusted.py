@@ -36,6 +36,7 @@ BOUNDS = Part(
 )
 DRAWN = Part("the rule of stochastic rounding", "error bounds", _in("queries/kernel", "draws"))
 PARTED = Part("rules of the parts of an input", "error bounds", _in("queries/kernel", "parts"))
+COMPENSATED = Part("the rule of sums with what they lost", "error bounds", _in("queries/kernel", "transformations"))
 REWRITING = Part(
     "rules of rewriting, with their lemmas", "normal forms", _in("queries/kernel", "rewriting ranges effects")
 )
@@ -60,7 +61,7 @@ RULED = (
     KERNEL,
     BOUNDS,
     DRAWN,
-    PARTED,
+    PARTED, COMPENSATED,
     REWRITING,
     SIGNS,
     PLANS,
@@ -107,7 +108,7 @@ PARTS = (
     KERNEL,
     BOUNDS,
     DRAWN,
-    PARTED,
+    PARTED, COMPENSATED,
     REWRITING,
     SIGNS,
     PLANS,
