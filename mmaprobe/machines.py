@@ -338,6 +338,7 @@ def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
     """By formats of a and b: the unit with f32 sums (f64 of f64) that takes most products, and how it is known. Of
     units of one K the first: those of the asynchronous instructions before others."""
     from mmaprobe.smtmodel.tables.catalogue import catalogue
+    from mmaprobe.smtmodel.tables.sparse import UNITS
 
     best: dict[tuple[str, str], tuple[tuple[int, int], str, str]] = {}
     for row in catalogue():
@@ -345,7 +346,7 @@ def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
         own, unit, _ = reference.split("/", 2)
         pair, wide = (formats["a"], formats["b"]), "f64" if formats["a"] == "f64" else "f32"
         plain = formats["d"] in (wide, "e8m13") and formats["c"] in (wide, "f32") and not row["emulated"]
-        if own != arch or not plain or "scale" in reference or unit == "dot2":
+        if own != arch or not plain or "scale" in reference or unit == "dot2" or unit in UNITS:
             continue
         rank = (int(unit in ("wgmma", "tcgen05mma")), int(row["shape"][2]))
         if pair not in best or rank > best[pair][0]:
