@@ -67,10 +67,10 @@ static long long __double_as_longlong(double x) {{ return as<long long>(x); }}
 static float __fmaf_rn(float x, float y, float z) {{ return __builtin_fmaf(x, y, z); }}
 static double __fma_rn(double x, double y, double z) {{ return __builtin_fma(x, y, z); }}
 {source}
-extern "C" void launch(unsigned blocks, unsigned threads, {parameters}) {{
-  blockDim.x = threads;
-  for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)
-    for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++) product({arguments});
+extern "C" void launch(unsigned grid, unsigned each, {parameters}) {{
+  blockDim.x = each;
+  for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++)
+    for (threadIdx.x = 0; threadIdx.x < each; threadIdx.x++) product({arguments});
 }}
 """
 
@@ -80,17 +80,13 @@ class Processor(Launcher):
 
     gpu, capability, cuda, versions = "none", (9, 0), (13, 0), {}
 
+    def __init__(self) -> None:
+        self._built: dict[bytes, ctypes.CDLL] = {}
+
     def load(self, cubin: bytes, name: str) -> None:
-        source = cubin.decode()
-        match = re.search(rf"void {name}\(([^)]*)\) {{", source)
-        assert match is not None
-        arguments = ", ".join(re.findall(r"(\w+)(?:,|$)", match[1]))
-        with tempfile.TemporaryDirectory() as folder:
-            text, built = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
-            text.write_text(_SHIM.format(source=source, parameters=match[1], arguments=arguments), encoding="utf-8")
-            flags = ["-O1", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
-            subprocess.run(["g++", *flags, "-o", built, text], check=True)
-            self._library = ctypes.CDLL(str(built))
+        if cubin not in self._built:
+            self._built[cubin] = _built(cubin.decode(), name)
+        self._library = self._built[cubin]
 
     def launch(
         self, blocks: int, threads: int, inputs: Sequence[NDArray[Any]], output: NDArray[Any],
@@ -102,6 +98,19 @@ class Processor(Launcher):
 
     def clock(self) -> int | None:
         return None
+
+
+def _built(source: str, name: str) -> ctypes.CDLL:
+    """A kernel's text as a function of this processor."""
+    match = re.search(rf"void {name}\(([^)]*)\) {{", source)
+    assert match is not None
+    arguments = ", ".join(re.findall(r"(\w+)(?:,|$)", match[1]))
+    with tempfile.TemporaryDirectory() as folder:
+        text, built = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
+        text.write_text(_SHIM.format(source=source, parameters=match[1], arguments=arguments), encoding="utf-8")
+        flags = ["-O0", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
+        subprocess.run(["g++", *flags, "-o", built, text], check=True)
+        return ctypes.CDLL(str(built))
 
 
 @pytest.fixture
