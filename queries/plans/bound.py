@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import suppress
 from fractions import Fraction
 
-from mmaprobe.queries.kernel import enclosures, parts, sums
+from mmaprobe.queries.kernel import enclosures, parts, sums, transformations
 from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import (
@@ -54,6 +54,7 @@ class _Composer:
         self.sums: dict[Stage, Theorem] = {}
         #: the nodes at which words become what they are parts of: above them the result is rounded or rectified alone
         self.whole = _rejoined_at(plan)
+        self.residuals = transformations.residuals(plan.result)
 
     def result(self) -> Theorem:
         node, top = self.plan.result, set[Node]()
@@ -87,6 +88,9 @@ class _Composer:
             case Products():
                 start, lemmas = self._node(node.start, at, top), proved(sums.word_lemmas(self.plan), self.settle)
                 return sums.of_all_products(at, node, self.sums[node.stage], start, lemmas)
+            case ExactSum() if not self.residuals.isdisjoint(transformations.inside(node)):
+                premises = [self._node(leaf, at, top) for leaf in transformations.leaves(node)]
+                return transformations.error_free(node, (), premises, proved(transformations.losses(node), self.settle))
         if not isinstance(node, (Product, ExactSum, Relu, Cut, Round)):
             raise RuleError(f"no rule says what {node.kind} loses in a plan")
         return from_terms(node, (), lambda: [self._node(one, at, top) for one in node.operands], self.settle)
