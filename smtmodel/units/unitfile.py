@@ -26,6 +26,7 @@ from mmaprobe.smtmodel.nodes import (
     Each,
     Element,
     ExactSum,
+    Flags,
     FusedSum,
     Gate,
     GridSum,
@@ -45,6 +46,7 @@ from mmaprobe.smtmodel.nodes import (
     Signed,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS, SUBNORMALS, power_of_two
+from mmaprobe.smtmodel.nodes.flags import DOCUMENTS
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
 from mmaprobe.smtmodel.nodes.repeat import Places
@@ -127,6 +129,11 @@ NODES = {row.name: row for row in (
              Option("zero", "the sign of a zero: IEEE's; +0 of an exact zero sum; +0 always",
                     "ieee, exact_positive, positive", "ieee"),
              Option("nan", "the pattern of a NaN", "a pattern (0x7fffffff)", "any quiet NaN"))),
+    Written("flags", "flags(RESULT, DOCUMENT)",
+            "the exceptions that a result signals: 1 inexact, 2 underflow, 4 overflow, 16 invalid",
+            "flags(round(exact(a[0] * b[0], c), f32), riscv)",
+            (Option("DOCUMENT", "whose: arm and power find a result tiny before it is rounded; for x86 infinity times "
+                    "zero, plus a quiet NaN, is not invalid", ", ".join(DOCUMENTS)),), "a: f32, b: f32, c: f32, d: int5", 1),
     Written("relu", "relu(TERM)", "max(x, 0): an activation",
             "r(relu(r(exact(a[0:4] * b[0:4], c)), nan=zero, zero=keep))",
             (Option("nan", "what becomes of a NaN", "keep, zero", "keep"),
@@ -559,6 +566,10 @@ class ExpressionReader:
         (term,) = self._arguments(tree, 1)
         return Relu(self._node(term, scope), **{word: self._word(options[word], known[word]) for word in options})
 
+    def _call_flags(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        term, document = self._arguments(tree, 2)
+        return Flags(self._node(term, scope), self._word(document, DOCUMENTS))
+
     def _call_residue(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, modulus = self._arguments(tree, 2)
         return Residue(self._node(term, scope), self._number(modulus))
@@ -901,6 +912,8 @@ class _Writer:
                 return f"gate({self._node(node.term)}, {'-' if node.minus_zero else '+'}0)"
             case Cancelling() | Signed() | Counting():
                 return f"{node.kind}({self._node(node.term)})"
+            case Flags():
+                return f"flags({self._node(node.term)}, {node.document})"
             case Relu():
                 return f"relu({', '.join([self._node(node.term), *_changed(node, ('nan', 'zero'))])})"
             case Residue():
