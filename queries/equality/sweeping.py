@@ -182,7 +182,11 @@ class _Sweep(Attempt[Designed]):
         zeros = max((used & -used).bit_length() - 1, 0)
         same = self.known.get(((values >> np.uint64(zeros)).tobytes(),), [])
         for word in [word for word in same if not word.get_type().is_bool_type()][:TRIED]:
-            placed = self.compared.carrier.manager.BVConcat(word, self.compared.carrier.manager.BV(0, zeros)) if zeros else word
+            placed = (
+                self.compared.carrier.manager.BVConcat(word, self.compared.carrier.manager.BV(0, zeros))
+                if zeros
+                else word
+            )
             name, fitted = f"the words added are {self._called(word)}", self._fitted(placed, added)
             if added == fitted or self._decide(name, added, fitted, added, SIGNAL) is True:
                 return fitted

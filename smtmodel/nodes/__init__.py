@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.nodes.signed import Signed
 from mmaprobe.smtmodel.nodes.sums import Sum
 
 __all__ = [
-    "Cancelling", "Constant", "Counting", "Cut", "Each", "Element", "ExactSum", "Flags", "FusedSum", "Gate", "GridSum",
-    "Index", "Literal", "Node", "Product", "Recombined", "Relu", "Repeat", "Residue", "Round", "Running", "Scale", "Segment",
-    "Shared", "Signed", "Sum",
+    "Cancelling", "Constant", "Counting", "Cut", "Each", "Element", "ExactSum", "Flags", "FusedSum", "Gate",
+    "GridSum", "Index", "Literal", "Node", "Product", "Recombined", "Relu", "Repeat", "Residue", "Round", "Running",
+    "Scale", "Segment", "Shared", "Signed", "Sum",
 ]  # fmt: skip

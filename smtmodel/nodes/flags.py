@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.alignment import is_below
 from mmaprobe.smtmodel.arithmetic.decode import Term, unpack
@@ -14,6 +13,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import MODES, Mode, increments, is_raised, tail_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, truth
+from mmaprobe.smtmodel.exceptions import DOCUMENTS, Document
 from mmaprobe.smtmodel.nodes.element import Constant, Element, Literal
 from mmaprobe.smtmodel.nodes.exact import ExactSum
 from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others, walk
@@ -21,11 +21,7 @@ from mmaprobe.smtmodel.nodes.product import Product
 from mmaprobe.smtmodel.nodes.round import Round, Rounding
 from mmaprobe.smtmodel.nodes.trace import Stage
 
-Document = typing.Literal["riscv", "arm", "x86", "power"]
-DOCUMENTS: tuple[Document, ...] = get_args(Document)
 FLAGS = format_named("int5")
-#: the exceptions, from the lowest bit on; bit 3, divide by zero, is never set
-NAMES = ("inexact", "underflow", "overflow", "divide_by_zero", "invalid")
 TINY_BEFORE: frozenset[Document] = frozenset(("arm", "power"))  # tininess is detected before rounding
 QUIET_ADDEND: frozenset[Document] = frozenset(("x86",))  # infinity times zero, plus a quiet NaN, is not invalid
 TAKEN = (Round, ExactSum, Product, Element, Literal, Constant)
@@ -47,6 +43,11 @@ class Flags(Unary):
     def __post_init__(self) -> None:
         if self.document not in DOCUMENTS:
             raise ParameterError("flags", f"{self.document} is none of {', '.join(DOCUMENTS)}")
+        if not isinstance(self.term, Round):
+            raise ParameterError("flags", f"of a {self.term.kind}: they are those of a result that is rounded")
+
+    def check(self) -> None:
+        """Raises ParameterError for an expression in which documents do not define them."""
         for node in walk(self.term):
             if not isinstance(node, TAKEN):
                 raise ParameterError("flags", f"of a {node.kind}: they are those of exact sums that are rounded")
@@ -54,26 +55,21 @@ class Flags(Unary):
                 raise ParameterError("flags", "of a product with a limit, which no document defines")
             if isinstance(node, Round):
                 _check(node.rounding)
-        if not isinstance(self.term, Round):
-            raise ParameterError("flags", f"of a {self.term.kind}: they are those of a result that is rounded")
 
     @property
     def rounding(self) -> Rounding:
         """How the five bits are a result: an integer."""
         return Rounding(FLAGS, "toward_zero")
 
-    @property
-    def is_number(self) -> bool:
-        return True
-
     @cached_property
-    def _rounded(self) -> tuple[Round, ...]:
+    def roundings(self) -> tuple[Round, ...]:
+        """The roundings that signal."""
         return tuple(node for node in walk(self.term) if isinstance(node, Round))
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         if context.trace.keeps:  # with the signals of the result itself
             context.value(self.term)
-        raised = zip(*(self._of(node, context) for node in self._rounded), strict=True)
+        raised = zip(*(self._of(node, context) for node in self.roundings), strict=True)
         result = _word([any_of(flags) for flags in raised])
         with context.within(context.prefix(self)):
             context.trace.pattern(Stage.RESULT, result, FLAGS)
@@ -103,7 +99,9 @@ class Flags(Unary):
         numbers = [part for part, pair in zip(_summands(node.term), pairs, strict=True) if pair is None]
         leaves = [*numbers, *(factor for pair in pairs if pair for factor in pair)]
         none, quiet = truth(carrier, False), [context.value(leaf).is_nan for leaf in leaves]
-        signalling = any_of([none, *(_signals(leaf, context) for leaf in leaves if isinstance(leaf, (Element, Literal)))])
+        signalling = any_of(
+            [none, *(_signals(leaf, context) for leaf in leaves if isinstance(leaf, (Element, Literal)))]
+        )
         products = [none]
         for left, right in filter(None, pairs):
             x, y = context.value(left), context.value(right)
@@ -119,11 +117,6 @@ class Flags(Unary):
 
     def sentence(self) -> str:
         return f"the exceptions that {self.document} has for it"
-
-
-def words_of(flags: int) -> tuple[str, ...]:
-    """The names of the exceptions in a word of flags."""
-    return tuple(name for place, name in enumerate(NAMES) if flags >> place & 1)
 
 
 def _check(how: Rounding) -> None:
@@ -167,7 +160,11 @@ def _becomes(term: Term, fmt: Format, mode: Mode) -> Bit:
     kept, rest = bits.top(fmt.precision), bits.truncate(bits.width - fmt.precision)
     raised = increments(mode, term.sign, kept.bit(0), rest.msb(), rest.truncate(rest.width - 1).any())
     below = fmt.emin - 1 - whole.exponent.low
-    at = whole.exponent.bits.equals(below) if 0 <= below < 1 << whole.exponent.bits.width else truth(raised.carrier, False)
+    at = (
+        whole.exponent.bits.equals(below)
+        if 0 <= below < 1 << whole.exponent.bits.width
+        else truth(raised.carrier, False)
+    )
     return at & (~kept).equals(0) & raised
 
 

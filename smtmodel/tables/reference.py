@@ -14,10 +14,10 @@ from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import MmaprobeError, NotModelledError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.exceptions import DOCUMENTS, Document
 from mmaprobe.smtmodel.families.member import FUNCTIONS, Member
 from mmaprobe.smtmodel.families.parameters import FAMILY, PARAMETERS, assignments, format_parameter, parse_parameter
 from mmaprobe.smtmodel.nodes import Flags, Node
-from mmaprobe.smtmodel.nodes.flags import DOCUMENTS, Document
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.multiword import is_scheme, parse_scheme
 from mmaprobe.smtmodel.plans.plan import Plan
@@ -33,7 +33,7 @@ from mmaprobe.smtmodel.units.unit_files import read_unit, shipped_unit, units
 PLAN, LENGTH = "plan:", "@length="  # before a plan's name, and between it and a K
 FLAGS = "flags"  # of a reference whose result is the exceptions
 #: whose documents say which exceptions an instruction signals; IEEE's own operations are those of each
-SIGNALLING: Mapping[str, Collection[Document]] = {
+SIGNALLING: Mapping[str, tuple[Document, ...]] = {
     "ieee/": DOCUMENTS, "x86/avx512/vfmadd-ph": ("x86",), "arm/neon/fmlal": ("arm",),
     "riscv/v/vfwmaccbf16": ("riscv",), "power10/mma/xvf32gerpp": ("power",),
 }  # fmt: skip

@@ -70,6 +70,8 @@ class Unit:
         if self.scale is not None and (self.scale_block < 1 or self.length % self.scale_block):
             raise ParameterError("scale_block", f"{self.scale_block} does not divide the length {self.length}")
         assert self.rounding
+        if isinstance(self.result, Flags):
+            self.result.check()
         random = self.formats.get(RANDOM.name)
         if random is not None and not is_random(random):
             raise ParameterError(RANDOM.name, f"{random.name} is no format of random bits: uint2 to uint64 are")
@@ -88,7 +90,7 @@ class Unit:
         while isinstance(node, Repeat):
             node = node.body
         if not isinstance(node, Round):
-            raise ParameterError("d", "the result is not rounded to a format: its last step is a round, or flags of one")
+            raise ParameterError("d", "the result is not rounded to a format: its last step is a round, or its flags")
         return node
 
     @property

@@ -18,6 +18,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OV
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 from mmaprobe.smtmodel.base.wording import counted, ranges_text
+from mmaprobe.smtmodel.exceptions import DOCUMENTS
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -46,7 +47,6 @@ from mmaprobe.smtmodel.nodes import (
     Signed,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS, SUBNORMALS, power_of_two
-from mmaprobe.smtmodel.nodes.flags import DOCUMENTS
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
 from mmaprobe.smtmodel.nodes.repeat import Places
@@ -133,7 +133,8 @@ NODES = {row.name: row for row in (
             "the exceptions that a result signals: 1 inexact, 2 underflow, 4 overflow, 16 invalid",
             "flags(round(exact(a[0] * b[0], c), f32), riscv)",
             (Option("DOCUMENT", "whose: arm and power find a result tiny before it is rounded; for x86 infinity times "
-                    "zero, plus a quiet NaN, is not invalid", ", ".join(DOCUMENTS)),), "a: f32, b: f32, c: f32, d: int5", 1),
+                    "zero, plus a quiet NaN, is not invalid", ", ".join(DOCUMENTS)),),
+            "a: f32, b: f32, c: f32, d: int5", 1),
     Written("relu", "relu(TERM)", "max(x, 0): an activation",
             "r(relu(r(exact(a[0:4] * b[0:4], c)), nan=zero, zero=keep))",
             (Option("nan", "what becomes of a NaN", "keep, zero", "keep"),
@@ -568,7 +569,9 @@ class ExpressionReader:
 
     def _call_flags(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, document = self._arguments(tree, 2)
-        return Flags(self._node(term, scope), self._word(document, DOCUMENTS))
+        flags = Flags(self._node(term, scope), self._word(document, DOCUMENTS))
+        flags.check()
+        return flags
 
     def _call_residue(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, modulus = self._arguments(tree, 2)
