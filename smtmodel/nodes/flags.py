@@ -67,6 +67,7 @@ class Flags(Unary):
         return tuple(node for node in walk(self.term) if isinstance(node, Round))
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
+        self.check()
         if context.trace.keeps:  # with the signals of the result itself
             context.value(self.term)
         raised = zip(*(self._of(node, context) for node in self.roundings), strict=True)
