@@ -13,6 +13,7 @@ from typing import Any, get_args, get_origin
 from mmaprobe.smtmodel import nodes
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS
+from mmaprobe.smtmodel.exceptions import DOCUMENTS
 from mmaprobe.smtmodel.nodes.round import Rounding
 
 TRUTH = "true, false"
@@ -189,6 +190,12 @@ NODES = {row.name: row for row in (
              Option("zero", "the sign of a zero: IEEE's; +0 of an exact zero sum; +0 always",
                     "ieee, exact_positive, positive", "ieee"),
              Option("nan", "the pattern of a NaN", "a pattern (0x7fffffff)", "any quiet NaN"))),
+    Written(nodes.Flags, "flags(RESULT, DOCUMENT)",
+            "the exceptions that a result signals: 1 inexact, 2 underflow, 4 overflow, 16 invalid",
+            "flags(round(exact(a[0] * b[0], c), f32), riscv)",
+            (Option("DOCUMENT", "whose: arm and power find a result tiny before it is rounded; for x86 infinity times "
+                    "zero, plus a quiet NaN, is not invalid", ", ".join(DOCUMENTS)),),
+            "a: f32, b: f32, c: f32, d: int5", 1),
     Written(nodes.Relu, "relu(TERM)", "max(x, 0): an activation",
             "r(relu(r(exact(a[0:4] * b[0:4], c)), nan=zero, zero=keep))",
             (Option("nan", "what becomes of a NaN", "keep, zero", "keep"),
