@@ -39,7 +39,7 @@ from mmaprobe.smtmodel.evaluate.operands import Layout
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 ROWS = ["ieee/fma/f16", "ieee/fma/bf16", "ieee/fma/f32", "arm/neon/bfdot", "volta/mma/m8n8k4.f32.f16.f16.f32",
-        "hopper/mma/m16n8k8.f32.tf32.tf32.f32", "x86/avx10.2/vdpphps", "cdna3/mfma/32x32x8.f32.f16.f16.f32",
+        "hopper/mma/m16n8k8.f32.tf32.tf32.f32", "x86/avx10.2/vdpphps", "cdna3/mfma/f32_32x32x8_f16",
         "riscv/v/vfwmaccbf16", "arm/sme/fmopa-f16f32"]  # fmt: skip
 KINDS = ({"$and", "$or", "$xor"}, {"$add", "$sub"}, {"$eq", "$ne"}, {"$lt", "$le", "$gt", "$ge"},
          {"$logic_and", "$logic_or"}, {"$reduce_or", "$reduce_and", "$reduce_bool", "$logic_not"})  # fmt: skip

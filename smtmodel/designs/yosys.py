@@ -31,7 +31,8 @@ def read_design(files: Sequence[Path], top: str, parameters: Mapping[str, int] |
                 constants: Mapping[str, int] | None = None, seconds: float = SECONDS) -> Design:  # fmt: skip
     """The design of the module `top`, its ports yet to be told. `parameters`: values of its parameters; `constants`: of
     input ports that are no operand, as a reset. Raises InputError with what Yosys says of the files,
-    MissingProgramError, IncompleteError when the seconds are over, and ParameterError for a design that is no function of its inputs."""
+    MissingProgramError, IncompleteError when the seconds are over, and ParameterError for a design that is no function
+    of its inputs."""
     for file in files:
         if not file.is_file():
             raise InputError("there is no such file", str(file))
