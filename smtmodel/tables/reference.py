@@ -66,6 +66,8 @@ def parse_reference(text: str) -> Model:
     path, _, changes = text.strip().partition("@")
     if not is_unit_file(path) and not path.endswith(CORE):
         return _known_model(text)
+    if path.endswith(CORE) and is_digits(length := changes.removeprefix("length=")) and length != changes:
+        return Model(text.strip(), read_fpcore(Path(path), int(length)))
     if changes:
         if "plan" in keys_of(path):
             raise ParameterError(path, f"of a plan file it is {PLAN}{path}{LENGTH}K")
