@@ -50,7 +50,7 @@ NOTE = "the sign of a zero and the pattern of a NaN are not said: FPCore's reals
 def exported(given: Model | Plan) -> tuple[bytes, str, str]:
     """The text of the core of a model or a plan; what it does not say; and what it is."""
     text = plan_core(given) if isinstance(given, Plan) else core(given)
-    return text_bytes(text), NOTE, f"FPCore, {counted(text.count('cast'), 'rounding')}; {NOTE}"
+    return text_bytes(text), NOTE, f"FPCore, {counted(text.count('(cast (!'), 'rounding')}; {NOTE}"
 
 
 def core(model: Model) -> str:
