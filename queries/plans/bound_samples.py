@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Element, Literal, Node, Round
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.operand import FACTORS
 from mmaprobe.smtmodel.plans.gemm import simulate
@@ -249,7 +249,7 @@ def _easy(plan: Plan) -> Fraction:
 
 def _formats(plan: Plan) -> set[Format]:
     """The formats of all results, intermediate ones included."""
-    outside = {node.rounding.format for node in walk(plan.result) if isinstance(node, Round)}
+    outside = {node.rounding.format for node in of_kind(plan.result, Round)}
     inside = {fmt for products in plan.sums for fmt in _formats_of(products.stage)}
     converted = {how.format for how in (plan.convert_a, plan.convert_b) if how is not None}
     return outside | inside | converted | {model.d for model in plan.models}
