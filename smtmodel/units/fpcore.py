@@ -62,12 +62,14 @@ def unit_text_of(text: str, file: str, length: int | None = None) -> str:
 
 @dataclass
 class _Core:
-    """`formats`: of the arguments; `places`: what each is in the unit; `steps`: of names bound by `let`, in order."""
+    """`formats`: of the arguments; `places`: what each is in the unit; `steps`: of names bound by `let`, in order;
+    `rounded`: the format of each rounded term, by its text."""
 
     file: str
     formats: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
     steps: list[tuple[str, str]] = field(default_factory=list)
+    rounded: dict[str, str] = field(default_factory=dict)
 
     def unit(self, core: Group) -> str:
         items = list(core.items[1:])
@@ -87,7 +89,8 @@ class _Core:
         assert isinstance(arguments, Group)
         self.read_arguments(arguments, context, body)
         d = self.term(body, {}, context)
-        fmt = self.result_format(d, body)
+        if (fmt := self.rounded.get(d)) is None:
+            self.fail("the result is not rounded to a precision", body)
         count = sum(place.startswith("a[") for place in self.places.values())
         sides = {side: self.side(side, arguments) for side in "abc"}
         lines = [f'unit: "{name}"', "formats: {" + ", ".join(f"{k}: {v}" for k, v in {**sides, "d": fmt}.items()) + "}"]
@@ -222,7 +225,9 @@ class _Core:
         if context.format is None:
             return found
         term = found[0] if len(found) == 1 else f"exact({', '.join(found)})"
-        return [f"round({term}, {context.format}, {context.mode})"]
+        text = f"round({term}, {context.format}, {context.mode})"
+        self.rounded[text] = context.format
+        return [text]
 
     def bound(self, pairs: Group, names: Mapping[str, str], context: Context, one_by_one: bool) -> dict[str, str]:
         found = dict(names)
@@ -233,6 +238,7 @@ class _Core:
             text = self.term(pair.items[1], known, context)
             step = f"s{len(self.steps)}"
             self.steps.append((step, text))
+            self.rounded |= {step: self.rounded[text]} if text in self.rounded else {}
             found[pair.items[0].text] = step
         return found
 
@@ -264,15 +270,6 @@ class _Core:
             if pattern is not None:
                 return f"number({pattern:#x}, {name})"
         self.fail(f"{value} is no number of f64", given)
-
-    def result_format(self, text: str, body: Expression) -> str:
-        """The format that the result is rounded to."""
-        steps = dict(self.steps)
-        while text in steps:
-            text = steps[text]
-        if (found := re.fullmatch(r"round\(.*, (\w+), \w+\)", text)) is None:
-            self.fail("the result is not rounded to a precision", body)
-        return found[1]
 
 
 def _pattern_of(value: Fraction, fmt: Format) -> int | None:

@@ -36,25 +36,25 @@ Expression = Word | Group
 
 def parsed(text: str, file: str) -> Group:
     """The one core of a text. Raises InputError with its line."""
-    open_groups: list[tuple[int, list[Expression]]] = [(1, [])]
+    open_groups: list[tuple[str, int, list[Expression]]] = [("", 1, [])]
     line, at = 1, 0
     for found in _WORDS.finditer(text):
         line, at = line + text.count("\n", at, found.start()), found.start()
         word = found.group()
         if word in "([":
-            open_groups.append((line, []))
+            open_groups.append((word, line, []))
             if len(open_groups) > _DEPTH:
                 raise InputError(f"brackets are nested more than {_DEPTH} deep", file, line)
         elif word in ")]":
-            start, items = open_groups.pop()
-            if not open_groups:
+            opened, start, items = open_groups.pop()
+            if opened + word not in ("()", "[]"):
                 raise InputError("a bracket is closed that was not opened", file, line)
-            open_groups[-1][1].append(Group(tuple(items), start))
+            open_groups[-1][2].append(Group(tuple(items), start))
         elif not word.startswith(";"):
-            open_groups[-1][1].append(Word(word, line))
+            open_groups[-1][2].append(Word(word, line))
     if len(open_groups) > 1:
-        raise InputError("a bracket is not closed", file, open_groups[-1][0])
-    cores = open_groups[0][1]
+        raise InputError("a bracket is not closed", file, open_groups[-1][1])
+    cores = open_groups[0][2]
     if len(cores) != 1 or not isinstance(cores[0], Group) or cores[0].head != "FPCore":
         raise InputError(f"one (FPCore ...) is wanted, not {len(cores)} expressions", file, 1)
     return cores[0]

@@ -224,6 +224,7 @@ steps: {d: "r(exact(r(exact(r(exact(+0, r(a[0] * b[0]))), r(a[1] * b[1]))), r(a[
 LOOPS = {
     "(for ([i n]) ([s 0 (+ s (ref A (+ i 1)))]) s)": "2: A has places 0 to 3, not 4",
     "(for ([i (/ n 3)]) ([s 0 (+ s (ref A i))]) s)": "2: a loop has 0 to 4096 turns, not 4/3",
+    "(for ([i 4000]) ([s 0 (for ([j 4000]) ([t s t]) t)]) s)": "2: its loops have more than 65536 turns",
     "(for ([i (ref A 0)]) ([s 0 s]) s)": "2: a count is computed from K",
     "(for ([i n] [j n]) ([s 0 s]) s)": "2: a loop is (for",
     "(if (< (ref A 0) 0) (ref A 0) 0)": "2: a count is computed from K",
@@ -327,6 +328,7 @@ def test_numbers(value: str, tmp_path: Path) -> None:
 FAULTS = {
     "(FPCore (a0 b0)": "1: a bracket is not closed",
     "(FPCore (a0 b0) (* a0 b0)))": "1: a bracket is closed",
+    "(FPCore [a0 b0) (* a0 b0))": "1: a bracket is closed",
     "(* a b)": "one (FPCore ...) is wanted",
     "(FPCore (a0 b0)\n (/ a0 b0))": "2: units have no words for /",
     "(FPCore (a0 b0)\n :pre (< a0 b0)\n (* a0 b0))": "2: :pre has no place",
@@ -334,6 +336,8 @@ FAULTS = {
     "(FPCore (a0 b0) :round up (* a0 b0))": "a rounding is one of",
     "(FPCore (a0 b0) :precision real (* a0 b0))": "an argument is a name with a precision that is not real",
     "(FPCore (a0 b0) (! :precision real (* a0 b0)))": "the result is not rounded",
+    "(FPCore ((! :precision binary16 a0) (! :precision binary16 b0)) (! :precision real (let* ("
+    "(x (! :precision binary32 (* a0 b0))) (y (! :precision binary32 x))) (* x y))))": "the result is not rounded",
     "(FPCore (x y z) (+ x (+ y z)))": "are no factors of products",
     "(FPCore (a0 b1) (* a0 b1))": "each element of a is to have one of b",
     "(FPCore (a1 b1) (* a1 b1))": "numbered from 0",
