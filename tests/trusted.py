@@ -36,6 +36,7 @@ BOUNDS = Part(
 )
 DRAWN = Part("the rule of stochastic rounding", "error bounds", _in("queries/kernel", "draws"))
 PARTED = Part("rules of the parts of an input", "error bounds", _in("queries/kernel", "parts"))
+COMPENSATED = Part("the rule of sums with what they lost", "error bounds", _in("queries/kernel", "transformations"))
 REWRITING = Part(
     "rules of rewriting, with their lemmas", "normal forms", _in("queries/kernel", "rewriting ranges effects")
 )
@@ -61,6 +62,7 @@ RULED = (
     BOUNDS,
     DRAWN,
     PARTED,
+    COMPENSATED,
     REWRITING,
     SIGNS,
     PLANS,
@@ -83,8 +85,8 @@ MEANING = Part("what a unit is", "all", [
     *_in("smtmodel", "base/digits base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
     "smtmodel/operand.py",
     *_in("smtmodel/nodes",
-         "cancelling counting cut element exact fused gate given grid index known node normal product relu repeat "
-         "residues rewriting round scale segment shared signed sums"),
+         "cancelling counting cut element exact fold fused gate given grid index known node normal product relu "
+         "repeat residues rewriting round scale segment shared signed sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages words"), "smtmodel/nodes/chains.py",
@@ -108,6 +110,7 @@ PARTS = (
     BOUNDS,
     DRAWN,
     PARTED,
+    COMPENSATED,
     REWRITING,
     SIGNS,
     PLANS,

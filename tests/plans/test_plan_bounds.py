@@ -45,6 +45,7 @@ from mmaprobe.smtmodel.plans.words import PLAIN
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_plan_reference, parse_reference
 from mmaprobe.studies.file import study_named
 from mmaprobe.studies.run import Draw, Product
+from tests.marks import some_slow
 from tests.said import believed
 
 pytestmark = pytest.mark.solvers
@@ -141,7 +142,7 @@ def formula_at(theorem: Theorem, length: int) -> Form:
     return sums._put(error_of(theorem), lambda factor: values.get(factor.name, sums._one(factor))).merged()
 
 
-@pytest.mark.parametrize("step", HALVES)
+@pytest.mark.parametrize("step", some_slow(HALVES, *HALVES[1::2]))
 def test_the_formula_of_halves_is_about_every_length(step: str) -> None:
     plan = plan_of(step)
     theorem = bound_of_plan(plan, None, believed)
