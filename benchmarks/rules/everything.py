@@ -93,7 +93,7 @@ PARTS = (
          ("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence", "never_overflows"),
          1, 0.8, 22),
     Part("sums that wrap", wraps.instances, ("never_wraps",), 40, 2.0),
-    Part("slices", slices.instances, ("loses_of_largest", "within_classical"), 10, 1.0),
+    Part("slices", slices.instances, ("loses_of_largest", "within_classical", "within_span"), 10, 1.0),
     Part("strange", strange.instances, (), 1, 0.06),
     Part("edges", strange.edges, (), 1, 0.005),
     Part("cases", rows.cases, ("refuted", "implied"), 1, 0.3, 4),

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.numbers import Unchecked
-from mmaprobe.queries.kernel.slices import LosesOfLargest, WithinClassical
+from mmaprobe.queries.kernel.slices import LosesOfLargest, WithinClassical, WithinSpan
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -142,6 +142,19 @@ def within_classical(goal: WithinClassical, rng: random.Random) -> Iterator[str]
             return
 
 
+def within_span(goal: WithinSpan, rng: random.Random) -> Iterator[str]:
+    for length in range(1, min(goal.length, 3) + 1):
+        for errors, a, b in _errors(goal.plan, length, rng):
+            (left, one), (right, other) = (_largest(side, goal.reach) for side in (a, b))
+            kept = np.outer(left, right) <= 2.0**goal.span * (a[:, None] * b[None]).max(2)
+            bound = float(goal.times) * length * 2.0**-goal.plan.d.precision * (a @ b.T)
+            if (kept & (errors > bound * (1 + 2.0**-40)))[one][:, other].any():
+                yield "an error is beyond the bound"
+                return
+    if goal.length > 3:
+        raise Unchecked
+
+
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """A tiny plan at a few K."""
     try:
@@ -158,6 +171,7 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
         if lost is not None:
             times = Fraction(2) ** rng.choice((20, 22, 23, 24, 25, 26, 28, 30))
             campaign.call("within_classical", lost, rng.choice((0, 0, 1, 2, 3, -1)), times)
+            campaign.call("within_span", lost, rng.choice((0, 0, 1, 2, 4, 6, -1)), times)
 
 
-MEANINGS = {LosesOfLargest: loses_of_largest, WithinClassical: within_classical}
+MEANINGS = {LosesOfLargest: loses_of_largest, WithinClassical: within_classical, WithinSpan: within_span}
