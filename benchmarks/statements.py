@@ -58,6 +58,7 @@ from mmaprobe.smtmodel.inputs.admitted import Compare, ExponentRange, Inputs
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
+    Counting,
     Cut,
     Each,
     Element,
@@ -72,6 +73,7 @@ from mmaprobe.smtmodel.nodes import (
     Running,
     Scale,
     Segment,
+    Signed,
     Sum,
 )
 from mmaprobe.smtmodel.nodes.node import walk
@@ -475,7 +477,7 @@ def exact_values(unit: Unit, values: dict[str, list[Lanes]]) -> Lanes:
                 return sum((of(node.body, {**places, node.level: at}, running) for at in node.places), np.zeros(1))
             case Relu():
                 return np.maximum(of(node.term, places, running), 0)
-            case Cancelling() | Cut() | Round():
+            case Cancelling() | Counting() | Signed() | Cut() | Round():
                 return of(node.term, places, running)
             case Repeat():
                 found = of(node.start, places, running)

@@ -36,6 +36,7 @@ PLACES = {
     "compare": "mmaprobe.cli.commands.compare:compare",
     "explain": "mmaprobe.cli.commands.explain:explain",
     "export": "mmaprobe.cli.commands.export:export",
+    "import": "mmaprobe.cli.commands.importing:import_command",
     "simulate": "mmaprobe.cli.commands.simulate:simulate",
     "study": "mmaprobe.cli.commands.study:study",
     "report": "mmaprobe.cli.commands.report:report",

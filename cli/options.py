@@ -43,8 +43,8 @@ JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document o
 DEVICE = click.option(
     "--device", "device_name", required=True, metavar="D",
     help="model:REFERENCE, command:CMDLINE, plain:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, "
-    "rtl:FILE.sv,top=NAME, cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION; `mmaprobe list devices` shows those of this "
-    "machine.",
+    "rtl:FILE.sv,top=NAME, cpu:INSTRUCTION, cuda:[UNIT/]INSTRUCTION or hip:[UNIT/]INSTRUCTION; `mmaprobe list devices` "
+    "shows those of this machine.",
 )  # fmt: skip
 DEVICE_TIMEOUT = click.option(
     "--device-timeout", type=Seconds(), default=60.0, show_default=True,

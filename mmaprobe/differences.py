@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -56,7 +57,19 @@ def bound_of(rule: Rule, a: Any, b: Any) -> NDArray[np.float64] | None:
         return None
 
 
-def few_terms(one: Rule, other: Rule, a: Patterns, b: Patterns, shape: Shape) -> list[int] | None:
+Factors = Mapping[str, Patterns]  # of scale factors, those of a row and of a column
+
+
+def _repeated(scales: Factors | None, times: int) -> Factors | None:
+    """The factors of one element, for several products of one."""
+    return scales and {name: np.broadcast_to(side[None, :] if name == "scale_a" else side[:, None],
+                                             (times, 1, len(side)) if name == "scale_a" else (times, len(side), 1))
+                       for name, side in scales.items()}  # fmt: skip
+
+
+def few_terms(
+    one: Rule, other: Rule, a: Patterns, b: Patterns, shape: Shape, scales: Factors | None = None
+) -> list[int] | None:
     """Places of K whose products alone, the others zero, two rules add to different sums: no part of them does.
     `a`, `b`: a row and a column; `shape`: of the product in which the rules find their plans. None where the sums are
     the same."""
@@ -67,7 +80,8 @@ def few_terms(one: Rule, other: Rule, a: Patterns, b: Patterns, shape: Shape) ->
         y = np.zeros((len(sets), len(b), 1), b.dtype)
         for number, places in enumerate(sets):
             x[number, 0, places], y[number, places, 0] = a[places], b[places]
-        sums = [to_numbers(rule.product(x, y), rule.plan.d).ravel() for rule in (left, right)]
+        own = _repeated(scales, len(sets))
+        sums = [to_numbers(rule.product(x, y, None, own), rule.plan.d).ravel() for rule in (left, right)]
         same = (sums[0] == sums[1]) | (np.isnan(sums[0]) & np.isnan(sums[1]))
         return np.asarray(~same)
 
@@ -88,21 +102,25 @@ def few_terms(one: Rule, other: Rule, a: Patterns, b: Patterns, shape: Shape) ->
 
 
 def explained(
-    one: Rule, other: Rule, a: Patterns, b: Patterns, element: tuple[int, int, int], shape: Shape
-) -> Explained | None:
+    one: Rule, other: Rule, a: Patterns, b: Patterns, element: tuple[int, int, int], shape: Shape,
+    scales: Factors | None = None,
+) -> Explained | None:  # fmt: skip
     """The few terms of an element on which two rules differ, what each gives, and how both come to it bit by bit where
-    few instructions do. `a`, `b`: the row and the column."""
-    places = few_terms(one, other, a, b, shape)
+    few instructions do. `a`, `b`, `scales`: of the row and the column."""
+    places = few_terms(one, other, a, b, shape, scales)
     if places is None:
         return None
     left, right = (_first_plan(rule, shape) for rule in (one, other))
     fmt = left.plan.a
     x, y = np.zeros((1, 1, len(a)), a.dtype), np.zeros((1, len(b), 1), b.dtype)
     x[0, 0, places], y[0, places, 0] = a[places], b[places]
-    results = [str(to_numbers(rule.product(x, y), rule.plan.d)[0, 0, 0]) for rule in (left, right)]
+    own = _repeated(scales, 1)
+    results = [str(to_numbers(rule.product(x, y, None, own), rule.plan.d)[0, 0, 0]) for rule in (left, right)]
     first, second = to_numbers(a[places], fmt), to_numbers(b[places], left.plan.b)
     terms = [Term(place=place, a=str(p), b=str(q)) for place, p, q in zip(places, first, second, strict=True)]
-    return Explained(element=element, terms=terms, results=results, why=_why(left, right, a, b, places))
+    return Explained(
+        element=element, terms=terms, results=results, why=[] if scales else _why(left, right, a, b, places)
+    )
 
 
 def _first_plan(rule: Rule, shape: Shape) -> Rule:

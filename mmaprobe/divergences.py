@@ -12,30 +12,14 @@ from numpy.typing import NDArray
 
 from mmaprobe.differences import bound_of, explained, steps_between
 from mmaprobe.documents.emulate import Diverged, Divergence, Explained
-from mmaprobe.machines import Asked, Machine, Patterns, product_of
+from mmaprobe.machines import Machine, Patterns, Rule, product_of
+from mmaprobe.multiplied import Multiplied
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 
 ROWS = 256  # rows and columns of a product of which the bound is evaluated, at most
-
-
-@dataclass(frozen=True)
-class Multiplied:
-    """A product that a machine computed: patterns of A, B and D (blocks x M x K and so on), c as numbers that broadcast
-    to D; `place`: the part of the model that asked for it."""
-
-    operator: str
-    backward: bool
-    place: str
-    asked: Asked
-    shape: tuple[int, int, int, int]
-    plans: tuple[str, ...]
-    a: Patterns
-    b: Patterns
-    c: NDArray[Any] | None
-    d: Patterns
 
 
 @dataclass(frozen=True)
@@ -137,7 +121,7 @@ def whole_of(steps: NDArray[np.float64]) -> int:
 
 
 def _twin(seen: Multiplied, machine: Machine) -> NDArray[Any]:
-    return np.asarray(product_of(machine, seen.asked, seen.a, seen.b, seen.c)[0])
+    return np.asarray(product_of(machine, seen.asked, seen.a, seen.b, seen.c, seen.scales)[0])
 
 
 def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[str, Any]:
@@ -159,6 +143,8 @@ def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[s
 
 def _share(seen: Multiplied, one: Machine, other: Machine, differ: NDArray[np.bool_]) -> float | None:
     """The largest |difference of the sums| over both bounds, in the first block that differs."""
+    if seen.scales is not None:
+        return None
     block = int(np.argwhere(differ)[0][0])
     rows = np.unique(np.argwhere(differ[block])[:, 0])[:ROWS]
     columns = np.unique(np.argwhere(differ[block][rows])[:, 1])[:ROWS]
@@ -170,15 +156,15 @@ def _share(seen: Multiplied, one: Machine, other: Machine, differ: NDArray[np.bo
         limit = bound_of(rule, x, y)
         if limit is None or rule.convert is not None:
             return None
-        found = rule.product(*(side[None] for side in bits))[0]
+        found = rule.product(bits[0][None], bits[1][None])[0]
         sums.append(found.view(f"f{found.itemsize}").astype(np.float64))
         limits.append(limit)
     apart, whole = np.abs(sums[0] - sums[1]), limits[0] + limits[1]
     return float(np.max(np.divide(apart, whole, out=np.zeros_like(apart), where=whole > 0)))
 
 
-def _rule(seen: Multiplied, machine: Machine) -> Any:
-    return machine.rule(seen.asked.a, seen.asked.b, fast=seen.asked.fast, blocks=seen.shape[0])
+def _rule(seen: Multiplied, machine: Machine) -> Rule:
+    return machine.rule_of(seen.asked, seen.shape[0])
 
 
 def _explained(seen: Multiplied, one: Machine, other: Machine) -> Explained | None:
@@ -191,4 +177,7 @@ def _explained(seen: Multiplied, one: Machine, other: Machine) -> Explained | No
     if (left.plan.a.name, right.plan.a.name) != (seen.asked.a, seen.asked.a):
         return None  # a rule that rounds its inputs has patterns of another format
     a, b = np.ascontiguousarray(seen.a[block, row]), np.ascontiguousarray(seen.b[block, :, column])
-    return explained(left, right, a, b, (block, row, column), Shape(*seen.shape[1:]))
+    scales = None if seen.scales is None else {
+        name: np.ascontiguousarray(side[block, row] if name == "scale_a" else side[block, :, column])
+        for name, side in seen.scales.items()}  # fmt: skip
+    return explained(left, right, a, b, (block, row, column), Shape(*seen.shape[1:]), scales)

@@ -11,19 +11,18 @@ of what is compiled inside is. Both work under jit, grad and vmap. `diverge` say
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.divergences import Comparison, Divergences, Multiplied
-from mmaprobe.documents.emulate import Emulated, EmulatedProduct
+from mmaprobe.divergences import Comparison, Divergences
+from mmaprobe.documents.emulate import Emulated
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
+from mmaprobe.multiplied import Multiplied, Tally
 from mmaprobe.named import WantedError
-from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.base.errors import IncompleteError, MissingError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import install_command
 from mmaprobe.smtmodel.evaluate.numbers import format_of
@@ -148,9 +147,8 @@ class Emulation:
         self, machine: Machine, unknown: Literal["error", "native"] = "error",
         told: Callable[[Multiplied], None] | None = None,
     ) -> None:  # fmt: skip
-        self.machine, self.unknown, self._told = machine, unknown, told
-        self._products: Counter[tuple[Any, ...]] = Counter()
-        self._unknown: Counter[str] = Counter()
+        self.machine, self.unknown = machine, unknown
+        self._tally = Tally(machine, f"JAX {jax.__version__}", told)
         self._saved: list[tuple[Any, Any, Any]] = []
 
     def __enter__(self) -> Emulation:
@@ -161,8 +159,9 @@ class Emulation:
                 self._saved.append((table, primitive, table.get(primitive)))
                 table.pop(primitive, None)
             native = next(one for table, known, one in reversed(self._saved) if known is primitive and one is not None)
-            rule = {"dot_general": self._dot, "conv_general_dilated": self._convolution}.get(name)
-            lowered = self._refused(name, native.rule) if rule is None else self._emulated(rule, native.rule)
+            rule = {"dot_general": (self._dot, _shape_of_dot),
+                    "conv_general_dilated": (self._convolution, _shape_of_convolution)}.get(name)  # fmt: skip
+            lowered = self._refused(name, native.rule) if rule is None else self._emulated(*rule, native.rule)
             mlir.register_lowering(primitive, lowered)
         jax.clear_caches()
         return self
@@ -180,23 +179,13 @@ class Emulation:
     @property
     def report(self) -> Emulated:
         """Which plan computed each product, and which operations JAX computed by choice."""
-        products = [
-            EmulatedProduct(
-                operator=operator, backward=False, formats=formats, shape=shape, count=count, plans=plans, known=known,
-                evidence=evidence, after=after,
-            )
-            for (operator, formats, shape, plans, known, evidence, after), count in self._products.items()
-        ]  # fmt: skip
-        return Emulated(machine=self.machine.name, framework=f"JAX {jax.__version__}", products=products, native={},
-                        unknown=dict(self._unknown))  # fmt: skip
+        return self._tally.document
 
     def __str__(self) -> str:
-        from mmaprobe.reports.emulated import emulated_lines
+        return str(self._tally)
 
-        return "\n".join(emulated_lines(self.report))
-
-    def _emulated(self, function: Callable[..., Any], native: Any) -> Any:
-        """The lowering of a primitive by a function; of integers its own."""
+    def _emulated(self, function: Callable[..., Any], shape_of: Callable[..., Any], native: Any) -> Any:
+        """The lowering of a primitive by a function; of integers its own, and of products without a rule by choice."""
         from jax.interpreters import mlir
 
         own = mlir.lower_fun(function, multiple_results=False)
@@ -208,10 +197,8 @@ class Emulation:
                     self._not_known("a product of complex numbers")
                 return native(ctx, *args, **params)
             try:
-                shape = _matrices_of(sides[0], sides[1], params["dimension_numbers"]) if function == self._dot else None
-                rule = self.machine.rule(*(_format(side) for side in sides), blocks=1 if shape is None else shape[0])
-                if shape is not None and 0 not in shape:
-                    rule.plans_of(Shape(*shape[1:]))
+                asked = Asked(_format(sides[0]), _format(sides[1]), "")
+                self._tally.plans_of(asked, shape_of(*sides, params))
             except (UnsupportedProductError, IncompleteError) as error:
                 self._not_known(str(error))
                 return native(ctx, *args, **params)
@@ -229,18 +216,13 @@ class Emulation:
     def _not_known(self, what: str) -> None:
         if self.unknown == "error":
             raise UnsupportedProductError(f"{what}: not emulated; unknown='native' computes it as it is")
-        self._unknown[what] += 1
+        self._tally.unknown[what] += 1
 
     def _listener(self, operator: str) -> Callable[..., None]:
         def listen(machine: Machine, asked: Asked, sides: tuple[Numbers, ...], after: str) -> None:
             a, b, d = sides
             shape = (len(a), a.shape[1], b.shape[2], a.shape[2])
-            rule = machine.rule(asked.a, asked.b, blocks=shape[0])
-            plans = () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
-            formats = (asked.a, asked.b, asked.d)
-            self._products[operator, formats, shape, plans, *rule.known_for(operator, shape), after] += 1
-            if self._told is not None:
-                self._told(Multiplied(operator, False, "", asked, shape, plans, a, b, None, d))
+            self._tally.add(operator, False, asked, shape, False, after, lambda: {"a": a, "b": b, "c": None, "d": d})
 
         return listen
 
@@ -253,11 +235,7 @@ class Emulation:
         kind = jnp.dtype(preferred_element_type or lhs.dtype)
         listen = self._listener("conv_general_dilated")
         named = {name: params[name] for name in _CONVOLUTION}
-
-        def native(a: Any, b: Any) -> Any:
-            return jax.lax.conv_general_dilated(a, b, **{_CONVOLUTION[name]: one for name, one in named.items()})
-
-        shape = jax.ShapeDtypeStruct(jax.eval_shape(native, lhs, rhs).shape, kind)
+        shape = jax.ShapeDtypeStruct(_convolution_of(lhs, rhs, named), kind)
         machine = self.machine
 
         def call(x: Any, y: Any) -> Numbers:
@@ -266,11 +244,32 @@ class Emulation:
         return jax.pure_callback(call, shape, lhs, rhs, vmap_method="sequential")
 
 
-#: parameters of the primitive -> arguments of jax.lax.conv_general_dilated
-_CONVOLUTION = {
-    name: name for name in ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers",
-                            "feature_group_count", "batch_group_count")
-}  # fmt: skip
+#: parameters of the primitive that are arguments of jax.lax.conv_general_dilated
+_CONVOLUTION = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers",
+                "feature_group_count", "batch_group_count")  # fmt: skip
+
+
+def _convolution_of(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> tuple[int, ...]:
+    """The shape of a convolution's result."""
+
+    def native(a: Any, b: Any) -> Any:
+        return jax.lax.conv_general_dilated(a, b, **{name: params[name] for name in _CONVOLUTION})
+
+    sides = (jax.ShapeDtypeStruct(side.shape, side.dtype) for side in (lhs, rhs))
+    return tuple(jax.eval_shape(native, *sides).shape)
+
+
+def _shape_of_dot(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    return _matrices_of(lhs, rhs, params["dimension_numbers"])
+
+
+def _shape_of_convolution(lhs: Any, rhs: Any, params: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """Groups, and M, N and K of the product of patches and weights."""
+    numbers, groups = params["dimension_numbers"], params["feature_group_count"] * params["batch_group_count"]
+    found = _convolution_of(lhs, rhs, params)
+    images, *places = (found[n] for n in (numbers.out_spec[0], *numbers.out_spec[2:]))
+    out, *own = (rhs.shape[n] for n in numbers.rhs_spec)
+    return groups, images * prod(places), out // groups, prod(own)
 
 
 def _primitives() -> dict[str, Any]:

@@ -270,6 +270,12 @@ def _devices() -> list[lists.ListedDevice]:
     return [
         *rows,
         lists.ListedDevice(id="cuda:", summary=summary, here=None if not why else False, missing=why or None),
+        lists.ListedDevice(
+            id="hip:",
+            summary="MFMA, WMMA and V_DOT2 of an AMD GPU, by ROCm (no result was recorded yet)",
+            here=None,
+            missing=None,
+        ),
     ]
 
 

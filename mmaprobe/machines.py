@@ -95,16 +95,18 @@ class Rule:
         """What names the plan, or the map."""
         return self.how.reference or "a plan"
 
-    def product(self, a: Patterns, b: Patterns, c: Patterns | None = None) -> Patterns:
-        """D of each block (blocks x M x N) of patterns A (blocks x M x K), B (blocks x K x N) and C (blocks x M x N).
-        Raises IncompleteError where a map has no rule."""
+    def product(
+        self, a: Patterns, b: Patterns, c: Patterns | None = None, scales: Mapping[str, Patterns] | None = None
+    ) -> Patterns:
+        """D of each block (blocks x M x N) of patterns A (blocks x M x K), B (blocks x K x N), C (blocks x M x N) and
+        scale factors. Raises IncompleteError where a map has no rule."""
         if isinstance(self.how, Plan):
-            return simulate_each(a, b, c, self.how)
+            return simulate_each(a, b, c, self.how, scales)
         shape = Shape(a.shape[1], b.shape[2], a.shape[2])
         own = self._numbers(self.how, shape)
         results: Patterns | None = None
         for number in np.unique(own).tolist():
-            one = simulate_each(a, b, c, self.how.rules[number].plan)
+            one = simulate_each(a, b, c, self.how.rules[number].plan, scales)
             results = one if results is None else np.where(own == number, one, results)
         assert results is not None
         return results
@@ -144,9 +146,15 @@ class Machine:
     architecture: str | None = None
     batched: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
 
-    def scaled_rule(self, a: str, b: str, scale: str, block: int) -> Rule:
-        """The rule for products of two formats with a scale factor for each `block` products. Raises
+    def rule_of(self, asked: Asked, blocks: int = 1, *, addend: bool = False) -> Rule:
+        """The rule for one product, of several matrices at once where there are `blocks`. Raises
         UnsupportedProductError."""
+        if asked.scale is not None:
+            return self._scaled_rule(asked.a, asked.b, *asked.scale)
+        return self.rule(asked.a, asked.b, addend=addend, fast=asked.fast, blocks=blocks)
+
+    def _scaled_rule(self, a: str, b: str, scale: str, block: int) -> Rule:
+        """The rule for products of two formats with a scale factor for each `block` products."""
         own = self.rules.get((a, b))
         if (
             own is not None
@@ -330,6 +338,7 @@ def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
     """By formats of a and b: the unit with f32 sums (f64 of f64) that takes most products, and how it is known. Of
     units of one K the first: those of the asynchronous instructions before others."""
     from mmaprobe.smtmodel.tables.catalogue import catalogue
+    from mmaprobe.smtmodel.tables.sparse import UNITS
 
     best: dict[tuple[str, str], tuple[tuple[int, int], str, str]] = {}
     for row in catalogue():
@@ -337,7 +346,7 @@ def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
         own, unit, _ = reference.split("/", 2)
         pair, wide = (formats["a"], formats["b"]), "f64" if formats["a"] == "f64" else "f32"
         plain = formats["d"] in (wide, "e8m13") and formats["c"] in (wide, "f32") and not row["emulated"]
-        if own != arch or not plain or "scale" in reference or unit == "dot2":
+        if own != arch or not plain or "scale" in reference or unit == "dot2" or unit in UNITS:
             continue
         rank = (int(unit in ("wgmma", "tcgen05mma")), int(row["shape"][2]))
         if pair not in best or rank > best[pair][0]:
@@ -351,7 +360,8 @@ def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
 @dataclass(frozen=True)
 class Asked:
     """One product as a framework asks for it: the formats of a, b and the result; `alpha` times the sum plus `beta`
-    times c; whether FP8 may be accumulated fast."""
+    times c; whether FP8 may be accumulated fast; `scale`: the format of scale factors, and how many products one is
+    for."""
 
     a: str
     b: str
@@ -359,14 +369,19 @@ class Asked:
     alpha: float = 1.0
     beta: float = 1.0
     fast: bool = False
+    scale: tuple[str, int] | None = None
 
 
-def product_of(machine: Machine, asked: Asked, a: Patterns, b: Patterns, c: NDArray[Any] | None) -> tuple[Any, str]:
+def product_of(
+    machine: Machine, asked: Asked, a: Patterns, b: Patterns, c: NDArray[Any] | None,
+    scales: Mapping[str, Patterns] | None = None,
+) -> tuple[Any, str]:  # fmt: skip
     """D as numbers (blocks x M x N, in the type of asked.d), and in words what was done with the sum. `a`: patterns
-    (blocks x M x K), `b`: patterns (blocks x K x N); `c`: numbers that broadcast to D, or None."""
-    rule = machine.rule(asked.a, asked.b, addend=c is not None, fast=asked.fast, blocks=a.shape[0])
+    (blocks x M x K), `b`: patterns (blocks x K x N); `c`: numbers that broadcast to D, or None; `scales`: patterns of
+    `scale_a` (blocks x M x factors) and `scale_b` (blocks x factors x N)."""
+    rule = machine.rule_of(asked, a.shape[0], addend=c is not None)
     plan, wanted = rule.plan, FORMATS[asked.d]
-    said: list[str] = []
+    said = [] if asked.scale is None else ["{} for {} products each".format(*asked.scale)]
     x, y = (_taken(side, name, fmt, rule.convert) for side, name, fmt in
             ((a, asked.a, plan.a), (b, asked.b, plan.b)))  # fmt: skip
     shape = (a.shape[0], a.shape[1], b.shape[2])
@@ -378,7 +393,7 @@ def product_of(machine: Machine, asked: Asked, a: Patterns, b: Patterns, c: NDAr
         said.append("c: that of the plan")
     else:
         how = rule if c is None and asked.alpha == 1 else rule.before_rounding
-        sums = to_numbers(how.product(x, y), how.plan.d)
+        sums = to_numbers(how.product(x, y, None, scales), how.plan.d)
     wide = np.float64 if "f64" in (plan.d.name, asked.d) else np.float32
     if c is not None or asked.alpha != 1:
         with np.errstate(all="ignore"):

@@ -101,15 +101,8 @@ def _batched(
         product_shape(x[0], y[0])
         if c is not None:
             addend(c[0], shape)
-    if not scales or not len(x):
-        return simulate_each(x, y, c, how).reshape(*batch, *shape)
     each = {name: blocks(side) for name, side in scales.items()}
-
-    def block(n: int) -> NDArray[Any]:
-        own = {name: side[n] for name, side in each.items()}
-        return simulate(x[n], y[n], None if c is None else c[n], how, scales=own)
-
-    return np.stack([block(n) for n in range(len(x))]).reshape(*batch, *shape)
+    return simulate_each(x, y, c, how, each).reshape(*batch, *shape)
 
 
 def _addend(z: NDArray[Any]) -> NDArray[Any]:

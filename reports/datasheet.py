@@ -31,6 +31,7 @@ from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import is_unit_file, parse_reference
+from mmaprobe.smtmodel.tables.sparse import sparse_rows
 from mmaprobe.smtmodel.units.unit_files import units_of
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 
@@ -171,7 +172,8 @@ def sheet_of_model(model: Model, ask: PropertyAnswers) -> Sheet:
 
 
 def _row(model: Model) -> Instruction | None:
-    return INSTRUCTIONS.get(model.reference.partition("@")[0])
+    base = model.reference.partition("@")[0]
+    return INSTRUCTIONS.get(base) or sparse_rows().get(base)
 
 
 def basis_of_model(model: Model) -> str:

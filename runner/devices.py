@@ -29,7 +29,7 @@ __all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailab
 
 FORMS = (
     "model:REFERENCE, command:CMDLINE, plain:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, rtl:FILE.sv,top=NAME, "
-    "cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION[?row=R,...]"
+    "cpu:INSTRUCTION, cuda:[UNIT/]INSTRUCTION[?row=R,...] or hip:[UNIT/]INSTRUCTION"
 )
 
 
@@ -53,6 +53,7 @@ def open_device(
         "rtl": lambda: _open_rtl(rest),
         "cpu": lambda: _open_cpu(rest, timeout),
         "cuda": lambda: _open_cuda(rest, timeout),
+        "hip": lambda: _open_hip(rest, timeout),
     }
     if kind == "plan":
         name, _, length = text.partition(LENGTH)
@@ -74,7 +75,8 @@ def _likely_meaning(text: str) -> str:
             return f"of a function in a file it is python:{text}:FUNCTION; "
         return f"of answers in a file it is recorded:{text}; "
     if gpu := gpu_named(text):
-        return f'`mmaprobe list "{gpu[0]}"` shows the instructions, model:REFERENCE is a model of one, cuda:... a GPU; '
+        shown = f'`mmaprobe list "{gpu[0]}"` shows the instructions'
+        return f"{shown}, model:REFERENCE is a model of one, cuda:... or hip:... a GPU; "
     try:
         return f"of a model it is model:{parse_reference(text).reference}; "
     except MmaprobeError:
@@ -84,7 +86,8 @@ def _likely_meaning(text: str) -> str:
 def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:
     """The device to serve to other programs: a model by its reference, or the GPU of this machine. Raises as above."""
     kind, _, rest = text.partition(":")
-    return _open_cuda(rest, timeout) if kind == "cuda" else ModelDevice(text)
+    gpus = {"cuda": _open_cuda, "hip": _open_hip}
+    return gpus[kind](rest, timeout) if kind in gpus else ModelDevice(text)
 
 
 def _open_python(rest: str, timeout: float, until: float | None) -> Device:
@@ -109,3 +112,9 @@ def _open_cuda(text: str, timeout: float) -> BatchDevice:
     from mmaprobe.runner.gpu.cuda import open_cuda
 
     return open_cuda(text, timeout)
+
+
+def _open_hip(text: str, timeout: float) -> BatchDevice:
+    from mmaprobe.runner.gpu.hip import open_hip
+
+    return open_hip(text, timeout)

@@ -15,6 +15,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
+    Counting,
     Cut,
     Each,
     Element,
@@ -28,6 +29,7 @@ from mmaprobe.smtmodel.nodes import (
     Running,
     Scale,
     Segment,
+    Signed,
 )
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Node
@@ -72,7 +74,7 @@ class Maker:
     shared: list[Node] = field(default_factory=list)
     levels: int = 0
     gates: float = 0.0  # the share of products that are gated, of factors read in segments or converted, of sums that
-    # count as zero where they cancel
+    # count as zero where they cancel or keep their signs
 
     def rounding(self, fmt: Format | None = None) -> Rounding:
         rng = self.rng
@@ -120,7 +122,10 @@ class Maker:
             product = replace(product, left=Segment(product.left, first, first + rng.randint(1, 3), *odd))
         elif rng.random() < self.gates:
             product = replace(product, left=self.converted(product.left), right=self.converted(product.right))
-        return Gate(product, rng.random() < 0.5) if rng.random() < self.gates else product
+        if rng.random() >= self.gates:
+            return product
+        plain, kind = all(isinstance(factor, Element) for factor in product.operands), rng.random()
+        return Counting(product) if plain and kind < 0.15 else Gate(product, kind < 0.5)
 
     def converted(self, factor: Node) -> Node:
         """An input in another format, which mostly holds its numbers."""
@@ -186,8 +191,8 @@ class Maker:
         rng = self.rng
         kind = rng.random()
         node: Node = ExactSum(items) if kind < 0.4 else self.grid(items) if kind < 0.5 else self.fused(items)
-        if self.gates and rng.random() < self.gates:
-            return Cancelling(node)
+        if self.gates and (kind := rng.random()) < self.gates:
+            return Signed(node) if not isinstance(node, ExactSum) and kind < 0.3 * self.gates else Cancelling(node)
         if rng.random() < 0.2:
             choose: Any = rng.choice
             node = Cut(node, rng.randint(2, 8), choose(MODES), rng.choice((None, None, -9, -2)))

@@ -83,8 +83,8 @@ MEANING = Part("what a unit is", "all", [
     *_in("smtmodel", "base/digits base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
     "smtmodel/operand.py",
     *_in("smtmodel/nodes",
-         "cancelling cut element exact fused gate given grid index known node normal product relu repeat "
-         "residues rewriting round scale segment shared sums"),
+         "cancelling counting cut element exact fused gate given grid index known node normal product relu repeat "
+         "residues rewriting round scale segment shared signed sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages words"), "smtmodel/nodes/chains.py",

@@ -31,7 +31,7 @@ from mmaprobe.hypotheses.claim import Claim, build_claims
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.recorded import recorded_part
 from mmaprobe.queries.kernel.scene import lanes_of
-from mmaprobe.queries.kernel.shares import Apart, WordIsSmall, space_of
+from mmaprobe.queries.kernel.shares import Apart, Space, WordIsSmall, space_of
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.undecided import (
     ByFirstWords,
@@ -332,6 +332,17 @@ def _every_length(campaign: Campaign, assertion: Assertion, part: Part, rng: ran
             campaign.call("for_every_length", about if rng.random() < 0.95 else about.at(first), within)
 
 
+def _by_plan(campaign: Campaign, assertion: Assertion, part: Part, space: Space, rng: random.Random) -> None:
+    """The same from the bound of the part's plan for as many products, at times for others."""
+    count = assertion.terms if rng.random() < 0.9 else rng.choice((None, 1, 2, 3))
+    try:
+        bound = bound_of_plan(part.plan, count, believed, windows_of(space))
+    except (MmaprobeError, RuleError):
+        return
+    if (within := campaign.call("of_plan_at", space, part, bound)) is not None:
+        campaign.call("compares", assertion, within)
+
+
 def _by_shares(campaign: Campaign, truths: Truths, assertion: Assertion, rng: random.Random) -> None:
     """That a claim against the sum of magnitudes is decided by none, from the error of its one part."""
     call = campaign.call
@@ -343,6 +354,7 @@ def _by_shares(campaign: Campaign, truths: Truths, assertion: Assertion, rng: ra
         return
     space = wanted.space
     if len(wanted.parts) == 1:
+        _by_plan(campaign, assertion, wanted.parts[0], space, rng)
         try:
             bound = bound_of(unit_of(wanted.parts[0], space), believed)
         except RuleError:

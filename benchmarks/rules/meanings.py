@@ -43,6 +43,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
+    Counting,
     Cut,
     Each,
     Element,
@@ -59,6 +60,7 @@ from mmaprobe.smtmodel.nodes import (
     Running,
     Scale,
     Segment,
+    Signed,
 )
 from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.nodes.node import walk
@@ -100,7 +102,7 @@ class Exact:
                 for operand in node.operands:
                     found = found * self.of(operand, loops)
                 return found
-            case Gate() | Cancelling() | Cut() | Round():
+            case Gate() | Cancelling() | Counting() | Signed() | Cut() | Round():
                 return self.of(node.term, loops)
             case Relu():
                 return np.maximum(self.of(node.term, loops), 0.0)

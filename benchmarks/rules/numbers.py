@@ -19,6 +19,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
+    Counting,
     Cut,
     Each,
     Element,
@@ -35,6 +36,7 @@ from mmaprobe.smtmodel.nodes import (
     Running,
     Scale,
     Segment,
+    Signed,
 )
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -458,6 +460,15 @@ class Evaluation:
             case Cancelling():
                 x = self.value(node.term, loops)
                 return replace(x, is_zero=x.is_zero | (x.finite & (x.exact == 0)), patterns=None)
+            case Counting():
+                x = self.value(node.term, loops)
+                return replace(x, is_zero=np.zeros(self.count, dtype=bool), patterns=None)
+            case Signed():
+                x = self.value(node.term, loops)
+                exact = exact_sum([t for item in node.term.operands for t in self.terms(item, loops)])
+                kept = x.finite & (x.exact == 0) & (exact.exact != 0)
+                every, some = (np.where(kept, exact.exact < 0, signs) for signs in (x.every, x.some))
+                return replace(x, every=every, some=some, patterns=None)
             case Relu():
                 return rectified(self.value(node.term, loops), node)
             case Scale():

@@ -106,11 +106,16 @@ FILE = FileName()
     "--timeout", type=Seconds(), metavar="SECONDS",
     help="With --gemm and no devices: seconds for the search for plans (default: 120).",
 )  # fmt: skip
+@click.option(
+    "--save", type=FileName(dir_okay=False), metavar="PLAN.yaml", shell_complete=file_names,
+    help="With --gemm alone: write the plans found into PLAN-D1.yaml and PLAN-D2.yaml, which every command takes.",
+)  # fmt: skip
 @JSON
 def compare(
     names: tuple[str, ...], count: int | None, samples: int, seed: int, vectors: str | None, reference: str | None,
     compare: Any, output: str | None, device_timeout: float, gemm: tuple[Path, ...] | None, timeout: float | None,
-    as_json: bool, expect: str, addend: Path | None, formats: str | None, convert: Any, **factors: Path | None,
+    save: Path | None, as_json: bool, expect: str, addend: Path | None, formats: str | None, convert: Any,
+    **factors: Path | None,
 ) -> None:  # fmt: skip
     """Find vectors on which two devices differ, and say why. The vectors are minimised.
 
@@ -132,12 +137,14 @@ def compare(
     mmaprobe compare command:./one command:./other --model ampere/mma/m16n8k16.f32.bf16.bf16.f32
     mmaprobe compare recorded:answers.jsonl model:volta/mma/m8n8k4.f32.f16.f16.f32
     mmaprobe compare recorded:all.jsonl@A100 recorded:all.jsonl@H100
-    mmaprobe compare --gemm a.npy b.npy d1.npy d2.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
+    mmaprobe compare --gemm a.npy b.npy d1.npy d2.npy --save found.yaml
 
     Exit codes: 0 the devices (with --gemm and no devices: the results) differ, 1 no difference was found (which
     proves nothing), with --expect same the other way round; 2 bad input, 3 a device failed, or contradicts itself so
     that no difference is certain.
     """
+    from mmaprobe.smtmodel.tables.reference import is_unit_file
+
     if len(names) != 2 and not (gemm and not names):
         raise click.UsageError("give two devices; for two results of a matrix product, --gemm A B D1 D2")
     if not gemm:
@@ -145,7 +152,11 @@ def compare(
     if names or reference is not None:
         refuse("devices and --model have their formats: leave out --formats", "formats")
     if names or not gemm:
-        refuse("it is for the plans of two results: it goes with --gemm, without devices", "timeout")
+        refuse("it is for the plans of two results: it goes with --gemm, without devices", "timeout", "save")
+    if reference is not None:
+        refuse("with --model changes of it are looked for, and no plan is saved", "save")
+    if save is not None and not is_unit_file(str(save)):
+        raise click.UsageError(f"--save {save}: the name of a plan file ends in .yaml")
     if gemm:
         refuse("with --gemm the matrices are the inputs", "vectors", "samples", "seed")
         if not names:
@@ -164,7 +175,7 @@ def compare(
             run.open(names, device_timeout, stack)
             if gemm:
                 scales = {name: path for name, path in factors.items() if path is not None}
-                run.gemm(Files(gemm, addend, scales, formats, convert), timeout)
+                run.gemm(Files(gemm, addend, scales, formats, convert, save), timeout)
             else:
                 run.ask(vectors, samples, seed)
         except MmaprobeError as error:  # what was found before it counts

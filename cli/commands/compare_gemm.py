@@ -40,13 +40,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Files:
     """The files of two results of one product: A, B, D1 and D2, C where there is one, and by name those of scale
-    factors. `formats`, `convert`: as the options say."""
+    factors. `formats`, `convert`: as the options say. `save`: after which the files of plans found are named."""
 
     sides: Sequence[Path]
     c: Path | None
     factors: Mapping[str, Path]
     formats: str | None
     convert: Any
+    save: Path | None = None
 
 
 def run_gemm(
@@ -77,7 +78,7 @@ def run_gemm(
     assert model is not None
     report.differ = True
     if isinstance(model, Signature):
-        report.gemm = replace(gemm, plans=_plans(model, matrices, differences, seconds))
+        report.gemm = replace(gemm, plans=_plans(model, matrices, differences, seconds, files.save))
         return
     told = reproduced(model, matrices, differences.chosen, pair.problem, progress)
     progress("")
@@ -91,16 +92,19 @@ def run_gemm(
         return
     assert differences.first is not None
     if model.scale is None:
-        gemm = replace(gemm, plans=_plans(model, matrices, differences, seconds))
+        gemm = replace(gemm, plans=_plans(model, matrices, differences, seconds, files.save))
     told_apart = gemm.plans and gemm.plans.why is not ABSENT
     explained = "plans explain" if told_apart else "no single change of the model gives"
     say(f"{explained} both results; --json prints the dot product")
     report.gemm = replace(gemm, dot_product=_dot(matrices, differences.first, pair))
 
 
-def _plans(model: Model, matrices: Matrices, differences: Differences, seconds: float) -> ComparedPlans:
+def _plans(
+    model: Model, matrices: Matrices, differences: Differences, seconds: float, save: Path | None
+) -> ComparedPlans:
     """Which plans, and instructions of the table, give each result; of those the two most alike, why they differ, and
     in which step they first do."""
+    from mmaprobe.cli.text.plan_results import save_plan
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import plans_found
     from mmaprobe.queries.plans.results import plans_of_results
@@ -123,6 +127,7 @@ def _plans(model: Model, matrices: Matrices, differences: Differences, seconds: 
         every.append(plans_found(one, first))
         for sentence in sentences(one, first):
             say(f"  D{index + 1}: {sentence}")
+        save_plan(save and save.with_stem(f"{save.stem}-D{index + 1}"), [*first, *one.plans], one)
     document = ComparedPlans(why=ABSENT if pair is None else why, D1=every[0], D2=every[1])
     if pair is None or differences.first is None or any(one.products for one in given):
         return document

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--save", type=FileName(dir_okay=False), metavar="UNIT.yaml", shell_complete=file_names,
-    help="Without FAMILY: write the unit found into this file, which every command takes.",
+    help="Without FAMILY: write the unit found, with --gemm the plan, into this file, which every command takes.",
 )  # fmt: skip
 @click.option(
     "--gemm", is_flag=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from mmaprobe.queries.plans.library import Mapped
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.queries.search.distinguish import Options
-    from mmaprobe.smtmodel.plans import Plan
 
 LISTED = 3  # shapes that are listed
 RECORDED = "recorded:"  # prefix of the files of one product
@@ -30,6 +28,7 @@ def map_gemm(
     as_json: bool,
 ) -> NoReturn:  # fmt: skip
     """Ask the function, print the result, and end with the exit code. Raises MmaprobeError."""
+    from mmaprobe.cli.text.plan_results import save_plan
     from mmaprobe.queries.plans.report import document_of_map
     from mmaprobe.runner.device_plans import mapper_of
 
@@ -49,7 +48,7 @@ def map_gemm(
     mapped = mapper.found
     if mapped.asked or failure is None:
         _show(mapped, time.monotonic() - start)
-    _save(save, mapped.plans)
+    save_plan(save, mapped.plans)
     if as_json:
         print_json(document_of_map(mapped, name, time.monotonic() - start, failure))
     if failure is not None:
@@ -63,7 +62,7 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     MmaprobeError."""
     from mmaprobe.cli.array_files import ROUNDED
     from mmaprobe.cli.product_files import formats_of, patterns_of
-    from mmaprobe.cli.text.plan_results import sentences
+    from mmaprobe.cli.text.plan_results import save_plan, sentences
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import document_of_product
     from mmaprobe.queries.plans.results import SECONDS, plans_of_results
@@ -88,23 +87,10 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
         say(f"  {sentence}")
     tried = f"{counted(given.tried, 'plan')} tried at K = {asked.length}"
     say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
-    if given.products and save is not None and given.plans:
-        say(f"not saved: a plan file adds every product once, and {given.names()[0]} is of what is summed here")
-    else:
-        _save(save, given.plans)
+    save_plan(save, given.plans, given)
     if as_json:
         print_json(document_of_product(given, paths, asked.length, time.monotonic() - start))
     sys.exit(0 if given.plans else 3 if given.untried else 1)
-
-
-def _save(path: Path | None, plans: Sequence[Plan]) -> None:
-    """Write the first of the plans."""
-    from mmaprobe.smtmodel.base.files import write_whole
-    from mmaprobe.smtmodel.plans.plantext import plan_text
-
-    if path is not None and plans:
-        write_whole(path, plan_text(plans[0]))
-        say(f"saved: {path}: {plans[0].reference}")
 
 
 def sides_of(text: str) -> tuple[int, int]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mmaprobe.runner.protocol import Device
     from mmaprobe.smtmodel.inputs.signature import Signature
 
-INSTRUCTIONS = ("model:", "cpu:", "cuda:")  # kinds of devices that have their own formats and length
+INSTRUCTIONS = ("model:", "cpu:", "cuda:", "hip:")  # kinds of devices that have their own formats and length
 
 FORMATS = click.option(
     "--formats", metavar="A,B,C,D",
@@ -122,7 +122,7 @@ def asked_of(device: str, formats: str | None, length: int | None, scale: str | 
                 return signature_of(opened.model)
     if formats is None and length is None:
         raise click.UsageError(
-            "give --formats and --length: this device does not say its own (model:, cpu: and cuda: do)"
+            "give --formats and --length: this device does not say its own (model:, cpu:, cuda: and hip: do)"
         )
     raise click.UsageError(f"give --formats and --length: --{'length' if length is None else 'formats'} is missing")
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def device(model: str, device_timeout: float) -> None:
     """Serve MODEL as a device. Vectors are on standard input, one a line, answers on standard output.
 
-    MODEL is a model reference, or cuda:[UNIT/]INSTRUCTION for the GPU of this machine, which another machine then
-    asks with --device "command:ssh gpu-host mmaprobe device cuda:...".
+    MODEL is a model reference, or cuda:[UNIT/]INSTRUCTION or hip:[UNIT/]INSTRUCTION for the GPU of this machine,
+    which another machine then asks with --device "command:ssh gpu-host mmaprobe device cuda:...".
 
     The first line is {"device": {...}}, then {"id": ..., "d": "hex"} for every vector, in order, at once. A vector
     may name the model it was made for: MODEL is evaluated all the same, but formats must fit, and there may be no
@@ -42,8 +42,8 @@ def device(model: str, device_timeout: float) -> None:
     from mmaprobe.runner.devices import open_servable
     from mmaprobe.runner.serve import serve
 
-    if not model.startswith("cuda:"):
-        refuse("a model answers at once: it is for cuda:...", "device_timeout")
+    if not model.startswith(("cuda:", "hip:")):
+        refuse("a model answers at once: it is for cuda:... and hip:...", "device_timeout")
     with open_servable(model, device_timeout) as opened:
         serve(opened)
 

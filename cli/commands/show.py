@@ -24,7 +24,8 @@ def show(model: str, pictures: PictureFiles) -> None:
     """Print the file of a unit or a plan. It has MODEL's arithmetic as an expression, and can be edited and used by its
     path.
 
-    With --svg, --pdf or --tikz the tree of its sums is drawn instead; of a plan, that for one K (plan:NAME@length=K).
+    With --svg, --pdf or --tikz a picture is drawn instead: of a unit the tree of its sums; of a plan how it divides one
+    K (plan:NAME@length=K).
 
     \b
     mmaprobe show hopper/mma/m16n8k16.f32.f16.f16.f32 > my-unit.yaml
@@ -38,32 +39,31 @@ def show(model: str, pictures: PictureFiles) -> None:
 
     if names_plan(model):
         name = model.removeprefix(PLAN)
-        refuse(f"{PLAN}{name}: the tree of a plan is for some K: {PLAN}{name}{LENGTH}64", "svg", "pdf", "tikz")
+        refuse(f"{PLAN}{name}: the picture of a plan is for some K: {PLAN}{name}{LENGTH}64", "svg", "pdf", "tikz")
         plan = parse_plan_path(model)
         say_unread(plan)
         click.echo(plan_text(plan), nl=False)
         return
     shown = parse_reference(model)
-    pictures.write(lambda width: _tree(shown, width))
+    pictures.write(lambda width: _picture(shown, width))
     if not pictures:
         say_unread(shown)
         click.echo(unit_text(shown.unit), nl=False)
 
 
-def _tree(model: Model, width: float | None) -> Drawing:
-    """The tree of the sums, with what a plan is about, or the steps of a unit."""
+def _picture(model: Model, width: float | None) -> Drawing:
+    """The tree of the sums of a unit with its steps, or the sums of a plan along K."""
     from mmaprobe.queries.order.structure import steps_of
     from mmaprobe.queries.order.text import Outliner
     from mmaprobe.reports.drawings.order_drawing import order_drawing
+    from mmaprobe.reports.drawings.plan_drawing import plan_drawing
     from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path
     from mmaprobe.smtmodel.units.unitfile import step_texts
 
-    formats = f"{model.a.name} * {model.b.name} + {model.c.name} -> {model.d.name}"
     base = model.reference.partition("@")[0]
     if names_plan(base):
-        plan = parse_plan_path(base)
-        notes = [*filter(None, [plan.about]), f"units: {', '.join(one.reference for one in plan.models)}"]
-    else:
-        notes = [f"{name}: {text}" for name, text in step_texts(model.unit).items()]
+        return plan_drawing(parse_plan_path(base), model.length, width)
+    formats = f"{model.a.name} * {model.b.name} + {model.c.name} -> {model.d.name}"
+    notes = [f"{name}: {text}" for name, text in step_texts(model.unit).items()]
     outline = Outliner(steps_of(model.unit)).outline()
     return order_drawing(outline, f"{model.reference}: {model.length} products ({formats})", notes, width)

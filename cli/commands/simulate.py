@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,11 @@ if TYPE_CHECKING:
 @CONVERT
 @factor_options
 @click.option(
+    "--metadata", type=FileName(), metavar="FILE",
+    help="Of a sparse instruction: the place of each kept element of A in its four (of tf32, its two); A has these "
+    "alone, half of K.",
+)  # fmt: skip
+@click.option(
     "--engine", type=Choice(["auto", "numpy", "compiled", "cuda"]), default="auto", show_default=True,
     help="compiled: C code, built by this machine's compiler; auto: compiled where that is possible and pays off; "
     "cuda: the same code on an NVIDIA GPU, for a --model.",
@@ -54,7 +60,7 @@ if TYPE_CHECKING:
 @JSON
 def simulate(
     files: tuple[str, ...], model: str | None, plan: str | None, output: Path, convert: Any, engine: Any,
-    threads: int | None, as_json: bool, **factors: Path | None,
+    threads: int | None, metadata: Path | None, as_json: bool, **factors: Path | None,
 ) -> None:  # fmt: skip
     """Compute D = C + A * B bit for bit as a unit or plan does. A unit takes K in tiles of its length.
 
@@ -70,6 +76,7 @@ def simulate(
     from mmaprobe.queries.plans.planmap import PlanMap
     from mmaprobe.smtmodel.base.errors import InputError
     from mmaprobe.smtmodel.tables.reference import parse_reference
+    from mmaprobe.smtmodel.tables.sparse import is_sparse
 
     if len(files) not in (2, 3):
         raise click.UsageError("two or three matrix files are needed: A B [C]")
@@ -80,8 +87,11 @@ def simulate(
     how = parse_reference(model) if model is not None else _map_or_plan(plan or "")
     if (how.plan if isinstance(how, PlanMap) else how).scale is None:
         refuse(f"{how.reference} takes no scale factors", *factors)
+    if model is None or not is_sparse(model):
+        refuse(f"{how.reference} is no sparse instruction", "metadata")
     tables = [load(Path(name)) for name in files]
-    scales = {key: load(path) for key, path in factors.items() if path is not None}
+    given = factors | {"metadata": metadata}
+    scales = {key: load(path) for key, path in given.items() if path is not None}
     names = [name for name in tables[0] if all(name in table for table in tables)]
     if len({"" in table for table in tables}) > 1:
         single = files[next(place for place, table in enumerate(tables) if "" in table)]
@@ -144,7 +154,9 @@ def _product(
 ) -> NDArray[Any]:  # fmt: skip
     from mmaprobe.queries.plans.planmap import PlanMap
     from mmaprobe.queries.plans.rules import Shape
+    from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.plans.gemm import simulate
+    from mmaprobe.smtmodel.tables.sparse import sparse_product
 
     model = how.plan if isinstance(how, PlanMap) else how
     if engine == "cuda":
@@ -167,15 +179,17 @@ def _product(
     def report(done: int, total: int) -> None:
         progress(Count(done, total, "rows"))
 
-    addend = sides[2] if len(sides) == 3 else None
+    addend, places = sides[2] if len(sides) == 3 else None, factors.pop("metadata", None)
     for key, side in factors.items():
         with of_file(f"--{key.replace('_', '-')}"):
             factors[key] = from_numbers(side, model.formats[key])
 
+    how_to = partial(simulate, engine=engine, threads=threads, progress=report, scales=factors)
+
     def multiply(own: Model | Plan) -> NDArray[Any]:
-        return simulate(
-            sides[0], sides[1], addend, own, engine=engine, threads=threads, progress=report, scales=factors
-        )
+        if places is None or not isinstance(own, Model):
+            return how_to(sides[0], sides[1], addend, own)
+        return sparse_product(sides[0], places, sides[1], addend, own, partial(how_to, model=own))
 
     with of_file(", ".join(files), "A and B", "C"):
         if isinstance(how, PlanMap) and sides[0].ndim == sides[1].ndim == 2:

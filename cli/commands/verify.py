@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from mmaprobe.documents.verify import ClaimVector, Shares, Worst
     from mmaprobe.queries.search.distinguish import Options
 
+LISTED = 64  # products above which equal ones next to each other have one line; lines that are shown
 TRIED = 8  # steps of a search without an answer that are printed
 
 
@@ -206,15 +208,30 @@ def _by(document: Document) -> str:
     return f"by {counted(len(lemmas), 'lemma')}"
 
 
+def _runs(vector: ClaimVector) -> list[tuple[int, int, tuple[str, str]]]:
+    """The first and the last place and the patterns of products that are not of zeros; where there are many, equal ones
+    next to each other are together."""
+    found, end = list[tuple[int, int, tuple[str, str]]](), 0
+    many = len(vector.a) > LISTED
+    for pair, alike in groupby(zip(vector.a, vector.b, strict=True)):
+        begin, end = end, end + len(list(alike))
+        if any(int(text, 16) for text in pair):
+            found += [(begin, end - 1, pair)] if many else [(k, k, pair) for k in range(begin, end)]
+    return found
+
+
 def _show_vector(vector: ClaimVector) -> None:
     from mmaprobe.smtmodel.arithmetic.display import value_text
     from mmaprobe.smtmodel.arithmetic.formats import format_named
 
     fmt, addend = format_named(vector.format), format_named(vector.c_format)
-    for k, pair in enumerate(zip(vector.a, vector.b, strict=True)):
+    runs = _runs(vector)
+    for first, last, pair in runs[:LISTED]:
         for side, text in zip("ab", pair, strict=True):
-            if any(int(one, 16) for one in pair):
-                say(f"  {side}{k} = {text}  {value_text(int(text, 16), fmt)}")
+            places = f"{side}{first}" + (f" to {side}{last}" if last > first else "")
+            say(f"  {places} = {text}  {value_text(int(text, 16), fmt)}")
+    if len(runs) > LISTED:
+        say(f"  and so on: {counted(len(vector.a), 'product')}, which --json lists")
     say(f"   c = {vector.c}  {value_text(int(vector.c, 16), addend)}")
     say(f"  exact sum {both(vector.exact, vector.exact_decimal)}")
     width = max(map(len, vector.results))

@@ -1,10 +1,12 @@
-"""What a search for the plans of a recorded result found, as text."""
+"""What a search for the plans of a recorded result found, as text and as a plan file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mmaprobe.cli.options import say
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -35,3 +37,18 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     if given.untried:
         lines.append(f"the time was over; not tried, or not wholly: {'; '.join(given.untried)}")
     return lines
+
+
+def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = None) -> None:
+    """Write the first of some plans, and say so. `given`: what was found of a recorded result; where its sum has not
+    every product once, no plan file has it."""
+    from mmaprobe.smtmodel.base.files import write_whole
+    from mmaprobe.smtmodel.plans.plantext import plan_text
+
+    if path is None or not plans:
+        return
+    if given is not None and given.products:
+        say(f"not saved: a plan file adds every product once, and {given.names()[0]} is of what is summed here")
+        return
+    write_whole(path, plan_text(plans[0]))
+    say(f"saved: {path}: {plans[0].reference}")

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 
 from mmaprobe.differences import bound_of, steps_between
-from mmaprobe.divergences import Comparison, Divergences, Multiplied, whole_of
+from mmaprobe.divergences import Comparison, Divergences, whole_of
 from mmaprobe.machines import Machine, UnsupportedProductError, machine_of
+from mmaprobe.multiplied import Multiplied
 from mmaprobe.named import WantedError
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.torch.emulation import Emulation, Seen, Unknown
+from mmaprobe.torch.emulation import Emulation, Unknown
 from mmaprobe.torch.tensors import FORMAT_OF, numbers, patterns
 
 
@@ -57,11 +58,8 @@ def _ran(
     where: list[str] = []
     own = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model
 
-    def listen(seen: Seen) -> None:
-        tell(Multiplied(
-            seen.operator, seen.backward, where[-1] if where else "", seen.asked, seen.shape, seen.plans,
-            patterns(seen.a), patterns(seen.b), None if seen.c is None else numbers(seen.c), patterns(seen.d),
-        ))  # fmt: skip
+    def listen(seen: Multiplied) -> None:
+        tell(replace(seen, place=where[-1] if where else ""))
 
     if not callable(own):
         raise WantedError("model", model, "a module or a function")

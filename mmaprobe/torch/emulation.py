@@ -7,7 +7,6 @@ others are taken apart first. What multiplies matrices and is not known here is 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,14 +17,14 @@ from typing import Any, Literal
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mmaprobe.documents.emulate import Emulated, EmulatedProduct
+from mmaprobe.documents.emulate import Emulated
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of
-from mmaprobe.queries.plans.rules import Shape
+from mmaprobe.multiplied import Multiplied, Tally
 from mmaprobe.smtmodel.base.errors import IncompleteError, UnknownNameError
 from mmaprobe.torch import convolution
 from mmaprobe.torch.products import product
 from mmaprobe.torch.scaled import Blocked, blocked, outside, packed, scales_of
-from mmaprobe.torch.tensors import FORMAT_OF, format_of
+from mmaprobe.torch.tensors import FORMAT_OF, format_of, numbers, patterns
 
 Unknown = Literal["error", "native"]
 
@@ -42,21 +41,6 @@ _SPACES = ("aten", "prim", "prims", "profiler", "mmaprobe")  # namespaces of ope
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A product that was computed: what a listener of `Emulation` is told."""
-
-    operator: str
-    backward: bool
-    asked: Asked
-    shape: tuple[int, int, int, int]
-    plans: tuple[str, ...]
-    a: Any
-    b: Any
-    c: Any
-    d: Any
-
-
-@dataclass(frozen=True)
 class Products:
     """What multiplies for one operator."""
 
@@ -66,11 +50,12 @@ class Products:
 
     def __call__(self, a: Any, b: Any, c: Any, alpha: float, beta: float, d: str | None, fast: bool) -> Any:
         """alpha * a @ b + beta * c of blocks (blocks x M x K, blocks x K x N), rounded to the format `d`."""
-        return self.context.multiplied(self.operator, self.backward, a, b, c, alpha, beta, d, fast)
+        asked = Asked(format_of("a", a), format_of("b", b), d or format_of("a", a), alpha, beta, fast)
+        return self.context.multiplied(self.operator, self.backward, asked, a, b, c)
 
-    def blocks(self, asked: Blocked, device: Any) -> Any:
-        """The sums of a product with scale factors of blocks."""
-        return self.context.blocks(self.operator, self.backward, asked, device)
+    def blocks(self, given: Blocked) -> Any:
+        """The sums of a product with scale factors of blocks, in f32."""
+        return self.context.multiplied(self.operator, self.backward, given.asked, given.a, given.b, None, given.scales)
 
 
 class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
@@ -79,13 +64,11 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
 
     def __init__(
         self, machine: Machine, unknown: Unknown = "error", backward: Literal["emulated", "native"] = "emulated",
-        listener: Callable[[Seen], None] | None = None,
+        listener: Callable[[Multiplied], None] | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.machine, self.unknown, self.backward, self._listener = machine, unknown, backward, listener
-        self._products: Counter[tuple[Any, ...]] = Counter()
-        self._native: Counter[str] = Counter()
-        self._unknown: Counter[str] = Counter()
+        self.machine, self.unknown, self.backward = machine, unknown, backward
+        self._tally = Tally(machine, f"PyTorch {torch.__version__}", listener)
         self._settings: list[ExitStack] = []
 
     # -- the context
@@ -107,21 +90,10 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
     @property
     def report(self) -> Emulated:
         """Which plan computed each matrix product, and which operators PyTorch itself computed."""
-        products = []
-        for (operator, backward, formats, shape, plans, known, evidence, after), count in self._products.items():
-            products.append(EmulatedProduct(
-                operator=operator, backward=backward, formats=formats, shape=shape, count=count, plans=plans,
-                known=known, evidence=evidence, after=after,
-            ))  # fmt: skip
-        return Emulated(
-            machine=self.machine.name, framework=f"PyTorch {torch.__version__}", products=products,
-            native=dict(self._native), unknown=dict(self._unknown),
-        )  # fmt: skip
+        return self._tally.document
 
     def __str__(self) -> str:
-        from mmaprobe.reports.emulated import emulated_lines
-
-        return "\n".join(emulated_lines(self.report))
+        return str(self._tally)
 
     # -- operators
 
@@ -141,7 +113,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         backward = torch._C._current_autograd_node() is not None
         name = str(func.overloadpacket)
         if backward and self.backward == "native":
-            self._native[f"{name} (gradient)"] += 1
+            self._tally.native[f"{name} (gradient)"] += 1
             return _native(func, args, kwargs)
 
         try:
@@ -152,7 +124,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
             if self.unknown == "error":
                 hint = "; unknown='native' computes such products as they are"
                 raise type(error)(f"{name}: {error}{hint}") from None
-            self._unknown[name] += 1
+            self._tally.unknown[name] += 1
             return _native(func, args, kwargs)
         if func._schema.name.endswith("_"):
             return args[0].copy_(result)
@@ -162,31 +134,20 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
             return out.copy_(result)
         return result
 
-    def blocks(self, name: str, backward: bool, asked: Blocked, device: Any) -> Any:
-        """The sums of a product with scale factors of blocks."""
-        if self._listener is not None:
-            raise UnsupportedProductError("diverge compares no products with scale factors of blocks")
-        rule = self.machine.scaled_rule(*asked.formats, asked.scale, asked.block)
-        found, shape = asked.sums(self.machine, device), asked.shape
-        sides = (1, shape.rows, shape.columns, shape.length)
-        after = f"{asked.scale} for {asked.block} products each"
-        key = (name, backward, (*asked.formats, "f32"), sides, (rule.name,), *rule.known_for(name, sides), after)
-        self._products[key] += 1
-        return found
-
     def multiplied(
-        self, name: str, backward: bool, a: Any, b: Any, c: Any, alpha: float, beta: float, d: str | None, fast: bool
-    ) -> Any:
+        self, name: str, backward: bool, asked: Asked, a: Any, b: Any, c: Any,
+        scales: Mapping[str, Any] | None = None,
+    ) -> Any:  # fmt: skip
         """The result of a product of blocks, which is counted."""
-        asked = Asked(format_of("a", a), format_of("b", b), d or format_of("a", a), alpha, beta, fast)
+        found, after = product(self.machine, asked, a, b, c, scales)
+
+        def arrays() -> dict[str, Any]:
+            factors = scales and {key: patterns(side) for key, side in scales.items()}
+            return {"a": patterns(a), "b": patterns(b), "c": None if c is None else numbers(c), "d": patterns(found),
+                    "scales": factors}  # fmt: skip
+
         shape = (a.shape[0], a.shape[1], b.shape[2], a.shape[2])
-        rule = self.machine.rule(asked.a, asked.b, addend=c is not None, fast=fast, blocks=shape[0])
-        plans = () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
-        found, after = product(self.machine, asked, a, b, c)
-        key = (name, backward, (asked.a, asked.b, asked.d), shape, plans, *rule.known_for(name, shape), after)
-        self._products[key] += 1
-        if self._listener is not None:
-            self._listener(Seen(name, backward, asked, shape, plans, a, b, c, found))
+        self._tally.add(name, backward, asked, shape, c is not None, after, arrays)
         return found
 
     def _other(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -197,10 +158,10 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
                     raise UnsupportedProductError(
                         f"{name} may multiply matrices and is not emulated; unknown='native' computes it as it is"
                     )
-                self._unknown[name] += 1
+                self._tally.unknown[name] += 1
                 return _native(func, args, kwargs)
             name = f"{name} (integers)"
-        self._native[name] += 1
+        self._tally.native[name] += 1
         return _native(func, args, kwargs)
 
 
@@ -340,7 +301,7 @@ def _scaled(multiply: Products, given: Mapping[str, Any]) -> Any:
     if given.get("scale_result") is not None:
         raise UnsupportedProductError("a scale factor of the result is not known")
     if scales.recipe is not None:
-        sums = multiply.blocks(blocked(a, b, *scales.blocks, scales.recipe, scales.swizzled), a.device)
+        sums = multiply.blocks(blocked(a, b, *scales.blocks, scales.recipe, scales.swizzled))[0]
     elif packed(a) or packed(b):
         raise UnsupportedProductError("e2m1 has scale factors of blocks")
     else:

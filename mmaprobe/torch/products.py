@@ -5,6 +5,7 @@ They are one operator of torch.library, `mmaprobe::product`, which has shapes fo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import Any, Literal
 
@@ -33,10 +34,13 @@ def registered(machine: Machine) -> str:
     return name
 
 
-def product(machine: Machine, asked: Asked, a: Any, b: Any, c: Any = None) -> tuple[Any, str]:
-    """D of tensors (blocks x M x K, blocks x K x N; c broadcasts to D), and what was done with the sum."""
-    x, y = patterns(a), patterns(b)
-    d, said = product_of(machine, asked, x, y, None if c is None else numbers(c))
+def product(
+    machine: Machine, asked: Asked, a: Any, b: Any, c: Any = None, scales: Mapping[str, Any] | None = None
+) -> tuple[Any, str]:
+    """D of tensors (blocks x M x K, blocks x K x N; c broadcasts to D), and what was done with the sum. Tensors of
+    uint8 are patterns, as all scale factors are."""
+    factors = scales and {name: patterns(side) for name, side in scales.items()}
+    d, said = product_of(machine, asked, patterns(a), patterns(b), None if c is None else numbers(c), factors)
     return tensor_of(d, TYPE_OF[asked.d], a.device), said
 
 

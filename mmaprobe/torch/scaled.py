@@ -6,15 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from mmaprobe.machines import Machine, UnsupportedProductError
-from mmaprobe.queries.plans.rules import Shape
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers
-from mmaprobe.smtmodel.plans.gemm import simulate
-from mmaprobe.torch.tensors import format_of, patterns, tensor_of
+from mmaprobe.machines import Asked, UnsupportedProductError
+from mmaprobe.torch.tensors import format_of
 
 #: torch.nn.functional.ScalingType by number: whole matrices, rows or columns, blocks of 16 (NVFP4) and of 32 (MX)
 WHOLE, ROWS, BLOCKS_OF_16, BLOCKS_OF_32 = range(4)
@@ -25,29 +20,13 @@ _BLOCKS = {BLOCKS_OF_16: (torch.float8_e4m3fn, "ue4m3", 16), BLOCKS_OF_32: (torc
 
 @dataclass(frozen=True)
 class Blocked:
-    """A product of patterns (M x K and K x N) with scale factors (M x K / block, K / block x N)."""
+    """A product of one block of patterns, tensors of uint8 (1 x M x K and 1 x K x N), with the patterns of scale
+    factors (1 x M x K / block, 1 x K / block x N)."""
 
-    formats: tuple[str, str]
-    scale: str
-    block: int
-    a: NDArray[Any]
-    b: NDArray[Any]
-    scale_a: NDArray[Any]
-    scale_b: NDArray[Any]
-
-    @property
-    def shape(self) -> Shape:
-        """M, N and K."""
-        return Shape(self.a.shape[0], self.b.shape[1], self.a.shape[1])
-
-    def sums(self, machine: Machine, device: Any) -> Any:
-        """The sums of a machine's unit, in f32 (M x N)."""
-        plan = machine.scaled_rule(*self.formats, self.scale, self.block).plan
-        shape = self.shape
-        if 0 in (shape.rows, shape.columns, shape.length):
-            return torch.zeros((shape.rows, shape.columns), device=device)
-        found = simulate(self.a, self.b, None, plan, scales={"scale_a": self.scale_a, "scale_b": self.scale_b})
-        return tensor_of(to_numbers(found, plan.d), torch.float32, device)
+    asked: Asked
+    a: Any
+    b: Any
+    scales: Mapping[str, Any]
 
 
 def packed(tensor: Any) -> bool:
@@ -55,12 +34,12 @@ def packed(tensor: Any) -> bool:
     return bool(tensor.dtype == PAIRS)
 
 
-def _matrix(tensor: Any) -> tuple[str, NDArray[Any]]:
+def _matrix(tensor: Any) -> tuple[str, Any]:
     """The format and the patterns of a matrix (rows x K)."""
+    bits = tensor.detach().contiguous().view(torch.uint8)
     if not packed(tensor):
-        return format_of("a", tensor), patterns(tensor)
-    bits = tensor.detach().cpu().contiguous().view(torch.uint8).numpy()
-    return "e2m1", np.stack([bits & 15, bits >> 4], axis=-1).reshape(bits.shape[0], 2 * bits.shape[1])
+        return format_of("a", tensor), bits
+    return "e2m1", torch.stack([bits & 15, bits >> 4], -1).reshape(bits.shape[0], 2 * bits.shape[1])
 
 
 def blocked(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: int, swizzled: tuple[bool, bool]) -> Blocked:
@@ -74,23 +53,24 @@ def blocked(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: int, swizzled: t
     sides = []
     for factor, rows, is_swizzled in ((scale_a, len(x), swizzled[0]), (scale_b, len(y), swizzled[1])):
         sides.append(_factors(factor, rows, x.shape[1] // block, is_swizzled))
-    if scale == "ue4m3" and any((side >> 7).any() for side in sides):
+    if scale == "ue4m3" and any(bool((side >> 7).any()) for side in sides):
         raise UnsupportedProductError("a scale factor is negative")
-    return Blocked((one, other), scale, block, x, np.ascontiguousarray(y.T), sides[0], np.ascontiguousarray(sides[1].T))
+    asked = Asked(one, other, "f32", scale=(scale, block))
+    return Blocked(asked, x[None], y.mT[None], {"scale_a": sides[0][None], "scale_b": sides[1].mT[None]})
 
 
-def _factors(factor: Any, rows: int, blocks: int, swizzled: bool) -> NDArray[np.uint8]:
+def _factors(factor: Any, rows: int, blocks: int, swizzled: bool) -> Any:
     """The patterns of scale factors (rows x blocks), taken from the layout of tiles of 128 x 4 in which cuBLAS reads
     them (cuBLAS, "1D Block Scaling Factors Layout") if they are `swizzled`."""
-    bits: NDArray[np.uint8] = factor.detach().cpu().contiguous().view(torch.uint8).numpy().ravel()
+    bits = factor.detach().contiguous().view(torch.uint8).ravel()
     down, along = (-(-rows // 128), -(-blocks // 4)) if swizzled else (rows, blocks)
     wanted = down * along * (512 if swizzled else 1)
-    if bits.size != wanted:
-        raise UnsupportedProductError(f"{bits.size} scale factors; {wanted} are wanted for {rows} x {blocks} blocks")
+    if bits.numel() != wanted:
+        raise UnsupportedProductError(f"{bits.numel()} scale factors; {wanted} are wanted for {rows} x {blocks} blocks")
     if not swizzled:
         return bits.reshape(rows, blocks)
     tiles = bits.reshape(down, along, 32, 4, 4)  # row modulo 32, row / 32, block of K
-    return np.ascontiguousarray(tiles.transpose(0, 3, 2, 1, 4).reshape(down * 128, along * 4)[:rows, :blocks])
+    return tiles.permute(0, 3, 2, 1, 4).reshape(down * 128, along * 4)[:rows, :blocks]
 
 
 @dataclass(frozen=True)

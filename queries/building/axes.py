@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
@@ -26,7 +27,15 @@ from mmaprobe.queries.building.draft import (
 )
 from mmaprobe.queries.building.draft import fused as fused_sum
 from mmaprobe.queries.building.likely import MODES, varied_expressions
-from mmaprobe.queries.building.parts import RESTS, Parts, Reading, drafts_of_parts, other_parts, read_once
+from mmaprobe.queries.building.parts import (
+    RESTS,
+    Parts,
+    Reading,
+    drafts_of_parts,
+    other_parts,
+    read_once,
+    uneven_parts,
+)
 from mmaprobe.queries.building.steps import (
     FIXED,
     Tier,
@@ -40,6 +49,7 @@ from mmaprobe.queries.building.steps import (
 from mmaprobe.queries.building.weights import ADDED, Weights
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Cancelling, FusedSum, Gate, Node, Product, Round
 from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
@@ -150,7 +160,8 @@ def product_tiers(
     tiers += [tier_of(begun, normalised), *([addend] if asked.addend else []), in_parts(False, kept=True)]
     tiers += [tier_of(other, starts_axis(starts[:2])), tier_of(first, shortened)]
     tiers += narrow if 2 < asked.a.precision == asked.b.precision else []
-    return [*tiers, read_apart, in_parts(False), in_parts(True), partial(with_another_node, d=asked.d)]
+    tiers += [read_apart, in_parts(False), in_parts(True)]
+    return [*tiers, lambda draft: parts_axis(uneven_parts(asked))(draft), partial(with_another_node, d=asked.d)]
 
 
 def some_of(roles: Sequence[int]) -> list[frozenset[int]]:
@@ -176,7 +187,8 @@ def normalising(draft: Draft, asked: Signature) -> Iterator[Draft]:
         yield with_product(partial(Product, normalised=True), counted)
     formats = [fmt for fmt in map(without_subnormals, (asked.a, asked.b)) if fmt is not None]
     if len(formats) == len(FACTORS):
-        yield from (with_product(wider, counted) for counted in (False, True))
+        with suppress(ParameterError):  # of a node that takes products of inputs alone
+            yield from (with_product(wider, counted) for counted in (False, True))
 
 
 def without_subnormals(fmt: Format) -> Format | None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, pairwise
 from operator import or_
 from typing import Literal, NamedTuple
 
@@ -169,6 +169,20 @@ def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]
         size("apart", apart, f"{what} over c", 1.2)
         flag("opposite", products.negative.all(axis=1) != c.negative[:, 0], "not all products have the sign of c",
              "all products and c have one sign", 1.1) if length == 1 else None  # fmt: skip
+    if 1 < length <= ALONE:
+        terms = [products, read["c"]] if asked.addend else [products]
+        exponents, negative = (np.concatenate([getattr(one, name) for one in terms], axis=1)
+                               for name in ("exponent", "negative"))  # fmt: skip
+        order = np.argsort(-exponents, axis=1, kind="stable")
+        sizes, minus = (np.take_along_axis(side, order, axis=1) for side in (exponents, negative))
+        what = "the largest term has a"
+        flag("first negative", minus[:, 0], f"{what} minus sign", f"{what} plus sign", 1.1)
+        for at, (larger, smaller) in enumerate(pairwise(("largest", "second", "third")[: sizes.shape[1]])):
+            between = np.where(sizes[:, at + 1] > LOW, sizes[:, at] - sizes[:, at + 1], LOW)
+            size(f"{larger} over {smaller}", between, f"the {larger} term over the {smaller}", 1.1)
+            what = f"the {larger} and the {smaller} term have"
+            flag(f"{larger} against {smaller}", minus[:, at] != minus[:, at + 1], f"{what} opposite signs",
+                 f"{what} one sign", 1.1)  # fmt: skip
     if length <= LONG:
         features |= dict(_signals(asked, unit, rows))
     assert all(len(feature.values) == count for feature in features.values())

@@ -112,6 +112,20 @@ def tried_splits(asked: Signature) -> Iterator[tuple[Split, Split]]:
         yield from ((WHOLE, other) for other in right)
 
 
+def uneven_parts(asked: Signature) -> Iterator[Parts]:
+    """Products of segments whose widths differ between a and b, of which the last may be dropped: a factor of one
+    segment has only its first bits."""
+    left, right = (
+        [*(split for split in _splits(fmt, "toward_zero") if len(split) == 2),
+         *((Reading(bits, "toward_zero"),) for bits in range(2, fmt.precision))]
+        if fmt.precision <= SHORT else [] for fmt in (asked.a, asked.b)
+    )  # fmt: skip
+    for passes in PASSES[:2]:
+        for a, b in product(left, right):
+            if a != b and len(a) + len(b) > 2:
+                yield from (Parts(a, b, pairs, passes, kept=True) for pairs in pair_orders(a, b))
+
+
 def _splits(fmt: Format, mode: Mode) -> Iterator[Split]:
     short = fmt.precision <= SHORT
     for bits in range(2, fmt.precision) if short else WIDTHS:

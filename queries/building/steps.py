@@ -11,6 +11,7 @@ from mmaprobe.queries.building import likely
 from mmaprobe.queries.building.draft import (
     OTHERS,
     PRODUCTS,
+    TERMS,
     Draft,
     Hole,
     Step,
@@ -25,7 +26,7 @@ from mmaprobe.queries.building.templates import LIKELY, ORDER, TEMPLATES, Templa
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.inputs.signature import Signature
-from mmaprobe.smtmodel.nodes import Cancelling, Cut, FusedSum, Round
+from mmaprobe.smtmodel.nodes import Cancelling, Cut, ExactSum, FusedSum, Round
 
 Tier = Callable[[Draft], Iterable[Draft]]
 SMALL = 8  # the most products of a sum of unknown order for which every tier is tried
@@ -148,6 +149,16 @@ class StepAxes:
                 for tried in in_fixed_point(Step(round_to(self.asked.d, mode)), self.asked, FIXED)
             )
 
+    def fixed_products(self, draft: Draft) -> Iterator[Draft]:
+        """Products alone are cut at one place, and c joins their sum; or the sum is rounded again at the end."""
+        for mode in MODES:
+            step = Step(round_to(self.asked.d, mode))
+            joined = in_fixed_point(step, self.asked, FIXED, alone=True) if self.adds_c else ()
+            yield from (self.step(draft, tried) for tried in joined)
+        for fmt, mode in product(self.others[:1], likely.DIRECT):
+            for tried in in_fixed_point(Step(round_to(fmt, mode)), self.asked, FIXED, alone=self.adds_c):
+                yield from self.converted(draft, tried)
+
     def unrounded(self, draft: Draft) -> Iterator[Draft]:
         for align, total in product(MODES if self.role else (), all_bits(self.asked.d, self.asked.d)):
             own = replace(total, rounding=align)
@@ -261,15 +272,17 @@ def carry_tiers(roles: Sequence[int]) -> list[Tier]:
     return [lambda draft: [draft], lambda draft: [every(draft, carry) for carry in (None, *range(9))]]
 
 
-def in_fixed_point(step: Step, asked: Signature, places: int) -> Iterator[Step]:
+def in_fixed_point(step: Step, asked: Signature, places: int, alone: bool = False) -> Iterator[Step]:
     """The step with terms kept in fixed point, cut at one place whatever the largest term: at most `places` above the
-    last place of products; none where no accumulator is as long as the range of products."""
+    last place of products; none where no accumulator is as long as the range of products. `alone`: products alone are,
+    and other terms are added to their sum."""
     top = asked.a.emax + asked.b.emax + 2
     last = unit_of(asked.a) + unit_of(asked.b)
     if top - last > LONGEST or step.aligned is not None:
         return
-    for place, align in product(range(last + 1, min(last + places + 1, top)), (*likely.DIRECT, "down")):
-        yield replace(step, sum=fused(top - place, align, least=top))
+    for place, align in product(range(last + 1, min(last + places + 1, top)), (*likely.DIRECT, "down", "to_odd")):
+        total = fused(top - place, align, least=top, items=(PRODUCTS if alone else TERMS,))
+        yield replace(step, sum=ExactSum((total, OTHERS)) if alone else total)
 
 
 def with_conversion(

@@ -100,7 +100,7 @@ TEMPLATES: Mapping[str, Template] = {
 }  # fmt: skip
 
 EXACTLY = ("decided", "rounded", "whole", "leaving_nearest", "short_addend")
-ROUNDED = ("leaving", "guarded", "shortened", "inserted", "stored", "fixed")
+ROUNDED = ("leaving", "guarded", "shortened", "inserted", "stored", "fixed", "fixed_products")
 #: the tiers of each kind of step: templates, and methods of steps.StepAxes
 ORDER: Mapping[str, Sequence[str]] = {
     "exact": (*EXACTLY, "elsewhere", *ROUNDED),

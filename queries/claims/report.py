@@ -15,6 +15,7 @@ from mmaprobe.documents.verify import Step as Tried
 from mmaprobe.documents.verify import Worst as Largest
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
+from mmaprobe.queries.claims.long_sums import result_of_part
 from mmaprobe.queries.claims.maximise import Worst, maximised
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.kernel.scene import lanes_of
@@ -23,9 +24,11 @@ from mmaprobe.queries.search.witness import Row
 from mmaprobe.smtmodel.arithmetic.display import decimal, exact_value, powers, ulp_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.batch import to_integers
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.dot import RESULT, Step
 
+LONG = 256  # products above which a part is evaluated whole, not step by step
 Steps = dict[Step, tuple[int, int]]  # of each step its pattern and width
 
 
@@ -138,7 +141,13 @@ def result_of(pattern: int, fmt: Format, exact: Fraction) -> PartResult:
 
 
 def steps_of(claim: Claim, row: Row, name: str) -> Steps:
-    """The steps of a part on an input: patterns and their widths."""
+    """The steps of a part on an input: patterns and their widths. Of a long sum it is the result alone."""
+    if claim.terms > LONG:
+        part, count = claim.shape.parts[name], claim.terms
+        a, b = (np.array(side, dtype=np.uint64) for side in (row[:count], row[count:-1]))
+        c = np.array([row[-1:]], dtype=kind_of(part.addend)) if row[-1] else None
+        (d,) = result_of_part(part, claim.shape.factors, a[None], b[:, None], c).ravel()
+        return {RESULT: (int(d), part.result.width)}
     with np.errstate(over="ignore"):
         lanes = lanes_of(claim.assertion, np.array([row], dtype=np.uint64)).steps(name)
         return {step: (int(to_integers(bits, 1)[0]), bits.width) for step, bits in lanes.items()}

@@ -25,7 +25,7 @@ def claim_rows(claim: Claim, count: int, seed: int) -> Table:
     columns: list[Table] = []
     for fmt, bounds in zip(claim.layout.formats, [window.a] * terms + [window.b] * terms + [window.c], strict=True):
         exponent = _exponents(bounds, modes[0], rng)
-        fraction = _fractions(fmt, modes[1], rng)
+        fraction = fractions(fmt, modes[1], rng)
         mixed = rng.integers(0, 2, count)
         sign = np.where(modes[2] % 4 == 0, 0, np.where(modes[2] % 4 == 1, len(columns) < terms, mixed))
         fields = (exponent + fmt.bias).astype(np.uint64) << np.uint64(fmt.fraction) | fraction
@@ -89,7 +89,7 @@ def _exponents(bounds: tuple[int, int], modes: NDArray[np.int64], rng: np.random
     return exponents
 
 
-def _fractions(fmt: Format, modes: NDArray[np.int64], rng: np.random.Generator) -> Table:
+def fractions(fmt: Format, modes: NDArray[np.int64], rng: np.random.Generator) -> Table:
     """Random bits, the leading ones of them, ones, or words of 11 bits whose residuals are large or tiny."""
     count, width = len(modes), fmt.fraction
     bits = rng.integers(0, 1 << width, count, dtype=np.uint64)

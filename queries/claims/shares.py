@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from mmaprobe.hypotheses.claim import Claim
@@ -20,9 +20,10 @@ from mmaprobe.queries.kernel.shares import (
     units,
 )
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.unit_shares import of_plan, of_unit, share_claim, unit_of, windows_of
+from mmaprobe.queries.kernel.unit_shares import Errs, of_plan, of_plan_at, of_unit, share_claim, unit_of, windows_of
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import Settle, bound_of
+from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.evaluate.model import Model
 
@@ -53,13 +54,31 @@ class _Sharing:
     def within(self) -> Theorem:
         parts, space = self.wanted.parts, self.space
         if len(parts) == 1:
-            return of_unit(space, parts[0], bound_of(unit_of(parts[0], space), self.settle))
+            return self._one(parts[0])
         one, two = (recorded_part(part, space.factors, space.terms) for part in parts)
         words = [word for value in (one, two) for step in units(value) for word in (("a", step.a), ("b", step.b))]
         there = list(_before(two))
         shared = next((step for step in _before(one) if step in there), None)
         nears = [self._near(one, shared), self._near(two, shared)]
         return near_each_other(nears, self._small(*dict.fromkeys(words)))
+
+    def _one(self, part: Part) -> Theorem:
+        """The least share of a part's error: of the bound of its plan, and of that of the unit that it is, which is
+        smaller where steps round what fits. Raises RuleError, with both reasons, where neither says anything."""
+        space = self.space
+        ways: tuple[Callable[[], Theorem], ...] = (
+            lambda: of_plan_at(space, part, bound_of_plan(part.plan, space.terms, self.settle, windows_of(space))),
+            lambda: of_unit(space, part, bound_of(unit_of(part, space), self.settle)),
+        )
+        found, refused = list[Theorem](), list[str]()
+        for way in ways:
+            try:
+                found.append(way())
+            except RuleError as error:
+                refused.append(str(error))
+        if not found:
+            raise RuleError("; ".join(dict.fromkeys(refused)))
+        return min(found, key=_share)
 
     def _near(self, value: Value, shared: Value | None) -> Theorem:
         """How far a value lies from the one that is shared, or from where it begins."""
@@ -92,6 +111,11 @@ class _Sharing:
         if theorem is None:
             raise RuleError(f"open: it is not decided whether {goal.statement()}")
         return theorem
+
+
+def _share(theorem: Theorem) -> Fraction:
+    assert isinstance(theorem.goal, Errs)
+    return theorem.goal.share
 
 
 def _kept(how: Words) -> int:

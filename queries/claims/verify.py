@@ -21,6 +21,7 @@ from pysmt.fnode import FNode
 from mmaprobe.hypotheses.claim import Claim, Largest
 from mmaprobe.hypotheses.claim_file import located
 from mmaprobe.queries.claims.faults import no_number
+from mmaprobe.queries.claims.long_sums import Long, LongSums
 from mmaprobe.queries.claims.maximise import climb
 from mmaprobe.queries.claims.outcome import BATCH, DECIDED, SHRINK, Outcome, SearchStep
 from mmaprobe.queries.claims.samples import claim_rows
@@ -38,7 +39,7 @@ from mmaprobe.queries.kernel.undecided import (
     lemmas_of,
     undecided,
 )
-from mmaprobe.queries.kernel.unit_shares import ShareClaim, compares, for_every_length, share_claim
+from mmaprobe.queries.kernel.unit_shares import ShareClaim, compares, for_every_length, share_at, share_claim
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import build_query, evaluate_claim, row_of
 from mmaprobe.queries.search.witness import Row, shrink_rows
@@ -61,7 +62,9 @@ BEFORE = 64 * BATCH  # inputs, at most, that are simulated before a proof is tri
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
 CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # share of the time, and most seconds, for climbing to the worst input
 REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # seconds for the largest share: of what is proved, and else
-SEARCHED = 32  # products, at most, with which claims about several numbers of products are searched
+SEARCHED = 32  # products, at most, with which claims about several numbers of products are searched by their terms
+BRIEFLY = 4.0  # seconds for the largest share of few products, where more are searched as well
+LONGER = 12.0  # seconds, about, in which they are searched with more
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 
 
@@ -83,6 +86,7 @@ class _Verifier:
         self.batches = 0  # simulated
         self.apart: list[Lemma] = []  # what is no fact of the question: about first words, and what conditions read
         self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
+        self.worst: Row | None = None  # the input with the largest share of the sum of magnitudes
 
     def run(self) -> Outcome:
         outcome = self.outcome
@@ -119,21 +123,52 @@ class _Verifier:
         """A claim about several numbers of products: a few of them are searched, and all are proved together."""
         whole, outcome, found = self.claim, self.outcome, list[Fraction]()
         least, most = whole.terms, whole.assertion.most or whole.terms
-        proved = self._proved_lengths(whole)
+        self._proved_lengths(whole)
+        worst = list[Row]()
         for count in sorted({least, max(least, min(most, SEARCHED) // least * least)}):
             self.claim = whole.at(count)
             decided = self._simulate(SAMPLE_LEAST, 4 * BATCH)
             if not decided and self._nothing_admitted():
                 raise InputError("no input meets all conditions", *self._place())
-            if proved:
-                decided = self._reached(share_claim(self.claim.assertion), decided)
+            with suppress(RuleError):  # of a claim about something else
+                decided = self._reached(share_claim(self.claim.assertion), decided, BRIEFLY)
                 found += [] if outcome.reached is None else [outcome.reached]
+                worst += [] if self.worst is None else [self.worst]
             if decided:
                 break
+        else:
+            found += self._longer(whole, worst)
         outcome.reached = max(found, default=None)
 
-    def _proved_lengths(self, whole: Claim) -> bool:
-        """Whether a share of the sum of magnitudes is proved; of the claim itself the outcome says so."""
+    def _longer(self, whole: Claim, known: Sequence[Row]) -> list[Fraction]:
+        """The largest shares of the sum of magnitudes that are found with more products, up to the most: until an input
+        decides."""
+        most, found, began = whole.assertion.most, list[Fraction](), time.monotonic()
+        with suppress(RuleError):
+            wanted = share_claim(whole.assertion.at(whole.terms))
+            if most is None or most <= SEARCHED or whole.assertion.where or len(wanted.parts) > 1:
+                return []
+            limit = min(LONGER, REACHED_SHARE * (self.remaining() or LONGER))
+            self.options.progress(Wait("searching longer sums", limit))
+            sums = LongSums(whole, wanted.parts[0], known)
+
+            def decides(one: Long) -> bool:
+                return one.share is not None and one.share > share_at(whole.assertion, one.terms)
+
+            for longs in sums.worst(limit):
+                for one in longs:
+                    if one.share is None:
+                        raise sums.no_number(one)
+                    found.append(one.share)
+                if hit := next(filter(decides, longs), None):
+                    self.outcome.row = sums.simplest(hit, decides).row
+                    break
+            what = f"sums of up to {longs[0].terms} products"
+            self.outcome.asked.append(SearchStep(what, (), time.monotonic() - began))
+        return found
+
+    def _proved_lengths(self, whole: Claim) -> None:
+        """A share of the sum of magnitudes that is proved, and the claim itself."""
         outcome, settle = self.outcome, Settled(replace(self.options, timeout=self.remaining()), needed=False)
         began = time.monotonic()
         self.options.progress("the error bound")
@@ -143,7 +178,6 @@ class _Verifier:
             outcome.lemmas = settle.asked
         except RuleError as error:
             outcome.asked.append(SearchStep(f"error bounds ({error})", (), time.monotonic() - began))
-        return outcome.within is not None
 
     def remaining(self, share: float = 1.0) -> float | None:
         limit = self.options.timeout
@@ -259,15 +293,15 @@ class _Verifier:
                 outcome.asked.append(SearchStep(f"error bounds ({error})", (), time.monotonic() - began))
         return self._reached(wanted, decided) or outcome.theorem is not None
 
-    def _reached(self, wanted: ShareClaim, decided: bool) -> bool:
-        """Whether an input decides, found by climbing to the largest share."""
+    def _reached(self, wanted: ShareClaim, decided: bool, most: float = REACHED_MOST) -> bool:
+        """Whether an input decides, found by climbing to the largest share; `most`: seconds where nothing is proved."""
         proved, began = decided or self.outcome.theorem is not None, time.monotonic()
-        limit = REACHED if proved else REACHED_MOST
+        limit = REACHED if proved else most
         limit = min(limit, REACHED_SHARE * (self.remaining() or limit))
         self.options.progress(Wait("climbing to the largest share of the sum of magnitudes", limit))
         largest = Largest(wanted.compared, wanted.against, ())
         worst = climb(self.claim, largest, limit, self._decides)
-        self.outcome.reached = worst.value
+        self.outcome.reached, self.worst = worst.value, worst.row
         if decided:
             return True
         self.outcome.asked.append(SearchStep("climbing to the largest share", (), time.monotonic() - began))

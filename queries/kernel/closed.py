@@ -32,7 +32,7 @@ RULES = _by_name({
     "table9": "summed truncated loosened",
     "sums": "from_zero begun held nothing tile added iterated compensated halved of_all_products",
     "shares": "begins from_here after_instruction after_addition near_each_other",
-    "unit_shares": "of_unit of_plan compares for_every_length",
+    "unit_shares": "of_unit of_plan of_plan_at compares for_every_length",
     "rows": "below_one parted joined converted column_sums trees in_sequence never_overflows",
     "rewriting": "rewritten followed congruent looped results_alike",
     "opposite": "turned",

@@ -19,7 +19,8 @@ from mmaprobe.smtmodel.nodes import Element, Index, Node, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.engine import Engine, Way
-from mmaprobe.smtmodel.plans.partitions import All, Halves
+from mmaprobe.smtmodel.plans.joins import Promote, Through
+from mmaprobe.smtmodel.plans.partitions import All, First, Halves
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage, Then
@@ -412,7 +413,8 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
     a vector, all of whose turns are whole, take n times as many products each, in the same way. Of a split at given
     places that takes all products (`whole`), the last run takes n times as many, and the others do not change; so do
     the products after the first ones; halves that take all products take any number; stages one after another each
-    take n times as many. Raises RuleError for other stages."""
+    take n times as many. Runs that are added in order are the first one and, from its sum, a promotion of the others.
+    Raises RuleError for other stages."""
     if isinstance(stage, Chain):
         return Many(stage)
     if isinstance(stage, Then):
@@ -423,6 +425,10 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
     match stage.grows:
         case "parts" | "carried":
             return Many(stage)
+        case "ordered" if whole:
+            assert stage.rounding is not None
+            rest = replace(stage, join=Promote(stage.rounding))
+            return for_all(Parted(First(first), Through(), rest, head=body))
         case "halves" if whole:
             return Many(stage)
         case "each" if whole or not first:

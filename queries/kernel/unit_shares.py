@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -98,11 +99,16 @@ def of_unit(space: Space, part: Part, bound: Theorem) -> Made:
     adds_products_once(unit_in(unit))
     if not all(one.is_met(lambda factor: _most(space, factor)) for one in goal.provided):
         raise RuleError("of_unit: a rounding may overflow on the largest inputs")
+    _check_places(space, unit)
+    share = share_of(space, goal.facts.error)
+    return Made(Errs(space, part, share, 1 + share), (bound,))
+
+
+def _check_places(space: Space, unit: Windowed) -> None:
+    """Raises RuleError where a result may lie between the numbers of a claim."""
     finest = knowledge_of(unit).of(unit.result).grid
     if finest is None or finest < space.unit:
         raise RuleError("of_unit: a result may be no multiple of the place down to which exact sums go")
-    share = share_of(space, goal.facts.error)
-    return Made(Errs(space, part, share, 1 + share), (bound,))
 
 
 def _most(space: Space, factor: Factor) -> Fraction:
@@ -188,20 +194,45 @@ def of_plan(space: Space, part: Part, first: int, bound: Theorem) -> Made:
     that the bound is at most, is convex in the number of repetitions. Between the smallest and the largest K it is at
     most the line that joins its values there. (G of levels of halves is not convex, but grows.) Nothing overflows for
     the largest K with the largest inputs, so nothing does for a smaller K, whose sums are smaller."""
+    goal, at = _of_plan(space, part, bound)
+    if at.length is not None:
+        raise RuleError("of_plan: the bound is not that of the part's result for any K")
+    repeats, last = at.repeats, space.terms
+    if first < 1 or last < first or last % first or (not repeats.width and (repeats.before or first % repeats.period)):
+        raise RuleError(f"of_plan: the bound is not for every multiple of {first} up to {last}")
+    _no_overflow(goal, _Values(space, at, last))
+    ends = [_Values(space, at, count).share(goal.facts.error) for count in (first, last)]
+    return Made(ErrsUpTo(space, part, first, (ends[bool(repeats.width)], ends[1])), (bound,))
+
+
+@rule
+def of_plan_at(space: Space, part: Part, bound: Theorem) -> Made:
+    """The result of a plan for as many products as a space has is within its bound of c + sum of a_k b_k, as in
+    `of_plan`; where it lies is known of the unit that it is."""
+    goal, at = _of_plan(space, part, bound)
+    if at.length != space.terms:
+        raise RuleError("of_plan_at: the bound is not that of the part's result for this K")
+    values = _Values(space, at, space.terms)
+    _no_overflow(goal, values)
+    _check_places(space, unit_of(part, space))
+    share = values.share(goal.facts.error)
+    return Made(Errs(space, part, share, 1 + share), (bound,))
+
+
+def _of_plan(space: Space, part: Part, bound: Theorem) -> tuple[Enclosed, PlanAt]:
+    """The bound of a part's plan on the inputs of a space, where the plan adds c and every product once. Raises
+    RuleError."""
     goal: Enclosed = goal_of(bound, Enclosed, "of_plan")
     unit = goal.unit
     if not isinstance(unit, Windowed) or not is_of_plan(unit) or unit.windows != windows_of(space):
         raise RuleError("of_plan: the bound is not that of a plan on the inputs of the space")
-    at, last = plan_at(unit), space.terms
-    if at.plan != part.plan or at.length is not None or goal.node != unit.result or goal.places or goal.assuming:
-        raise RuleError("of_plan: the bound is not that of the part's result for any K")
+    at = plan_at(unit)
+    if at.plan != part.plan or goal.node != unit.result or goal.places or goal.assuming:
+        raise RuleError("of_plan: the bound is not that of the part's result")
     if not all(part.holds(space.factors, *bounds) for bounds in (space.window.a, space.window.b)):
         raise RuleError("of_plan: a factor is no number of the part's format")
     if at.c != space.addend:
         raise RuleError("of_plan: c is a number of another format")
-    repeats = at.repeats
-    if first < 1 or last < first or last % first or (not repeats.width and (repeats.before or first % repeats.period)):
-        raise RuleError(f"of_plan: the bound is not for every multiple of {first} up to {last}")
     added = OfPlan(unit, frozenset()).of(unit.result, ())
     read = {tuple(sorted(node.operand if isinstance(node, Element) else "" for (node, _), count in item
                          for _ in range(count))): value for item, value in added.items()}  # fmt: skip
@@ -209,29 +240,36 @@ def of_plan(space: Space, part: Part, first: int, bound: Theorem) -> Made:
         read[("c",)] = Fraction(1)
     if len(read) < len(added) or read != {("a", "b"): 1, ("c",): 1}:
         raise RuleError("of_plan: not every product, and c, is added once")
-    values = _Values(space, at, last)
+    return goal, at
+
+
+def _no_overflow(goal: Enclosed, values: _Values) -> None:
+    """Raises RuleError where a rounding may overflow on the largest inputs."""
     for one in goal.provided:
-        most = one if one.each or one.most is None else replace(one, most=times_elements(one.most, None))
+        most = one if one.each or one.most is None else replace(one, most=times_elements(one.most, values.at.length))
         if not most.is_met(values.most):
             raise RuleError("of_plan: a rounding may overflow on the largest inputs")
-    ends = [_Values(space, at, count).share(goal.facts.error) for count in (first, last)]
-    return Made(ErrsUpTo(space, part, first, (ends[bool(repeats.width)], ends[1])), (bound,))
 
 
 class _Values:
-    """The largest values of magnitudes in a bound of a plan for any K, for one K."""
+    """The largest values of magnitudes in a bound of a plan, for one K."""
 
     def __init__(self, space: Space, at: PlanAt, count: int) -> None:
-        self.space, self.count = space, count
-        repeats, steps = at.repeats, 0
+        self.space, self.at, self.count = space, at, count
+
+    @cached_property
+    def growth(self) -> Fraction:
+        """That of G, in a bound for any K."""
+        at, repeats, steps = self.at, self.at.repeats, 0
         if repeats.width:
-            while repeats.width << steps < count:
+            while repeats.width << steps < self.count:
                 steps += 1
         else:
-            steps = (count - repeats.before) // repeats.period - 1
-        self.growth = growth_of(at.growth, steps)
+            steps = (self.count - repeats.before) // repeats.period - 1
+        growth = growth_of(at.growth, steps)
         for _ in range(at.loops - 1):  # times L
-            self.growth = round_up(self.growth * (1 + (at.growth - 1) * growth_of(at.growth, steps)))
+            growth = round_up(growth * (1 + (at.growth - 1) * growth_of(at.growth, steps)))
+        return growth
 
     def most(self, factor: Factor) -> Fraction:
         """The largest value of a magnitude of any element. Raises RuleError."""
@@ -324,7 +362,7 @@ class ShareClaim:
 def share_claim(assertion: Assertion) -> ShareClaim:
     """The statement of a claim that compares an error, or two results, with the sum of magnitudes. Raises RuleError for
     another claim."""
-    names, compared, share, against = _sides(assertion)
+    names, compared, _, against = _sides(assertion)
     space = space_of(assertion)
     scene = _reads_no_result(assertion)
     exact = scene.exact()
@@ -333,8 +371,13 @@ def share_claim(assertion: Assertion) -> ShareClaim:
     # numbers of a claim are multiples of the exact sum's unit, within its width
     most = power(exact.unit + exact.bits.width - 1) / space.most
     parts = tuple(assertion.shape.parts[name] for name in names)
-    constant, each = _linear(share)
-    return ShareClaim(space, parts, constant + each * assertion.terms, most, compared, against)
+    return ShareClaim(space, parts, share_at(assertion, assertion.terms), most, compared, against)
+
+
+def share_at(assertion: Assertion, count: int) -> Fraction:
+    """The share of the sum of magnitudes with which a claim compares, for this many products. Raises RuleError."""
+    constant, each = _linear(_sides(assertion)[2])
+    return constant + each * count
 
 
 def _reads_no_result(assertion: Assertion) -> Scene:
@@ -419,15 +462,14 @@ def for_every_length(assertion: Assertion, within: Theorem) -> Made:
     is then; units and sums make zeros of these, and so does the plan (`makes_zero`)."""
     if assertion.most is None:
         raise RuleError("for_every_length: the claim is about one number of products")
-    names, _, share, _ = _sides(assertion)
-    constant, each = _linear(share)
+    names = _sides(assertion)[0]
     _reads_no_result(assertion.at(assertion.terms))
     goal: ErrsUpTo = goal_of(within, ErrsUpTo, "for_every_length")
     about = (space_of(assertion.at(assertion.most)), [goal.part], assertion.terms)
     if about != (goal.space, [assertion.shape.parts[name] for name in names], goal.first):
         raise RuleError("for_every_length: the premise is about other results")
     for count, known in zip((assertion.terms, assertion.most), goal.shares, strict=True):
-        if known > constant + each * count:
+        if known > share_at(assertion, count):
             raise RuleError(f"for_every_length: only {up_decimal(known, 6)} M is known for K = {count}")
     for model in goal.part.plan.models:
         makes_zero(model.unit.result)

@@ -123,7 +123,7 @@ def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple
     gap, kind = chosen[:, None] % GAPS, chosen[:, None] // GAPS
     fraction = np.array(ways, dtype=np.uint64)[kind // 2]
     low, digits = np.array([[0, 0, 12, 12]]), np.array([[0, every] * 2], dtype=np.uint64)
-    for heads in _heads(plan, length):
+    for heads in begins_of(plan, length):
         large = pattern_of(plan.a, 0 * kind, 0 * gap + plan.a.bias, 0 * fraction)
         small = pattern_of(plan.a, kind % 2, np.maximum(-gap, plan.least_normal("a")) + plan.a.bias, fraction)
         one = pattern_of(plan.b, 0 * low, 0 * low + plan.b.bias, 0 * digits)
@@ -171,7 +171,7 @@ def _long(patterns: Matrix, fmt: Format) -> NDArray[np.longdouble]:
     return to_numbers(patterns, fmt).astype(np.float64).astype(np.longdouble)
 
 
-def _heads(plan: Plan, length: int) -> list[NDArray[np.bool_]]:
+def begins_of(plan: Plan, length: int) -> list[NDArray[np.bool_]]:
     """Sets of products, as masks over K: the first products of the plan's sums."""
     places = {(0,), *(tuple(own) for products in plan.sums for own in _begins(products.stage, length))}
     return [np.isin(np.arange(length), own) for own in sorted(places)]

@@ -50,6 +50,7 @@ NEAR = 2  # shapes learned from beside each shape on which the rules failed
 QUIET = 4  # successive rounds without a failure that end the refining
 ROUNDS = 40  # rounds at most
 DRAWN = 16  # shapes drawn in search of one that has elements within the limits of a rule
+NARROW = 4  # a gap of less than this part of its value is asked at its roundest number, a wider one in its middle
 LEARNING = 0.7  # of the time; the rest is for the last check
 CONFIRMING = 0.95  # of the time, after which no rule is confirmed by shapes of its own
 CHECKED = 200  # random shapes in each check, from which nothing was learned
@@ -571,6 +572,8 @@ class Mapper(Candidates):
             for value in (limit.low, limit.high)
         )
         wanted = (limit.low + limit.high) // 2
+        if limit.high - limit.low < limit.low // NARROW:  # libraries choose at round numbers, and models have them
+            wanted = _roundest(limit.low, limit.high)
         shapes = [shape for base in (low, high) for shape in self._changed(base, FEATURES[limit.feature], wanted)]
         away = [(abs(self._number(shape, limit) - wanted), n) for n, shape in enumerate(shapes)
                 if limit.low < self._number(shape, limit) < limit.high]  # fmt: skip
@@ -600,6 +603,8 @@ class Mapper(Candidates):
                 shapes = [*((x, n, k) for x in _about(wanted, n)), *((m, x, k) for x in _about(wanted, m))]
             case _:
                 shapes = [(m, n, x) for x in by_length] + [(x, n, k) for x in by_rows] + [(m, x, k) for x in by_columns]
+                side = 1 << (wanted & -wanted).bit_length() // 3
+                shapes.append((side, side, wanted // side**2))
         top = self.top
         return [Shape(min(x, top.rows), min(y, top.columns), min(z, top.length)) for x, y, z in shapes if x and y]
 
@@ -779,6 +784,14 @@ class Mapper(Candidates):
     def late() -> IncompleteError:
         """The error of a map for which time ran out."""
         return IncompleteError("the time ran out before the map was whole")
+
+
+def _roundest(low: int, high: int) -> int:
+    """The number between two with the most zeros at its end."""
+    number = high - 1
+    while (shorter := number & (number - 1)) > low:
+        number = shorter
+    return number
 
 
 def _about(wanted: int, factor: int) -> list[int]:

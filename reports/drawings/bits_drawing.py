@@ -33,7 +33,11 @@ class Folded:
 
     @property
     def text(self) -> str:
-        loss = f"; {self.losing} lose bits, together {powers(self.lost)}" if self.losing else ", nothing truncated"
+        loss = (
+            f"; {self.losing} {'loses' if self.losing == 1 else 'lose'} bits, together {powers(self.lost)}"
+            if self.losing
+            else ", nothing truncated"
+        )
         return f"{self.count} more terms: together {powers(self.value)}{loss}"
 
 
@@ -111,11 +115,11 @@ class Gutter:
 
 
 class BitsDrawing:
-    """One picture on a sheet. `marked`: the signal at which two models diverge."""
+    """One picture on a sheet. `marked`: the signal at which two models diverge; `most`: how many rows of terms."""
 
-    def __init__(self, picture: Picture, sheet: Sheet, marked: Name | None) -> None:
+    def __init__(self, picture: Picture, sheet: Sheet, marked: Name | None, most: int = MOST_ROWS) -> None:
         self.picture, self.sheet, self.marked = picture, sheet, marked
-        self.rows, self.folded = fold(picture.rows, marked)
+        self.rows, self.folded = fold(picture.rows, marked, most)
         self.gutter = Gutter.of(picture, self.rows)
         room = sheet.right - self.gutter.cells - (NOTES if sheet.roomy else 0.0)
         grids = (picture_grid(picture, self.rows, columns) for columns in range(COLUMNS, LEAST_COLUMNS, -1))

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING
 
 from mmaprobe.reports import words
 from mmaprobe.reports.drawings.bits_drawing import MOST_ROWS, BitsDrawing, bits_width, fold
-from mmaprobe.reports.drawings.sheet import ALONE, CELL, LETTER, LINE, MARGIN, MARK, ROOMY, TALL, Drawing, Sheet
+from mmaprobe.reports.drawings.sheet import (
+    ALONE,
+    CELL,
+    LETTER,
+    LINE,
+    MARGIN,
+    MARK,
+    MILLIMETRES,
+    NARROWEST,
+    ROOMY,
+    TALL,
+    Drawing,
+    Sheet,
+)
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, number_text, powers
 from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation
 from mmaprobe.smtmodel.inputs.vectors import to_hex
@@ -18,6 +31,8 @@ if TYPE_CHECKING:
     from mmaprobe.queries.compare.neighbours import Divergence
 
 WIDEST_PAIR = 1560.0  # a wider pair of evaluations is stacked
+HIGHEST = 230.0 / MILLIMETRES  # pixels: a column of a page
+FEWER = (MOST_ROWS, 8, 5, 3)  # rows of terms, of which the first that makes a drawing low enough is taken
 FIELD_GAP = 6.0  # between sign, exponent and fraction
 
 
@@ -32,15 +47,24 @@ def evaluation_drawing(
     """One evaluation, or two of one input with their first difference marked, in one drawing.
 
     `prefix`: of element ids, which must differ between the drawings of one page. `width` in pixels (None: the natural
-    width); two evaluations are then stacked. `names`: short titles that replace the references and their expressions.
+    width); two evaluations are stacked where it has no room for both, and fewer terms are drawn one by one where a page
+    is not high enough for all. `names`: short titles that replace the references and their expressions.
     """
-    mark = _mark(difference)
-    sheets = [
-        _sheet(one, side, width, name, mark)
-        for (one, side), name in zip(_sides(explanations, difference), _filled(names, explanations), strict=True)
-    ]
-    columns = 2 if width is None and sum(sheet.width for sheet in sheets) <= WIDEST_PAIR else 1
-    return _drawing(sheets, explanations, _difference(explanations, difference), columns, prefix)
+    mark, text = _mark(difference), _difference(explanations, difference)
+    beside = width is not None and len(explanations) == 2 and width / 2 >= NARROWEST
+    for most in FEWER:
+        sheets: list[Sheet] = []
+        above = None
+        for (one, side), name in zip(_sides(explanations, difference), _filled(names, explanations), strict=True):
+            sheet = Sheet(_width(one, side) if width is None else width / 2 if beside else width, mark)
+            above = _Evaluation(one, sheet, side, name, most, None if beside or width is None else above)
+            above.draw()
+            sheets.append(sheet)
+        side_by_side = beside or (width is None and sum(sheet.width for sheet in sheets) <= WIDEST_PAIR)
+        drawing = _drawing(sheets, explanations, text, 2 if side_by_side else 1, prefix)
+        if width is None or drawing.size[1] <= HIGHEST:
+            break
+    return drawing
 
 
 def evaluation_drawings(
@@ -49,10 +73,9 @@ def evaluation_drawings(
     """As `evaluation_drawing`, but one drawing for each evaluation: a page arranges them side by side or stacked."""
     drawings = []
     for index, (one, side) in enumerate(_sides(explanations, difference)):
-        text = _difference(explanations, difference)
-        drawings.append(
-            _drawing([_sheet(one, side, None, "", _mark(difference))], [one], text, 1, f"{prefix}{'ab'[index]}")
-        )
+        sheet = Sheet(_width(one, side), _mark(difference))
+        _Evaluation(one, sheet, side).draw()
+        drawings.append(_drawing([sheet], [one], _difference(explanations, difference), 1, f"{prefix}{'ab'[index]}"))
     return drawings
 
 
@@ -69,12 +92,6 @@ def _sides(explanations: Sequence[Explanation], difference: Divergence | None) -
 
 def _mark(difference: Divergence | None) -> str:
     return ALONE if difference is not None and difference.of_one_side else MARK
-
-
-def _sheet(explanation: Explanation, marked: Name | None, width: float | None, name: str, mark: str) -> Sheet:
-    sheet = Sheet(_width(explanation, marked) if width is None else width, mark)
-    _Evaluation(explanation, sheet, marked, name).draw()
-    return sheet
 
 
 def _drawing(
@@ -103,13 +120,26 @@ def _width(explanation: Explanation, marked: Name | None) -> float:
 
 
 class _Evaluation:
-    def __init__(self, explanation: Explanation, sheet: Sheet, marked: Name | None, name: str) -> None:
+    """One evaluation on a sheet. `name`: its title; `most`: terms drawn one by one; `above`: the evaluation of the same
+    input under another model that is drawn above it."""
+
+    def __init__(
+        self, explanation: Explanation, sheet: Sheet, marked: Name | None, name: str = "", most: int = MOST_ROWS,
+        above: _Evaluation | None = None,
+    ) -> None:  # fmt: skip
         self.explanation, self.sheet, self.marked, self.name = explanation, sheet, marked, name
+        self.most, self.above = most, above
+        self.table: list[tuple[str, ...]] = []
+
+    @property
+    def brief(self) -> bool:
+        """Whether what can be read elsewhere is left out: the expression, and the bits of the result."""
+        return self.most == FEWER[-1]
 
     def draw(self) -> None:
         explanation, sheet = self.explanation, self.sheet
         sheet.paragraph(self.name or explanation.model.reference, "mp-title")
-        if not self.name:
+        if not self.name and not self.brief:
             sheet.paragraph(words.parameters_text(explanation.model), "mp-soft")
         sheet.y += 6
         self._products()
@@ -127,13 +157,18 @@ class _Evaluation:
     def _products(self) -> None:
         explanation, sheet = self.explanation, self.sheet
         nonzero = [row for row in explanation.products if row.bits or row.marks]
-        rows, folded = fold(nonzero, self.marked)
-        table = [("k", "a", "b", "product", "exponent, significand")]
+        rows, folded = fold(nonzero, self.marked, self.most)
+        table = self.table
+        table.append(("k", "a", "b", "product", "exponent, significand"))
         for row in rows:
             table.append((row.name, *words.factor_texts(explanation, row), *words.term_text(row)))
         alone = words.whole_sum_operands(explanation)
         table += [(name, words.input_text(given), "", "", words.alone_text(explanation, name)) for name, given in alone]
         signals = [(), *(row.signals for row in rows), *map(words.alone_signals, dict(alone))]
+        differ = any(words.is_marked(self.marked, names) for names in signals)
+        if self.above is not None and self.above.table == table and not differ:
+            sheet.paragraph("the same inputs and products", "mp-soft", indent=8)
+            return
         self._table(table, signals)
         for text in self._more(nonzero, rows, folded is not None):
             sheet.paragraph(text, "mp-soft", indent=8)
@@ -200,7 +235,7 @@ class _Evaluation:
         if exact := words.exact_products_text(step):
             sheet.paragraph(exact, indent=8)
         for picture in words.drawn_pictures(step):
-            BitsDrawing(picture, sheet, self.marked).draw()
+            BitsDrawing(picture, sheet, self.marked, self.most).draw()
         if result := words.result_text(explanation, step):
             sheet.paragraph(result, indent=8)
 
@@ -209,6 +244,8 @@ class _Evaluation:
         sheet, fmt, result = self.sheet, self.explanation.model.d, self.explanation.result
         digits, value = to_hex(result, fmt), number_text(result, fmt)
         sheet.paragraph(f"d = {digits}  {value}", "mp-title")
+        if self.brief:
+            return
         fields = bit_fields(result, fmt).split(" ")
         captions = ["sign", "exponent", "fraction"][-len(fields) :] if fmt.fraction else ["sign", "exponent"]
         room = int((sheet.right - MARGIN - 8) / CELL)

@@ -3,55 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.gpu.device import GpuDevice, Position
 from mmaprobe.runner.gpu.disassembly import arithmetic
-from mmaprobe.runner.gpu.kernel_source import POINTERS, THREADS, source
+from mmaprobe.runner.gpu.kernel_source import source
 from mmaprobe.runner.gpu.kernels import (
     CAPABILITIES,
     Kernel,
-    Operand,
     Variant,
     architecture,
     kernel_of,
     runnable,
     target,
 )
-from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher
+from mmaprobe.runner.gpu.launch import Launcher
 from mmaprobe.runner.gpu.nvrtc import Compiled, compiler_for
-from mmaprobe.runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
+from mmaprobe.runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, NotModelledError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import install_command
-from mmaprobe.smtmodel.evaluate.batch import Patterns
 from mmaprobe.smtmodel.tables.absent import not_modelled
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
-LARGEST = 1 << 21  # vectors of one launch
-SMALLEST = 1 << 8  # vectors of a launch for which memory must suffice
 #: the patterns of the options' values
 OPTIONS = {"row": "[0-9]+", "column": "[0-9]+", "neighbours": "zero|random", "seed": "[0-9]+", "columns": "[0-9]+",
            "a": "shared|registers"}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Position:
-    """The place of a vector in its matrices: `row` of A and C, `column` of B and C; the other elements are zeros, or
-    hashed bits that depend on `seed` and on the vector's number in its launch."""
-
-    row: int = 0
-    column: int = 0
-    neighbours: str = "zero"
-    seed: int = 0
 
 
 def open_cuda(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: Launcher | None = None) -> CudaDevice:
@@ -155,10 +136,8 @@ def _compiled_kernel(kernel: Kernel, capability: tuple[int, int], cuda: int) -> 
     return compiled, None if executed is None else dict(executed[kernel.name])
 
 
-class CudaDevice(BatchDevice):
-    """One instruction of a GPU. `timeout`: seconds for one launch."""
-
-    batch = 1 << 16
+class CudaDevice(GpuDevice):
+    """One instruction of an NVIDIA GPU. `timeout`: seconds for one launch."""
 
     def __init__(
         self,
@@ -169,60 +148,21 @@ class CudaDevice(BatchDevice):
         launcher: Launcher,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
-        self.name, self.position, self.patience = name, position, Patience(timeout)
-        self.kernel, self.model = kernel_of(row, variant), parse_reference(row.reference)
-        rows, columns, _ = self.kernel.shape
-        if position.row >= rows or position.column >= columns:
-            raise InputError(f"{name}: {row.name} has rows 0 to {rows - 1} and columns 0 to {columns - 1}")
-        self._launcher, self._size = launcher, LARGEST
-        compiled, executed = _compiled_kernel(self.kernel, launcher.capability, launcher.cuda[0])
-        launcher.load(compiled.cubin, self.kernel.name)
-        self.description: dict[str, Any] = {
+        kernel = kernel_of(row, variant)
+        super().__init__(name, kernel, parse_reference(row.reference), position, launcher, timeout)
+        compiled, executed = _compiled_kernel(kernel, launcher.capability, launcher.cuda[0])
+        launcher.load(compiled.cubin, kernel.name)
+        self.description = {
             "name": launcher.gpu,
             "instruction": row.reference,
             "compute_capability": ".".join(map(str, launcher.capability)),
             **launcher.versions,
             "nvrtc": ".".join(map(str, compiled.version)),
             "target": target(launcher.capability),
-            "ptx": self.kernel.ptx,
+            "ptx": kernel.ptx,
             "machine_instructions": executed,
             "emulated": row.emulated,
             **asdict(position),
             **({} if variant is None else asdict(variant)),
             CLOCK: launcher.clock(),
         }
-
-    def patterns(self, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
-        given = dict(zip(POINTERS, (a, b, c, *rest), strict=False))
-        inputs = [_column(operand, given[operand.matrix]) for operand in self.kernel.operands]
-        inputs += [np.empty((len(c), 0), np.uint8)] * (len(POINTERS) - len(inputs))
-        out = np.empty(len(c), inputs[2].dtype)
-        start = 0
-        while start < len(out):
-            part = slice(start, start + self._size)
-            try:
-                self._launch([each[part] for each in inputs], out[part])
-            except GpuMemoryError as error:
-                self._size = len(out[part]) // 2
-                if self._size < SMALLEST:
-                    raise GpuMemoryError(f"{error}; other programs may hold it (nvidia-smi shows them)") from None
-            else:
-                start += self._size
-        self.description[CLOCK] = self._launcher.clock()
-        return out.astype(np.uint64)
-
-    def _launch(self, inputs: Sequence[NDArray[Any]], out: NDArray[Any]) -> None:
-        each, at = THREADS // self.kernel.threads, self.position
-        numbers = (len(out), at.row, at.column, int(at.neighbours == "random"), at.seed)
-        self._launcher.launch(-(-len(out) // each), THREADS, inputs, out, numbers, self.patience.left())
-
-
-def _column(operand: Operand, given: Patterns | None) -> NDArray[Any]:
-    """Patterns as the kernel reads them: shape (vectors, operand.count), zeros for missing ones."""
-    assert given is not None
-    table = given.reshape(len(given), -1)
-    if table.shape[1] > operand.count:
-        raise InputError(f"{table.shape[1]} patterns of {operand.matrix} for an instruction that takes {operand.count}")
-    out = np.zeros((len(table), operand.count), f"u{operand.storage // 8}")
-    out[:, : table.shape[1]] = table
-    return out

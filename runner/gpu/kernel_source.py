@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mmaprobe.runner.gpu.fragments import Fragment
+from mmaprobe.runner.gpu.hip_kernels import HipKernel
 from mmaprobe.runner.gpu.kernels import Kernel, Operand
 from mmaprobe.smtmodel.operand import NAMED, RANDOM
 
@@ -23,6 +24,8 @@ PRELUDE = """
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64;
 #ifdef __CUDACC__
 #define DEVICE static __device__ __forceinline__
+#elif defined(__HIP__)
+#define DEVICE static __attribute__((device, always_inline))
 #else
 #define DEVICE
 #endif
@@ -75,17 +78,22 @@ DEVICE void store_{name}(const u{word} *registers, u32 lane, const struct place 
 
 POINTERS = tuple(name for name in NAMED if name != RANDOM.name)  # no instruction takes random bits
 _KERNEL = """
-extern "C" __global__ void __launch_bounds__({threads}) {name}(
+extern "C" {head} {name}(
   {pointers}, u{tc} *d,
   u32 count, u32 row, u32 column, u32 fill, u32 seed)
 {{
-  const u32 vector = blockIdx.x * {vectors} + threadIdx.x / {group}, lane = threadIdx.x % {group};
+  const u32 vector = {block} * {vectors} + {thread} / {group}, lane = {thread} % {group};
   if (vector >= count) return;
   const struct place at = {{vector, row, column, fill, seed}};
 {body}
   store_{out}(rc, lane, &at, d + vector);
 }}
 """
+
+#: what CUDA and HIP call a kernel, the number of a block, and that of a thread in it
+_CUDA = {"head": f"__global__ void __launch_bounds__({THREADS})", "block": "blockIdx.x", "thread": "threadIdx.x"}
+_HIP = {"head": f"__attribute__((global, amdgpu_flat_work_group_size({THREADS}, {THREADS}))) void",
+        "block": "__builtin_amdgcn_workgroup_id_x()", "thread": "__builtin_amdgcn_workitem_id_x()"}  # fmt: skip
 
 _DESCRIPTOR = """
 /* A matrix in shared memory without swizzle, for wgmma: start, leading and stride offsets in units of 16 bytes. */
@@ -103,17 +111,17 @@ _CHOSEN = {
 }
 
 
-def source(kernels: Iterable[Kernel]) -> str:
-    """One translation unit with these kernels."""
+def source(kernels: Iterable[Kernel | HipKernel]) -> str:
+    """One translation unit with these kernels, of CUDA or of HIP."""
     kernels = list(kernels)
     return "".join([placing(kernels), *(_kernel(kernel) for kernel in kernels)])
 
 
-def placing(kernels: Iterable[Kernel]) -> str:
+def placing(kernels: Iterable[Kernel | HipKernel]) -> str:
     """The plain C among it: the functions that place operands and take results out."""
     functions = {}
     for kernel in kernels:
-        if kernel.row.unit == "wgmma":
+        if isinstance(kernel, Kernel) and kernel.row.unit == "wgmma":
             functions["descriptor"] = _DESCRIPTOR
         for operand in kernel.operands:
             functions[f"load {operand.name}"] = _load(operand)
@@ -158,7 +166,7 @@ def _in_registers(place: Fragment) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _kernel(kernel: Kernel) -> str:
+def _kernel(kernel: Kernel | HipKernel) -> str:
     lines = []
     for operand in kernel.operands:
         place, patterns = operand.place, f"{operand.matrix} + (u64)vector * {operand.count}"
@@ -169,13 +177,28 @@ def _kernel(kernel: Kernel) -> str:
             target = f"t{operand.matrix}"
             lines.append(f"__shared__ __align__(128) u8 {target}[{place.size}];")
         lines.append(f"load_{operand.name}({target}, lane, &at, {patterns});")
-    lines += _wgmma(kernel) if kernel.row.unit == "wgmma" else _mma(kernel)
+    if isinstance(kernel, HipKernel):
+        lines += _built_in(kernel)
+    else:
+        lines += _wgmma(kernel) if kernel.row.unit == "wgmma" else _mma(kernel)
     words = {operand.matrix: operand.storage for operand in kernel.operands}
     return _KERNEL.format(
-        threads=THREADS, vectors=THREADS // kernel.threads, group=kernel.threads, name=kernel.name,
-        out=kernel.c.name, body="\n".join("  " + line for line in lines),
+        **(_HIP if isinstance(kernel, HipKernel) else _CUDA), vectors=THREADS // kernel.threads,
+        group=kernel.threads, name=kernel.name, out=kernel.c.name, body="\n".join("  " + line for line in lines),
         pointers=", ".join(f"const u{words.get(name, 8)} *{name}" for name in POINTERS), tc=words["c"],
     )  # fmt: skip
+
+
+def _built_in(kernel: HipKernel) -> list[str]:
+    """A call of the compiler's function for an instruction: registers are copied to its types, and back."""
+    lines = []
+    for operand, (kind, count) in zip(kernel.operands, kernel.types, strict=True):
+        name = f"v{operand.matrix}"
+        vector = f" __attribute__((ext_vector_type({count})))" if count > 1 else ""
+        lines.append(f"typedef {kind} {name}_type{vector}; {name}_type {name};")
+        lines.append(f"__builtin_memcpy(&{name}, r{operand.matrix}, sizeof {name});")
+    lines.append(f"vc = {kernel.builtin}(va, vb, vc{kernel.tail});")
+    return [*lines, "__builtin_memcpy(rc, &vc, sizeof vc);"]
 
 
 def _mma(kernel: Kernel) -> list[str]:

@@ -45,19 +45,21 @@ def architecture(capability: tuple[int, int]) -> str | None:
 
 @dataclass(frozen=True)
 class Operand:
-    """One matrix of a kernel: its format, where it lies, and how many patterns a vector has of it."""
+    """One matrix of a kernel: its format, where it lies, and how many patterns a vector has of it; `tag`: what tells it
+    from others of the same size in a name."""
 
     matrix: str
     fmt: Format
     place: Fragment | Tile
     count: int
+    tag: str = ""
 
     @property
     def name(self) -> str:
         """A name for its functions: equal for equal operands alone."""
         place = self.place
         where = f"{place.elements}x{place.threads}" if isinstance(place, Fragment) else f"shared{place.majors}"
-        return f"{self.matrix}_{self.fmt.name}_{place.width}_{self.count}_{where}"
+        return f"{self.matrix}_{self.fmt.name}_{place.width}_{self.count}_{where}{self.tag}"
 
     @property
     def storage(self) -> int:

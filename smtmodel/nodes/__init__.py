@@ -1,6 +1,7 @@
 """The nodes of units: a unit is an expression over these few kinds, each in a file of its own."""
 
 from mmaprobe.smtmodel.nodes.cancelling import Cancelling
+from mmaprobe.smtmodel.nodes.counting import Counting
 from mmaprobe.smtmodel.nodes.cut import Cut
 from mmaprobe.smtmodel.nodes.element import Constant, Element, Literal
 from mmaprobe.smtmodel.nodes.exact import ExactSum
@@ -17,10 +18,11 @@ from mmaprobe.smtmodel.nodes.round import Round
 from mmaprobe.smtmodel.nodes.scale import Scale
 from mmaprobe.smtmodel.nodes.segment import Segment
 from mmaprobe.smtmodel.nodes.shared import Shared
+from mmaprobe.smtmodel.nodes.signed import Signed
 from mmaprobe.smtmodel.nodes.sums import Sum
 
 __all__ = [
-    "Cancelling", "Constant", "Cut", "Each", "Element", "ExactSum", "FusedSum", "Gate", "GridSum", "Index", "Literal",
-    "Node", "Product", "Recombined", "Relu", "Repeat", "Residue", "Round", "Running", "Scale", "Segment", "Shared",
-    "Sum",
+    "Cancelling", "Constant", "Counting", "Cut", "Each", "Element", "ExactSum", "FusedSum", "Gate", "GridSum", "Index",
+    "Literal", "Node", "Product", "Recombined", "Relu", "Repeat", "Residue", "Round", "Running", "Scale", "Segment",
+    "Shared", "Signed", "Sum",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import ClassVar
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes.cut import Cut
 from mmaprobe.smtmodel.nodes.known import Known
-from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Unary, Value, Variant
+from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Unary, Value, Variant
 from mmaprobe.smtmodel.nodes.sums import Sum
 
 
@@ -36,9 +36,6 @@ class Cancelling(Unary):
 
     def variants(self) -> Iterator[Variant]:
         yield Variant("cancelling", True, False)
-
-    def varied(self, variant: Variant) -> Node:
-        return self.term if variant.parameter == "cancelling" else super().varied(variant)
 
     def sentence(self) -> str:
         return "the sum, which counts as zero where it cancels"

@@ -51,8 +51,5 @@ class Gate(Unary):
         yield from others("minus_zero", self.minus_zero, (False, True))
         yield Variant("gate", True, False)
 
-    def varied(self, variant: Variant) -> Node:
-        return self.term if variant.parameter == "gate" else super().varied(variant)
-
     def sentence(self) -> str:
         return f"the product, but {'-' if self.minus_zero else '+'}0 where a factor is zero"

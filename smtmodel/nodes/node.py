@@ -468,6 +468,10 @@ class Unary(Node):
     def place(self, context: Context) -> str:
         return self.term.place(context)
 
+    def varied(self, variant: Variant) -> Node:
+        """As other nodes; its operand for a variant of the node's own kind, which leaves it out."""
+        return self.term if variant.parameter == self.kind else super().varied(variant)
+
 
 def kinds(base: type[Node] = Node) -> Iterator[type[Node]]:
     """Every class of nodes."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.nodes.chains import OUTER, ProductChain, chain_of
+from mmaprobe.smtmodel.nodes.counting import Counting
 from mmaprobe.smtmodel.nodes.element import Constant, Element
 from mmaprobe.smtmodel.nodes.exact import ExactSum
 from mmaprobe.smtmodel.nodes.fused import FusedSum
@@ -36,8 +37,9 @@ def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
         yield from _in_other_steps(result)
     if not any(isinstance(node, Round) and isinstance(node.term, (Gate, Product)) for node in walk(result)):
         rounding = Rounding(FORMATS["f32"])
-        gated = {node.term for node in walk(result) if isinstance(node, Gate)}
-        products = {node for node in walk(result) if isinstance(node, (Gate, Product))} - gated
+        every = list(walk(result))
+        around = {node for node in every if isinstance(node, (Gate, Counting)) and isinstance(node.term, Product)}
+        products = {node for node in every if isinstance(node, Product)} - {node.term for node in around} | around
         rounded = rebuilt(result, lambda old, new: Round(new, rounding) if old in products else new, {})
         yield Variant("product", "exact", "rounded_f32"), rounded
 

@@ -11,7 +11,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import constant, truth
 from mmaprobe.smtmodel.nodes.element import Element
 from mmaprobe.smtmodel.nodes.known import Known
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, near, others
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Number, Unary, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import BITS
 
 
@@ -84,9 +84,6 @@ class Segment(Unary):
         yield from others("positive", self.positive, (False, True))
         yield from others("leading", self.leading, (False, True))
         yield Variant("segment", True, False)
-
-    def varied(self, variant: Variant) -> Node:
-        return self.term if variant.parameter == "segment" else super().varied(variant)
 
     def sentence(self) -> str:
         zero = ", +0 if they are clear" if self.positive else ""

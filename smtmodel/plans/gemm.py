@@ -93,12 +93,15 @@ def simulate(
     return out
 
 
-def simulate_each(a: Matrix, b: Matrix, c: Matrix | None, model: Model | Plan) -> Matrix:
-    """D of each block (blocks x rows x columns) of patterns A (blocks x rows x K), B (blocks x K x columns) and C
-    (blocks x rows x columns): as `simulate` computes each, small ones together. Raises ParameterError as it does."""
+def simulate_each(
+    a: Matrix, b: Matrix, c: Matrix | None, model: Model | Plan, scales: Mapping[str, Matrix] | None = None
+) -> Matrix:
+    """D of each block (blocks x rows x columns) of patterns A (blocks x rows x K), B (blocks x K x columns), C (blocks
+    x rows x columns) and scale factors: as `simulate` computes each, small ones together. Raises ParameterError as it
+    does."""
     plan = Plan.chained(model) if isinstance(model, Model) else model
     each = a.shape[1] * b.shape[2]
-    if len(a) > 1 and each and plan.scale is None:
+    if len(a) > 1 and each and plan.scale is None and not scales:
         with plan.named():
             small = each <= prod(BLOCK)  # a larger one fills the processors alone
             work = _tape(plan, a.shape[2], a.size * b.shape[2], "auto") if small else None
@@ -112,7 +115,12 @@ def simulate_each(a: Matrix, b: Matrix, c: Matrix | None, model: Model | Plan) -
             parts = [slice(start, start + size) for start in range(0, len(a), size)]
             with ThreadPoolExecutor(max_workers=threads) as pool:
                 return np.concatenate(list(pool.map(lambda part: work.play(a[part], b[part], c[part]), parts)))
-    results = [simulate(x, y, None if c is None else c[n], model) for n, (x, y) in enumerate(zip(a, b, strict=True))]
+
+    def block(n: int) -> Matrix:
+        own = {name: side[n] for name, side in (scales or {}).items()}
+        return simulate(a[n], b[n], None if c is None else c[n], model, scales=own)
+
+    results = [block(n) for n in range(len(a))]
     return np.stack(results) if results else np.empty((0, a.shape[1], b.shape[2]), dtype=kind_of(plan.d))
 
 

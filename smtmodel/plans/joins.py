@@ -104,6 +104,10 @@ class Add(Join):
     rounding: Rounding
     order: Order = "sequential"
 
+    @property
+    def in_order(self) -> bool:
+        return self.order == "sequential"
+
     def joined(self, engine: Engine[V], stage: Parted, parts: Sequence[Part], start: V) -> V:
         layer = list[V]()
         for span, name in _single(parts):

@@ -110,7 +110,13 @@ class Runs(Partition):
         return f"{kind} of {self.every} products, each one equal"
 
     def grows(self, stage: Parted) -> Growth:
-        return "parts" if stage.join.begin != "start" else ""
+        if stage.join.begin != "start":
+            return "parts"
+        return "ordered" if stage.join.in_order else ""
+
+    def repeats(self, stage: Parted) -> tuple[int, int]:
+        """Of runs that are added in order the first one begins with what the sum starts from."""
+        return (self.every, stage.period) if self.grows(stage) == "ordered" else super().repeats(stage)
 
     def turn(self, stage: Parted) -> int:
         return self.every

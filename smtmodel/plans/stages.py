@@ -25,10 +25,11 @@ V = TypeVar("V")
 P = TypeVar("P", bound="Partition")
 #: what the parts of a stage begin with: the sum so far each; +0 each; the first one with the start, the others with +0
 Begin = Literal["so far", "zero", "start"]
-#: how a stage takes n times as many products: in n times as many parts ("parts"); in parts of n times as many ("each");
-#: with the last of its parts, after those of one K ("last"); by halves; in n times as many parts, with more carried on
-#: than the sum so far ("carried"); in none of these ways ("")
-Growth = Literal["parts", "each", "last", "halves", "carried", ""]
+#: how a stage takes n times as many products: in n times as many parts ("parts"), of which the first one begins with
+#: the start and the others are added to its sum in their order ("ordered"); in parts of n times as many ("each"); with
+#: the last of its parts, after those of one K ("last"); by halves; in n times as many parts, with more carried on than
+#: the sum so far ("carried"); in none of these ways ("")
+Growth = Literal["parts", "ordered", "each", "last", "halves", "carried", ""]
 
 
 def check_holds(what: str, fmt: Format, other: Format) -> None:
@@ -341,6 +342,11 @@ class Join(ABC):
     """what its parts begin with"""
     carries: ClassVar[bool] = False
     """whether more is carried on from part to part than the sum so far"""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether sums of parts, each from its own start, are added to the first one, one after another."""
+        return False
 
     @abstractmethod
     def joined(self, engine: Engine[V], stage: Parted, parts: Sequence[Part], start: V) -> V:

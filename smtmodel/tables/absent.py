@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _INTEGER = "of integer instructions some are modelled: `mmaprobe list models` shows those with int8 inputs"
-_SPARSE = "sparse instructions are not modelled yet: give the products that remain to the dense instruction"
+_SPARSE = "of sparse instructions `mmaprobe list models` shows those that are modelled, mma_sp, wgmma_sp and smfmac"
 _ABSENT = (
     (re.compile(r".*[._](s8|u8|s4|u4|b1|s32|i8|i32)\b.*|.*/i32_.*|.*\d+i8(_.*)?"), _INTEGER),
     (re.compile(r".*/(mma_sp|wgmma_sp|tcgen05mma_sp|mma\.sp)/.*|.*smfmac.*|.*[._]sp[._].*"), _SPARSE),

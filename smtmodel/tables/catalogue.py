@@ -27,6 +27,7 @@ SOURCES = (
             "riscv.py",
             "instruction.py",
             "instructions.py",
+            "sparse.py",
             "sources.py",
             "recorded.json",
         )
@@ -54,10 +55,11 @@ def rows_made() -> list[Entry]:
     """The rows of all models, made from the tables."""
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
     from mmaprobe.smtmodel.tables.reference import parse_reference
+    from mmaprobe.smtmodel.tables.sparse import sparse_rows
     from mmaprobe.smtmodel.units.unit_files import shipped_unit, units
 
     rows = []
-    for row in INSTRUCTIONS.values():
+    for row in (*INSTRUCTIONS.values(), *sparse_rows().values()):
         unit = parse_reference(row.reference).unit
         block, bits = len(unit.blocks[0]), kept_bits(unit)
         steps = f"{unit.length // block} x {block}" if block < unit.length else f"{unit.length}"

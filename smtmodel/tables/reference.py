@@ -23,10 +23,13 @@ from mmaprobe.smtmodel.plans.plan_files import plan_named, plans
 from mmaprobe.smtmodel.tables.absent import not_modelled
 from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of, gpu_named, gpus_of
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.sparse import sparse_rows
+from mmaprobe.smtmodel.units.fpcore import read_fpcore
 from mmaprobe.smtmodel.units.turns import TURN, unit_of_turn
 from mmaprobe.smtmodel.units.unit_files import read_unit, shipped_unit, units
 
 PLAN, LENGTH = "plan:", "@length="  # before a plan's name, and between it and a K
+CORE = ".fpcore"  # the end of a path
 
 _NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # parameters whose change makes no neighbour
 _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
@@ -53,21 +56,21 @@ def keys_of(path: str) -> Collection[str]:
 
 
 def parse_reference(text: str) -> Model:
-    """The model of a reference, or of the path of a unit file (it ends in .yaml), or of a plan for a given K
-    (plan:NAME@length=64, NAME one that ships or the path of a plan file).
+    """The model of a reference, or of the path of a unit file (it ends in .yaml) or of an FPCore expression (.fpcore),
+    or of a plan for a given K (plan:NAME@length=64, NAME one that ships or the path of a plan file).
 
     Raises UnknownNameError, ParameterError, or InputError for a unit file.
     """
     if is_plan(text.strip()):
         return _model_of_plan(text.strip())
     path, _, changes = text.strip().partition("@")
-    if not is_unit_file(path):
+    if not is_unit_file(path) and not path.endswith(CORE):
         return _known_model(text)
     if changes:
         if "plan" in keys_of(path):
             raise ParameterError(path, f"of a plan file it is {PLAN}{path}{LENGTH}K")
         raise ParameterError(path, "a unit file has no parameters to change: change its text")
-    return Model(path, read_unit(Path(path)))
+    return Model(path, (read_fpcore if path.endswith(CORE) else read_unit)(Path(path)))
 
 
 def is_plan(text: str) -> bool:
@@ -133,7 +136,7 @@ def _base_model(base: str) -> Model:
         base = f"{shape.group(1)}64n8{shape.group(4)}"  # M and N do not enter the arithmetic
     if base in units():
         return Model(base, shipped_unit(base))
-    row = INSTRUCTIONS.get(base)
+    row = INSTRUCTIONS.get(base) or sparse_rows().get(base)
     if row is None:
         if reason := not_modelled(base):
             raise NotModelledError(f"{base}: {reason}")

@@ -21,6 +21,7 @@ from mmaprobe.smtmodel.base.wording import counted, ranges_text
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
+    Counting,
     Cut,
     Each,
     Element,
@@ -41,6 +42,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
     Shared,
+    Signed,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS, SUBNORMALS, power_of_two
 from mmaprobe.smtmodel.nodes.node import walk
@@ -103,6 +105,11 @@ NODES = {row.name: row for row in (
     Written("cancelling", "cancelling(SUM)",
             "a sum that counts as a zero in the next alignment where its terms cancel",
             "r(fused(cancelling(fused(a[0:4] * b[0:4], F=24)), c, F=24))"),
+    Written("signed", "signed(SUM)", "an aligned sum that has the sign of the exact sum where it is cut to zero",
+            "r(signed(fused(a[0:4] * b[0:4], c, F=24, zeros=-126)))"),
+    Written("counting", "counting(TERM)",
+            "an input or a product that counts in an alignment where it is zero, too, with its own exponent",
+            "r(fused(counting(a[0:4] * b[0:4]), counting(c), F=24))"),
     Written("cut", "cut(TERM, BITS, MODE)", "rounded to this many bits, with unbounded exponent",
             "r(cut(exact(a[0:4] * b[0:4], c), 31, down))",
             (Option("BITS", "the significant bits kept", "a whole number from 2 to 256"),
@@ -527,22 +534,25 @@ class ExpressionReader:
         product, constant = self._item(term, scope), self._node(zero, scope)
         if not isinstance(constant, Constant):
             raise MistakeError(zero, "the zero of a gate is +0 or -0")
-        if isinstance(product, Each):
-            return replace(product, body=Gate(product.body, constant.negative))
-        return Gate(product, constant.negative)
+        return _over_places(product, lambda one: Gate(one, constant.negative))
 
     def _call_cancelling(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         (term,) = self._arguments(tree, 1)
         return Cancelling(self._node(term, scope))
 
+    def _call_signed(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        (term,) = self._arguments(tree, 1)
+        return Signed(self._node(term, scope))
+
+    def _call_counting(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        (term,) = self._arguments(tree, 1)
+        return _over_places(self._item(term, scope), Counting)
+
     def _call_segment(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, first, end = self._arguments(tree, 3)
-        read = self._item(term, scope)
-        places = read if isinstance(read, Each) else None
-        element = read if places is None else places.body
         given = {word: self._truth(tree) for word, tree in options.items()}
-        segment = Segment(element, self._number(first), self._number(end), **given)
-        return segment if places is None else replace(places, body=segment)
+        ends = self._number(first), self._number(end)
+        return _over_places(self._item(term, scope), lambda element: Segment(element, *ends, **given))
 
     def _call_relu(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         known = {"nan": NANS, "zero": RELU_ZEROS}
@@ -889,8 +899,8 @@ class _Writer:
                 return f"product({', '.join([left, right, *changed])})" if changed else f"{left} * {right}"
             case Gate():
                 return f"gate({self._node(node.term)}, {'-' if node.minus_zero else '+'}0)"
-            case Cancelling():
-                return f"cancelling({self._node(node.term)})"
+            case Cancelling() | Signed() | Counting():
+                return f"{node.kind}({self._node(node.term)})"
             case Relu():
                 return f"relu({', '.join([self._node(node.term), *_changed(node, ('nan', 'zero'))])})"
             case Residue():
@@ -973,6 +983,11 @@ def _ranges(items: Sequence[Node]) -> str:
 def _own_text(fmt: Format) -> dict[str, Any]:
     written = {key: getattr(fmt, key) for key in ("exponent", "fraction", "bias", "specials")}
     return written if fmt.signed else {**written, "signed": False}
+
+
+def _over_places(item: Node, made: Callable[[Node], Node]) -> Node:
+    """A node around an item, or around each of those over a range."""
+    return replace(item, body=made(item.body)) if isinstance(item, Each) else made(item)
 
 
 def _changed(value: Any, names: tuple[str, ...]) -> list[str]:

@@ -27,6 +27,7 @@ from mmaprobe.smtmodel.families.parameters import PARAMETERS
 from mmaprobe.smtmodel.plans import multiword
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.tables.sparse import sparse_rows
 from mmaprobe.smtmodel.units.unit_files import units
 from tests.devices.test_devices import HEARS_CTRL_C
 from tests.places import ROOT
@@ -291,7 +292,7 @@ def test_evaluate_with_odd_predictions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "known"),
     [
-        ("models", [*INSTRUCTIONS, *units()]),
+        ("models", [*INSTRUCTIONS, *sparse_rows(), *units()]),
         ("hypotheses", library()),
         ("parameters", [*PARAMETERS, *multiword.PARAMETERS, *reductions.PARAMETERS]),
         ("formats", [*FORMATS, *SPELLINGS]),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
@@ -294,3 +295,14 @@ def test_where_the_file_is(tmp_path: Path) -> None:
 def test_citation_and_changes_are_of_this_version() -> None:
     assert f"\nversion: {VERSION}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\n## {VERSION}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_what_is_to_be_cited_can_be_found() -> None:
+    """The papers by the identifiers that the page of papers links, each with all that the format asks for."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors", "version", "type"} <= cited.keys()
+    page = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    for paper in cited["references"]:
+        assert {"type", "title", "authors", "year"} <= paper.keys()
+        assert all({"given-names", "family-names"} == author.keys() for author in paper["authors"])
+        assert f'["{paper["title"]}"](https://doi.org/{paper["doi"]})'.lower() in page.lower()

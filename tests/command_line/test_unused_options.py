@@ -101,7 +101,10 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
         f"recorded:VECTORS model:{AMPERE}",
         "count vectors reference compare expect output device_timeout gemm as_json",
     ),
-    ("compare", "files"): ("--gemm A B D D2", "reference compare expect gemm addend formats convert timeout as_json"),
+    ("compare", "files"): (
+        "--gemm A B D D2",
+        "reference compare expect gemm addend formats convert timeout save as_json",
+    ),
     ("compare", "files of a model"): (
         f"--gemm A B D D2 --model {AMPERE}",
         "count reference compare expect output gemm addend convert timeout as_json",
@@ -115,10 +118,15 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("explain", "element"): (f"{AMPERE} A B --element 0,0", "element as_json"),
     ("export", "rows"): ("VECTORS --format csv", "wanted output model"),
     ("export", "model"): (f"{AMPERE} --format cpp", "wanted output"),
+    ("import", "words"): ("WORDS --model ieee/fma/f32", "model output"),
     ("simulate", "model"): (f"A B -o OUT.npy --model {AMPERE}", "model output convert engine threads as_json"),
     ("simulate", "plan"): (f"A B -o OUT.npy --plan {PLAN}", "plan output convert engine threads as_json"),
     ("simulate", "patterns"): (f"BITS BITS -o OUT.npy --model {AMPERE}", "model output engine threads as_json"),
     ("simulate", "gpu"): (f"A B -o OUT.npy --engine cuda --model {AMPERE}", "model output convert engine as_json"),
+    ("simulate", "sparse"): (
+        f"HALF B -o OUT.npy --metadata PLACES --model {AMPERE.replace('mma', 'mma_sp')}",
+        "model output convert engine threads metadata as_json",
+    ),
     ("study", "study"): ("valero-tf32", "sizes seed output width cluster as_json"),
     ("report", "page"): ("VECTORS -o OUT.html", "output title"),
     ("datasheet", "page"): (f"{AMPERE} -o OUT.html", "output limit store"),
@@ -139,8 +147,10 @@ VALUES = {
     "vectors": "VECTORS", "addend": "C", "scale_a": "SCALES", "scale_b": "SCALES", "svg": "OUT.svg", "pdf": "OUT.pdf",
     "tikz": "OUT.tex", "gemm": "A B D D2", "length": "32", "cluster": "tcp://127.0.0.1:1", "output": "OUT.jsonl",
     "store": "OUT.sqlite", "wanted": "exact", "smt2": "OUT.smt2", "certificate": "OUT",
-    "rules": "RULES.yaml", "shapes": "M=1",
+    "rules": "RULES.yaml", "shapes": "M=1", "metadata": "PLACES",
 }  # fmt: skip
+
+ARRAYS = ("A", "B", "C", "D", "D2", "BITS", "SCALES", "HALF", "PLACES")
 
 
 def commands() -> dict[str, click.Command]:
@@ -163,12 +173,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     other = d.copy()
     other[0, 0] += 1
     arrays = {"A": a, "B": b, "C": np.ones_like(d), "D": d, "D2": other, "BITS": np.zeros((16, 16), np.uint16),
-              "SCALES": np.full((4, 1), 127, np.uint8)}  # fmt: skip
+              "SCALES": np.full((4, 1), 127, np.uint8), "HALF": a[:, :8],
+              "PLACES": np.tile([0, 3], (4, 4))}  # fmt: skip
     for name, array in arrays.items():
         np.save(tmp_path / f"{name}.npy", array)
     (tmp_path / "FUNCTION.py").write_text("def f(a, b):\n    return a @ b\n")
     (tmp_path / "RULES.yaml").write_text(f"rules: one\nshapes: {{M: 4, N: 4, K: 4}}\nelements: [{{plan: {AMPERE}}}]\n")
     row = {"model": AMPERE, "a": ["3c00"], "b": ["3c00"], "c": "00000000", "d": "3f800000"}
+    (tmp_path / "WORDS").write_text("3f800000 3f800000 00000000 3f800000\n")
     (tmp_path / "VECTORS").write_text(json.dumps(row) + "\n")
     return tmp_path
 
@@ -178,7 +190,7 @@ def typed(text: str) -> list[str]:
     words = text.replace("python:FUNCTION", "python:FUNCTION.py:f").replace(
         "recorded:A,B,D", "recorded:A.npy,B.npy,D.npy"
     )
-    return [f"{word}.npy" if word in ("A", "B", "C", "D", "D2", "BITS", "SCALES") else word for word in words.split()]
+    return [f"{word}.npy" if word in ARRAYS else word for word in words.split()]
 
 
 def option_of(command: click.Command, name: str) -> tuple[list[str], tuple[str, ...]]:

@@ -471,6 +471,17 @@ def test_matrices_and_one_model(files: dict[str, str]) -> None:
     assert document["differences"][0]["terms"] <= 3
 
 
+def test_plans_of_two_results_are_saved(files: dict[str, str], tmp_path: Path) -> None:
+    run("compare", *gemm(files, "turing", "hopper"), "--save", str(tmp_path / "found.yaml"), code=0)
+    for name, plan in (("turing", "found-D1.yaml"), ("hopper", "found-D2.yaml")):
+        computed = tmp_path / "computed.npy"
+        sides = [files["a"], files["b"], files["c"]]
+        run("simulate", *sides, "-o", str(computed), "--plan", str(tmp_path / plan), code=0)
+        assert np.array_equal(np.load(computed), np.load(files[name]))
+    wrong = run("compare", *gemm(files, "turing", "hopper"), "--save", str(tmp_path / "found.json"), code=2)
+    assert "the name of a plan file ends in .yaml" in wrong.stderr
+
+
 def test_matrices_that_no_neighbour_explains(files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_results, "SECONDS", 0.5)
     a, b, c = (np.load(files[name]) for name in "abc")

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.runner.devices import DeviceUnavailableError, open_device
 from mmaprobe.runner.gpu import cuda
+from mmaprobe.runner.gpu import device as gpu_device
 from mmaprobe.runner.gpu.cuda import CudaDevice, Position, open_cuda, parse_name
 from mmaprobe.runner.gpu.kernels import Variant
 from mmaprobe.runner.gpu.launch import GpuMemoryError
@@ -166,7 +167,7 @@ def test_the_unit_may_be_left_out() -> None:
 
 
 def test_a_full_memory_halves_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "LARGEST", 4096)
+    monkeypatch.setattr(gpu_device, "LARGEST", 4096)
     opened, gpu = device(memory=700)
     given = random_rows(F16, 2000)
     assert np.array_equal(opened.patterns(*given), evaluate_batch(opened.model, *given))
@@ -180,7 +181,7 @@ def test_a_full_memory_halves_the_batch(monkeypatch: pytest.MonkeyPatch) -> None
 def test_answers_before_a_failure_are_kept(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(CudaDevice, "batch", 10)
     error = fault() if kind == "fault" else GpuMemoryError("the GPU's memory is full")
-    monkeypatch.setattr(cuda, "LARGEST", 256)
+    monkeypatch.setattr(gpu_device, "LARGEST", 256)
     opened, _ = device(fails=(3, error))
     seen: list[object] = []
     with pytest.raises(DeviceError, match="illegal memory access" if kind == "fault" else "memory is full") as caught:

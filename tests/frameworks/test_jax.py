@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ jax: Any = pytest.importorskip("jax", reason="JAX is not installed")
 import mmaprobe  # noqa: E402
 import mmaprobe.jax as mj  # noqa: E402
 from mmaprobe.machines import UnsupportedProductError  # noqa: E402
+from tests.frameworks.test_machines import short_map  # noqa: E402
 
 HOPPER = "hopper/wgmma/m64n8k16.f32.f16.f16"
 PLAIN = (((1,), (0,)), ((), ()))
@@ -108,6 +110,37 @@ def test_convolutions_and_their_gradients(name: str) -> None:
     for one, other in zip((found[0], *found[1]), (expected[0], *expected[1]), strict=True):
         assert np.allclose(one, other, rtol=1e-4, atol=1e-4)
     assert {row.operator for row in context.report.products} == {"conv_general_dilated"}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_a_convolution_whose_shape_a_map_lacks_is_native_by_choice(name: str, tmp_path: Path) -> None:
+    """Of 9 channels and 6 places K is 54, of 12 channels 72."""
+    path, params = short_map(tmp_path), {**CONVOLUTIONS[name], "feature_group_count": 1}
+    for channels, known in ((9, True), (12, False)):
+        x, w = arrays((2, channels, 7, 6), (6, channels, 3, 2), kind=np.float32)
+        step = jax.jit(lambda a, b, params=params: jax.lax.conv_general_dilated(a, b, **params))
+        expected = step(x, w)
+        with mj.emulate(path, unknown="native") as context:
+            found = jax.block_until_ready(step(x, w))
+        assert np.allclose(found, expected, rtol=1e-4, atol=1e-4)
+        assert [row.shape[3] for row in context.report.products] == [54] * known
+        assert len(context.report.unknown) == 1 - known
+        if not known:
+            with pytest.raises(UnsupportedProductError, match="no rule that is relied on"), mj.emulate(path):
+                step(x, w)
+
+
+def test_groups_of_images_have_products_of_their_own() -> None:
+    """M of the lowering is that of the product that runs: 4 images in 2 groups."""
+    x, w = arrays((4, 3, 6, 6), (4, 3, 3, 3), kind=np.float32)
+    step = jax.jit(lambda a, b: jax.lax.conv_general_dilated(a, b, (1, 1), "VALID", batch_group_count=2))
+    shapes = []
+    with mj.emulate("H100") as context:
+        found, plans_of = None, context._tally.plans_of
+        context._tally.plans_of = lambda asked, shape, addend=False: shapes.append(shape) or plans_of(asked, shape)
+        found = jax.block_until_ready(step(x, w))
+    assert np.allclose(found, step(x, w), rtol=1e-4, atol=1e-4)
+    assert set(shapes) == {tuple(row.shape) for row in context.report.products} == {(2, 32, 2, 27)}
 
 
 def test_what_is_not_known_is_an_error_or_native_by_choice() -> None:

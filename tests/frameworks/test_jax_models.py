@@ -15,8 +15,8 @@ jax: Any = pytest.importorskip("jax", reason="JAX is not installed")
 
 import mmaprobe  # noqa: E402
 import mmaprobe.jax as mj  # noqa: E402
-from mmaprobe.divergences import Multiplied  # noqa: E402
 from mmaprobe.machines import machine_of  # noqa: E402
+from mmaprobe.multiplied import Multiplied  # noqa: E402
 
 jnp = jax.numpy
 WIDTH, HEADS, TOKENS = 32, 4, 16

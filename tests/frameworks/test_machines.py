@@ -114,15 +114,21 @@ def test_c_is_added_before_the_last_rounding_of_a_plan() -> None:
     assert said == "alpha, beta and c: added to the sum in f32; rounded once to f16"
 
 
-def test_a_map_says_which_plan_computes_an_element(tmp_path: Path) -> None:
+def short_map(folder: Path) -> Path:
+    """A map of products up to K = 64."""
     limit = {"kind": "number", "of": "K", "step": 0, "turn": 0, "least": 1, "most": 64, "spans": []}
     rule = {"elements": "all", "plan": "fma", "limits": [limit], "confirmed": True, "agree": 9, "differ": []}
     document = {
         "device": {"name": "mine"}, "error": None, "rules": [rule], "plans": {"fma": FMA}, "checked": 9, "right": 9,
         "open": [], "left_out": [], "orders": [], "products_asked": 1, "seconds": 1.0,
     }  # fmt: skip
-    path = tmp_path / "map.json"
+    path = folder / "map.json"
     path.write_text(json.dumps(document))
+    return path
+
+
+def test_a_map_says_which_plan_computes_an_element(tmp_path: Path) -> None:
+    path = short_map(tmp_path)
     machine = machine_of(path)
     assert machine.name == "map.json"
     a, b = numbers(2, 5, 40, kind=np.float32), numbers(2, 40, 7, kind=np.float32)

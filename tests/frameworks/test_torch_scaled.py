@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
 
 import mmaprobe.torch as mt  # noqa: E402
-from mmaprobe.machines import UnsupportedProductError  # noqa: E402
+from mmaprobe.machines import UnsupportedProductError, machine_of  # noqa: E402
 from tests.frameworks.test_torch_products import same, tensors  # noqa: E402
 
 F = torch.nn.functional
@@ -108,8 +109,30 @@ def test_factors_without_a_unit_are_refused_by_name() -> None:
                     output_dtype=torch.bfloat16)  # fmt: skip
     with mt.emulate("B200"), pytest.raises(UnsupportedProductError, match=r"scale factors; .* are wanted"):
         torch._scaled_mm(a, b.t(), one, other, out_dtype=torch.float32)
-    with pytest.raises(UnsupportedProductError, match="diverge"):
-        mt.diverge(lambda: torch._scaled_mm(a, b.t(), tiled(one), tiled(other)), (), "B200", "B200")
+
+
+def test_machines_part_in_products_with_factors_of_blocks() -> None:
+    a, b, one, other = mx()
+    sides = (a, b.t(), tiled(one), tiled(other))
+    model = functools.partial(torch._scaled_mm, out_dtype=torch.float32)
+    assert not mt.diverge(model, sides, "B200", "B200").document.differ
+    rough = machine_of(unit=f"{MX}@fraction_bits=12")
+    document = mt.diverge(model, sides, "B200", rough).document
+    (row,), why = document.products, document.explained
+    assert row.own == row.carried == document.differ > 0
+    assert row.bound is None
+    assert why is not None
+    assert 1 < len(why.terms) < 16
+    assert why.results[0] != why.results[1]
+    x, y = (torch.zeros_like(side) for side in (a, b))
+    _, i, j = why.element
+    places = [term.place for term in why.terms]
+    x[i, places], y[j, places] = a[i, places], b[j, places]
+    results = []
+    for machine in ("B200", rough):
+        with mt.emulate(machine):
+            results.append(str(model(x, y.t(), *sides[2:])[i, j].item()))
+    assert [float(said) for said in why.results] == pytest.approx([float(own) for own in results], rel=1e-6)
 
 
 # -- operators of several products

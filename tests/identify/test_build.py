@@ -40,11 +40,12 @@ from mmaprobe.queries.building.mending import beside, mended
 from mmaprobe.queries.building.naming import same_by_form, with_nan
 from mmaprobe.queries.building.number_kinds import ordinary
 from mmaprobe.queries.building.outcome import text_of
-from mmaprobe.queries.building.parts import PASSES, Parts, Reading, read_once
+from mmaprobe.queries.building.parts import PASSES, Parts, Reading, read_once, uneven_parts
 from mmaprobe.queries.building.roles import placements, roles_apart, roles_by_shape
 from mmaprobe.queries.building.shapes import Shapes
 from mmaprobe.queries.building.stages import KINDS
 from mmaprobe.queries.building.steps import StepAxes, drafts_of_merged, merged_drafts
+from mmaprobe.queries.building.templates import ORDER
 from mmaprobe.queries.building.validation import Validation
 from mmaprobe.queries.compare.steady import AGAIN
 from mmaprobe.queries.covering.cover import Cover
@@ -75,7 +76,7 @@ from mmaprobe.smtmodel.evaluate.numbers import nans
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes import Cancelling, Cut, FusedSum, Gate, Product, Repeat, Round
+from mmaprobe.smtmodel.nodes import Cancelling, Counting, Cut, FusedSum, Gate, Product, Repeat, Round
 from mmaprobe.smtmodel.nodes import Node as Expression
 from mmaprobe.smtmodel.nodes.element import SUBNORMALS
 from mmaprobe.smtmodel.nodes.node import kinds, walk
@@ -780,6 +781,77 @@ def test_products_in_parts(parts: Parts, agrees: bool) -> None:
         assert parse_unit(text_of(replace(model.unit, reference="x")), "x.yaml")
 
 
+def test_segments_of_unequal_width_are_tried() -> None:
+    """Five and three bits of one factor; seven of the other, whose last is dropped, or multiplied too."""
+    asked = parse_signature("bf16,bf16,bf16,bf16", 1)
+    high, low = Reading(5, "toward_zero"), Reading(7, "toward_zero")
+    every = list(uneven_parts(asked))
+    assert Parts((high, None), (low,), ((0, 0), (1, 0)), "steps", kept=True) in every
+    phases = ((0, 0), (1, 0), (0, 1), (1, 1))
+    assert Parts((high, None), (low, None), phases, "steps", kept=True) in every
+    assert not list(uneven_parts(parse_signature("f32,f32,f32,f32", 1)))
+
+
+def test_products_alone_in_fixed_point_are_tried() -> None:
+    """Products to odd at 2^-24, a sum with c that is truncated, and a second rounding."""
+    asked = parse_signature("f16,f16,bf16,bf16", 4)
+    axes = StepAxes("exact", 0, asked, adds_c=True)
+    wanted = fused(56, "to_odd", least=32, items=(PRODUCTS,))
+    found = [
+        tried
+        for tried in axes.tier("fixed_products")(draft(step()))
+        if wanted in tried.steps[0].sum.operands and tried.convert == how("nearest_even", "bf16")
+    ]
+    assert how("toward_zero", "f32") in [tried.steps[0].how for tried in found]
+    assert "fixed_products" in ORDER["exact"]
+
+
+FIXED_ODD = """unit: fixed-odd
+formats: {a: f16, b: f16, c: bf16, d: bf16}
+length: 4
+roundings: {z: "round(f32, toward_zero)", e: "round(bf16, nearest_even)"}
+steps: {d: "e(z(exact(fused(a[0:4] * b[0:4], F=56, rounding=to_odd, least=32), c)))"}
+"""
+TWO_PHASES = """unit: two-phases
+formats: {a: bf16, b: bf16, c: bf16, d: bf16}
+length: 1
+inputs: {subnormals: zero}
+roundings: {r: "round(bf16, nearest_even, subnormals=flush_before)"}
+steps:
+  high: r(exact(c, segment(a[0], 0, 5) * segment(b[0], 0, 7)))
+  d: r(exact(high, segment(a[0], 5, 8) * segment(b[0], 0, 7)))
+"""
+CUT_TO_ZERO = """unit: cut-to-zero
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 4
+roundings: {r: "round(f32, nearest_even)"}
+steps: {d: "r(signed(fused(a[0:4] * b[0:4], c, F=26)))"}
+"""
+ZEROS_COUNT = """unit: zeros-count
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 4
+roundings: {r: "round(f32, nearest_even)"}
+steps: {d: "r(fused(counting(a[0:4] * b[0:4]), c, F=24))"}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [FIXED_ODD, TWO_PHASES, CUT_TO_ZERO, ZEROS_COUNT])
+def test_what_designs_do(text: str, tmp_path: Path) -> None:
+    """Products in fixed point, a dropped part of a factor, the sign of a sum that is cut to zero, zeros that count."""
+    file, mine = tmp_path / "design.yaml", tmp_path / "mine.yaml"
+    file.write_text(text)
+    truth = parse_reference(str(file))
+    formats = ",".join(side.name for side in (truth.a, truth.b, truth.c, truth.d))
+    found = built(f"model:{file}", formats, truth.length, "--save", str(mine))
+    assert found["verdict"] == "built"
+    shapes = Shapes(parse_signature(formats, truth.length), seed=99)
+    rows = np.concatenate([shapes.rows(kind, 500) for kind in KINDS])
+    operands = rows[:, : truth.length], rows[:, truth.length : -1], rows[:, -1]
+    results = [evaluate_batch(model, *operands) for model in (truth, parse_reference(str(mine)))]
+    assert not differing(truth, *results).size
+
+
 def test_likely_orders_have_every_leaf_once() -> None:
     for length, addend in ((2, True), (3, False), (8, True), (32, True), (6, False)):
         leaves = sorted(map(str, (["c"] if addend else []) + [*range(length)]))
@@ -823,7 +895,7 @@ def test_every_value_that_a_node_has_is_tried() -> None:
     assert {how.zero for how in hows} == {*ZEROS}
     assert {how.overflow for how in hows} == {*OVERFLOWS}
     assert {x.c.subnormals for x in found} == {*SUBNORMALS}
-    assert {*map(type, (x.product for x in found))} == {Product, Gate}
+    assert {*map(type, (x.product for x in found))} == {Product, Gate, Counting}
 
 
 def test_modes_that_no_answer_shows_are_one_draft() -> None:

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.queries.building.describing import RANDOM, SHAPED, Describer, Description, ways
+from mmaprobe.queries.building.describing import (
+    RANDOM,
+    SHAPED,
+    Describer,
+    Description,
+    features_of,
+    smallest,
+    ways,
+    words,
+)
 from mmaprobe.queries.building.shapes import Shapes
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
@@ -94,6 +103,24 @@ def test_a_condition_that_only_has_to_hold() -> None:
     assert "is at least 2^100" in difference.condition[0]
     assert found.inside is not None
     assert 0.3 * found.inside[1] < found.inside[0] < 0.95 * found.inside[1]
+
+
+def test_terms_in_the_order_of_their_sizes() -> None:
+    """Products that lie far below c, with opposite signs: whichever of them is larger."""
+    shapes, values = Shapes(ASKED, seed=7), np.random.default_rng(2)
+    rows = np.concatenate([shapes.rows(kind, 400) for kind in ("middle", "heavy")])
+    rows[:, 4] = values.integers(0x3F800000, 0x60000000, len(rows))  # c from 1 to 2^65
+    features = features_of(ASKED, UNIT, rows)
+    side = {at: np.ldexp(1.0, features[f"product {at}"].values) for at in (0, 1)}
+    opposite = features["product 0 negative"].values != features["product 1 negative"].values
+    nonzero = (features["product 0 zero"].values == 0) & (features["product 1 zero"].values == 0)
+    differs = opposite & nonzero & (np.maximum(side[0], side[1]) * 2.0**28 <= np.ldexp(1.0, features["c"].values))
+    assert differs.sum() > 20
+    found = smallest(features, differs, ~differs)
+    said = {words(fact, features[fact.name]) for fact in found.facts}
+    assert not found.wrong
+    assert "the second and the third term have opposite signs" in said
+    assert "the largest term over the second is at least 2^28" in said
 
 
 def test_no_condition_is_made_up() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.queries.kernel import enclosures
+from mmaprobe.queries.kernel import draws, enclosures
 from mmaprobe.queries.kernel.theorem import RULES as KERNEL
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.arithmetic.display import exact_value
@@ -36,7 +36,7 @@ Document = dict[str, Any]
 #: modules of rules of which the oracle has no statement: of questions of terms, of plans, of algorithms, and of what
 #: follows for a whole unit
 OTHERS = ("facts", "same", "undecided", "unreachable", "expressions", "together", "sums", "shares", "unit_shares",
-          "draws", "rows", "plans", "plan_units", "stages", "wraps", "slices")  # fmt: skip
+          "rows", "plans", "plan_units", "stages", "wraps", "slices")  # fmt: skip
 
 
 def document_of(unit: Unit) -> Document:
@@ -72,9 +72,44 @@ def test_what_is_proved_of_small_units_passes(name: str) -> None:
     assert faults(unit, proved(unit)) == []
 
 
+DRAWN = """unit: drawn
+formats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3, random: uint4}
+length: 2
+roundings: {r: "round(e4m3, MODE)"}
+steps: {d: "r(exact(a[0:2] * b[0:2], c), random)"}
+"""
+MODES = ("stochastic_a", "stochastic_b", "stochastic_c")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_proved_of_a_draw_passes(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = parse_unit(DRAWN.replace("MODE", mode), "drawn.yaml")
+    theorems = list(bounds(unit))
+    assert any(one.rule == "drawn" for theorem in theorems for one in theorem.walk())
+    assert faults(unit, theorems) == []
+    monkeypatch.setattr(draws, "replace", lambda how, mode: replace(how, mode="nearest_even"))
+    assert faults(unit, list(bounds(unit)))
+
+
+def test_a_draw_needs_its_lemmas() -> None:
+    document = document_of(parse_unit(DRAWN.replace("MODE", "stochastic_b"), "drawn.yaml"))
+    number = next(k for k, one in enumerate(document["theorems"]) if one["rule"] == "drawn")
+    assert not found_at(document, number)
+    for left_out in range(2, 6):
+        less = own(document, number)
+        del less["theorems"][number]["premises"][left_out]
+        assert found_at(less, number)
+    fewer = own(document, number)
+    lemma = next(p for p in fewer["theorems"][number]["premises"] if document["theorems"][p]["goal"].get("bits"))
+    fewer["theorems"][lemma] = copy.deepcopy(fewer["theorems"][lemma])
+    fewer["theorems"][lemma]["goal"]["bits"] = 3
+    assert found_at(fewer, number)
+
+
 def test_what_is_proved_of_random_units_passes() -> None:
     rng, seen = random.Random(5), 0
-    known = [theorem for parts in UNITS.values() for theorem in proved(small(*parts).unit)] + list(bounds(TABLE_9))
+    known = list(bounds(parse_unit(DRAWN.replace("MODE", "stochastic_a"), "drawn.yaml")))
+    known += [theorem for parts in UNITS.values() for theorem in proved(small(*parts).unit)] + list(bounds(TABLE_9))
     for _ in range(100):
         unit = random_unit(rng)
         if theorems := proved(unit):

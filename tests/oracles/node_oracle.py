@@ -11,6 +11,7 @@ from gmpy2 import mpq
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
+    Counting,
     Cut,
     Each,
     Element,
@@ -29,6 +30,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
     Shared,
+    Signed,
 )
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Node
@@ -347,6 +349,13 @@ class Evaluation:
         if isinstance(node, Cancelling):
             total = self.value(node.term, loops)
             return replace(total, is_zero=total.is_zero or (total.kind == "finite" and not total.exact))
+        if isinstance(node, Signed):
+            total = self.value(node.term, loops)
+            exact = exact_sum([t for item in node.term.operands for t in self.terms(item, loops)])
+            kept = total.kind == "finite" and not total.exact and exact.exact
+            return replace(total, signs=frozenset({exact.exact < 0})) if kept else total
+        if isinstance(node, Counting):
+            return replace(self.value(node.term, loops), is_zero=False, bits=None)
         if isinstance(node, Relu):
             return rectified(self.value(node.term, loops), node)
         if isinstance(node, Shared):

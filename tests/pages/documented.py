@@ -114,7 +114,7 @@ def _question(name: str) -> None:
 
 def _device(name: str) -> None:
     kind, colon, rest = name.partition(":")
-    if not colon or kind not in ("model", "command", "plain", "python", "recorded", "rtl", "cuda", "cpu"):
+    if not colon or kind not in ("model", "command", "plain", "python", "recorded", "rtl", "cuda", "hip", "cpu"):
         raise click.UsageError(f"{name!r} is not a device")
     if kind == "model":
         parse_reference(rest)

@@ -20,6 +20,7 @@ NOT_RUN = {
     r"\brtl:": "a design, and Yosys: tests/devices/test_rtl.py",
     r"\bcommand:\./mfma": "an MI350, and a program of its owner",
     r"cuda:|make evidence": "needs an NVIDIA GPU",
+    r"hip:": "needs an AMD GPU",
     r"\bssh ": "needs another machine",
     r"10\.0\.0\.1": "needs several machines; tests/solvers/test_cluster.py has a scheduler and workers of its own",
     r"^(make|git|cd|python3 -m venv|\.|pip) ": "sets up a clone, as tests/package/test_wheel.py does",

@@ -72,6 +72,7 @@ STEPS = [
     "sum(promote(1, fma, r), +0)", "sum(halve(8, fma, r), c)", AXPBY,
     "sum(lanes(fma, r, 4, fold(2, 2), fold(2, 1)), c)", "sum(lanes(mma, r, 2, fold(2, 1), tail=fma), +0)",
     "h(sum(h(split([32], promote(16, mma, r), r)), c))",
+    "sum(add(16, mma, r), c)", "sum(add(8, fma, r), +0)", "sum(add(12, mma, r), +0)",
     "sum(lanes(fma, r, 8, fold(2, 4), 4, fold(4, 1), head=2), c)", "sum(lanes(fma, r, 2, 1, fold(2, 1), unroll=8), c)",
 ]  # fmt: skip
 

@@ -85,7 +85,7 @@ def test_the_bound_of_annex_e_3_holds(tmp_path: Path) -> None:
         got = exact_value(evaluate_row(model, Operands(tuple(a), tuple(b), 0)), model.d)
         if isinstance(got, str):
             continue
-        limit = Fraction("1.0644") / 256 * size + abs(exact) / 16 + Fraction(1, 2048)
+        limit = Fraction("0.94") / 256 * size + abs(exact) / 16 + Fraction(1, 2048)
         assert abs(got - exact) <= limit
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +22,19 @@ from mmaprobe.queries.order.text import Outline
 from mmaprobe.reports.drawings.evaluation_drawing import evaluation_drawing
 from mmaprobe.reports.drawings.order_drawing import order_drawing
 from mmaprobe.reports.drawings.pdf import pdf_of
-from mmaprobe.reports.drawings.sheet import LETTER, SIZE, Box, Drawing, Line, Sheet, Text, pixels, shapes_of
+from mmaprobe.reports.drawings.plan_drawing import plan_drawing
+from mmaprobe.reports.drawings.sheet import (
+    LETTER,
+    MILLIMETRES,
+    SIZE,
+    Box,
+    Drawing,
+    Line,
+    Sheet,
+    Text,
+    pixels,
+    shapes_of,
+)
 from mmaprobe.reports.drawings.styles import look_of
 from mmaprobe.reports.drawings.svg import svg_of
 from mmaprobe.reports.drawings.tikz import TEX, tikz_of
@@ -29,7 +42,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.explain.explaining import explain
 from mmaprobe.smtmodel.explain.explanation import Explanation
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from tests.explain.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, explained
 from tests.reports.test_svg import operands_of
 
@@ -301,7 +314,7 @@ def test_the_tree_of_a_plan_or_of_a_unit(reference: str, tmp_path: Path) -> None
     assert (done.exit_code, done.stdout) == (0, ""), done.output
     words = " ".join(map(untexed, latex(files[1].read_text())))
     wanted = {
-        "plan": "3 times, each 1024 products further",
+        "plan": "inside: tiles of 16 products in order",
         "hopp": "0-15",
         "x86/": "1,3..31 (added one after another)",
         "cdna": "0,2..14",  # which are aligned by themselves, before the odd ones and c join them
@@ -319,15 +332,16 @@ def test_two_pictures_are_two_files(tmp_path: Path) -> None:
     assert not one.exists()
 
 
-@pytest.mark.parametrize("width", [COLUMN, 178.0])
-def test_a_difference_is_marked_in_the_lines_that_have_its_bits(width: float, tmp_path: Path) -> None:
-    """In a column the sum takes two lines, and the addend has bits in the second alone: a mark for each model."""
+@pytest.mark.parametrize(("width", "marks"), [(COLUMN, 2), (178.0, 4)])
+def test_a_difference_is_marked_in_the_lines_that_have_its_bits(width: float, marks: int, tmp_path: Path) -> None:
+    """In a column the sum takes two lines, and the addend has bits in the second alone: a mark for each model. Two
+    columns beside each other are a bit wider here, and it has bits in both lines."""
     ampere, hopper = (f"{arch}/mma/m16n8k16.f32.f16.f16.f32" for arch in ("ampere", "hopper"))
     row = json.dumps({"a": ["c400", "3c00"], "b": ["4400", "1000"], "c": "36900000"})
     path = tmp_path / "x.svg"
     command = ["explain", ampere, row, "--against", hopper, "--width", str(width), "--svg", str(path)]
     assert CliRunner().invoke(main, command).exit_code == 0
-    assert path.read_text().count("differs here") == 2
+    assert path.read_text().count("differs here") == marks
 
 
 def test_a_step_that_one_model_alone_has_is_marked_as_that(tmp_path: Path) -> None:
@@ -345,3 +359,72 @@ def test_a_long_name_is_broken_where_its_changes_begin() -> None:
     evaluation = explain(parse_reference(reference), operands_of(parse_reference(VOLTA), np.random.default_rng(1)))
     titles = [text.text for text in shapes(drawn([evaluation], COLUMN).sheets[0], Text) if text.css == "mp-title"]
     assert titles[:2] == reference.replace("@", " @").split()
+
+
+@pytest.mark.parametrize(("width", "columns"), [(COLUMN, 1), (120.0, 1), (170.0, 2)])
+def test_two_evaluations_are_beside_each_other_where_the_width_allows(width: float, columns: int) -> None:
+    """And no higher than a column of a page: of many terms fewer are drawn one by one, inputs once."""
+    a, b = ["3c00", "3c01", "4000", "0001", *["3c00"] * 12], ["3c00", "3c01", "c000", *["3c00"] * 12, "6800"]
+    drawing = drawn([explained(reference, a=a, b=b, c="40000001") for reference in (AMPERE, HOPPER)], width)
+    assert drawing.columns == columns
+    assert drawing.size[0] == pytest.approx(pixels(width))
+    assert drawing.size[1] * MILLIMETRES <= 230
+    assert collisions(drawing) == []
+    above = [text.text for sheet in drawing.sheets for text in shapes(sheet, Text)].count(
+        "the same inputs and products"
+    )
+    assert above == (2 - columns)
+
+
+PLANS = ["cublas/split-k", "openblas/sgemm", "loop/pairwise", "loop/lanes", "triton/bf16x3", "xla/bf16x3",
+         "cutlass/linear-combination", "multiword/ootomo-yokota", "ozaki/int8-ii-13"]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_meets_in_a_picture_of_k(width: float | None) -> None:
+    for name in PLANS:
+        length = 11 if name.startswith("ozaki") else 1000
+        drawing = plan_drawing(parse_plan_path(f"plan:{name}"), length, width and pixels(width))
+        assert collisions(drawing) == [], name
+        assert drawing.size[1] * MILLIMETRES <= 230, name
+
+
+def bars(drawing: Drawing) -> list[Box]:
+    return [box for sheet in drawing.sheets for box in shapes(sheet, Box) if box.css in ("mp-zero", "mp-carry0")]
+
+
+def test_a_split_is_a_bar_for_each_run_and_an_addition_for_each_further_one() -> None:
+    drawing = plan_drawing(parse_plan_path("plan:cublas/split-k"), 1024)
+    one, *others = runs = bars(drawing)
+    assert [run.width for run in runs] == pytest.approx([one.width] * 4)
+    assert [later.x - run.x for run, later in pairwise(runs)] == pytest.approx([one.width] * 3)
+    assert len({run.y for run in runs}) == len(others) + 1
+    dots = [box for box in shapes(drawing.sheets[0], Box) if box.css == "mp-one"]
+    assert len(dots) == 3
+    assert len({dot.y for dot in dots}) == 1, "each is added to the sum of those before"
+    assert len({dot.x for dot in dots}) == 3, "one after another"
+
+
+def test_what_is_left_over_has_a_colour_of_its_own() -> None:
+    """A last short tile of one sum; in lanes the products after the last full turn, which go on with the first one."""
+    whole, short = bars(plan_drawing(parse_plan_path("plan:cublas/plain"), 40))
+    assert (whole.css, short.css) == ("mp-zero", "mp-carry0")
+    assert short.x == pytest.approx(whole.x + whole.width)
+    assert short.width == pytest.approx(whole.width / 4)
+    lanes = bars(plan_drawing(parse_plan_path("plan:loop/lanes"), 70))
+    assert [box.css for box in lanes].count("mp-carry0") == 1
+    assert [box.css for box in lanes].count("mp-zero") == 64
+
+
+def test_many_sums_are_drawn_as_the_first_and_the_last() -> None:
+    drawing = plan_drawing(parse_plan_path("plan:deepgemm/fp8"), 8192)
+    assert len(bars(drawing)) < 13
+    assert any("53 sums alike" in text.text for text in shapes(drawing.sheets[0], Text))
+    assert "K = 8192: 64 sums, 63 additions of sums" in drawing.description
+
+
+def test_pairs_are_added_as_a_tree() -> None:
+    """Of eight sums, four additions are first, then two, then one."""
+    drawing = plan_drawing(parse_plan_path("plan:loop/pairwise"), 64)
+    dots = [box.x for box in shapes(drawing.sheets[0], Box) if box.css == "mp-one"]
+    assert sorted(Counter(dots).values()) == [1, 2, 4]

@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
+from mmaprobe.reports.exports.fpcore import core
 from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.cpu import Inputs
 
 WRITTEN = ["ieee/fma/f32@length=4", "ieee/fma/f16@output_rounding=up", "arm/sme/fmopa-f16f32", "arm/neon/bfmmla-ebf",
@@ -113,3 +119,93 @@ def test_what_has_no_words(name: str, why: str) -> None:
     run = CliRunner().invoke(main, ["export", name, "--format", "fpcore"])
     assert run.exit_code == 2
     assert why in run.output
+
+
+def read(folder: Path, text: str) -> Model:
+    (path := folder / "read.fpcore").write_text(text, encoding="utf-8")
+    return parse_reference(str(path))
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, "plan:loop/pairwise@length=6"])
+def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
+    """All results but the sign of a zero and the pattern of a NaN, which the expression leaves out."""
+    model = parse_reference(name)
+    again = read(tmp_path, core(model))
+    vectors = Inputs(model, 8).vectors(300)
+    found, wanted = (evaluate_batch(one, *vectors).tolist() for one in (again, model))
+    values = [[exact_value(d, model.d) for d in side] for side in (found, wanted)]
+    assert values[0] == values[1]
+
+
+def test_a_core_with_names_of_its_own(tmp_path: Path) -> None:
+    """Operators outside `real` round; factors are numbered in the order of the products."""
+    text = """; two products
+    (FPCore dot (x0 y0 x1 y1 (! :precision binary64 z))
+      :name "two" :precision binary32
+      (! :precision binary64 (+ (cast (+ (* x0 y0) (* x1 y1))) z)))"""
+    unit = read(tmp_path, text).unit
+    assert [unit.a.name, unit.b.name, unit.c.name, unit.d.name] == ["f32", "f32", "f64", "f64"]
+    same = """unit: two
+formats: {a: f32, b: f32, c: f64, d: f64}
+length: 2
+roundings: {r: round(f32), s: round(f64)}
+steps: {d: "s(exact(s(s(exact(s(a[0] * b[0]), s(a[1] * b[1])))), c))"}
+"""
+    assert unit.result == parse_unit(same, "same.yaml").result
+
+
+@pytest.mark.parametrize(
+    "value", ["1", "-3", "1/3", "0.1", "(digits 1 -149 2)", "(digits 1 -1074 2)", "(digits 1 1024 2)"]
+)
+def test_numbers(value: str, tmp_path: Path) -> None:
+    text = f"(FPCore (a0 b0) :precision binary64 (! :precision real (+ (* a0 b0) {value})))"
+    rounded = text.replace("(! ", "(! :precision binary64 (cast (! ").replace(")))", ")))))")
+    if value in ("1/3", "0.1", "(digits 1 1024 2)"):
+        with pytest.raises(InputError, match="no number of f64"):
+            read(tmp_path, rounded)
+        return
+    wanted = value_of(parsed(value), {})
+    model = read(tmp_path, rounded)
+    zero = np.zeros((1, 1), dtype=np.uint64)
+    (d,) = evaluate_batch(model, zero, zero, zero[0]).tolist()
+    assert exact_value(d, model.d) == wanted
+
+
+FAULTS = {
+    "(FPCore (a0 b0)": "1: a bracket is not closed",
+    "(FPCore (a0 b0) (* a0 b0)))": "1: a bracket is closed",
+    "(* a b)": "one (FPCore ...) is wanted",
+    "(FPCore (a0 b0)\n (/ a0 b0))": "2: units have no words for /",
+    "(FPCore (a0 b0)\n :pre (< a0 b0)\n (* a0 b0))": "2: :pre has no place",
+    "(FPCore (a0 b0) :precision binary80 (* a0 b0))": "a precision is real",
+    "(FPCore (a0 b0) :round up (* a0 b0))": "a rounding is one of",
+    "(FPCore (a0 b0) :precision real (* a0 b0))": "an argument is a name with a precision that is not real",
+    "(FPCore (a0 b0) (! :precision real (* a0 b0)))": "the result is not rounded",
+    "(FPCore (x y z) (+ x (+ y z)))": "are no factors of products",
+    "(FPCore (a0 b1) (* a0 b1))": "each element of a is to have one of b",
+    "(FPCore (a1 b1) (* a1 b1))": "numbered from 0",
+    "(FPCore (a0 b0) (* a0 q))": "neither an argument",
+    "(FPCore (a0 b0) (* a0 1e999999999))": "neither an argument",
+    "(FPCore (x y) (+ (* x y) (* y x)))": "factor of two products",
+    "(FPCore (a0 b0) (fma a0 b0))": "fma takes 3",
+    "(FPCore (a0 b0 c) (! :precision real (* a0 (+ b0 c))))": "the product of a sum",
+    "(FPCore (a0 a0) (* a0 a0))": "is there twice",
+    "(FPCore (a0 b0) :precision binary32 :precision binary64 (* a0 b0))": "is given twice",
+    "(" * 300: "nested more than",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_faults_name_their_line(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=re.escape(FAULTS[text])):
+        read(tmp_path, text)
+
+
+def test_commands_take_a_core(tmp_path: Path) -> None:
+    (path := tmp_path / "own.fpcore").write_text(core(parse_reference("ieee/fma/f32@length=2")))
+    run = CliRunner().invoke(main, ["prove", str(path), "ieee/fma/f32@length=2"])
+    assert run.exit_code == 0, run.output
+    assert "equal: proved" in run.output
+    missing = CliRunner().invoke(main, ["show", str(tmp_path / "none.fpcore")])
+    assert missing.exit_code == 2
+    assert "no such file" in missing.output

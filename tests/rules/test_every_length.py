@@ -149,7 +149,7 @@ def test_the_bound_of_a_plan_is_of_its_inputs_and_multiples() -> None:
                                (replace(space, window=window), 8, "inputs")):  # fmt: skip
         with pytest.raises(RuleError, match=what):
             of_plan(other, part, first, bound)
-    with pytest.raises(RuleError, match="for any K"):
+    with pytest.raises(RuleError, match="not that of the part's result"):
         of_plan(space, Part(FLUSHED), 8, bound)
     with pytest.raises(RuleError, match="for any K"):
         of_plan(space, part, 8, bound_of_plan(part.plan, 64, believed, windows_of(space)))

@@ -43,12 +43,15 @@ from mmaprobe.queries.kernel.unit_shares import (
     Errs,
     compares,
     makes_zero,
+    of_plan_at,
     of_unit,
     share_claim,
     share_of,
     unit_of,
+    windows_of,
 )
 from mmaprobe.queries.kernel.windows import Windowed
+from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import bound_of, error_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import evaluate_claim
@@ -360,6 +363,30 @@ steps: {d: "r(fused(a[0:2] * b[0:2], c, F=23, sticky=true))"}
     bound = bound_of(unit_of(part, SPACE), believed)
     with pytest.raises(RuleError, match="no multiple"):
         of_unit(SPACE, part, bound)
+    with pytest.raises(RuleError, match="no multiple"):
+        by_plan(SPACE, part, SPACE.terms)
+
+
+def by_plan(space: Space, part: Part, count: int | None) -> Theorem:
+    return of_plan_at(space, part, bound_of_plan(part.plan, count, believed, windows_of(space)))
+
+
+def test_the_bound_of_a_plan_is_a_share_for_its_own_number_of_products() -> None:
+    part = Part(VOLTA)
+    goal = by_plan(SPACE, part, SPACE.terms).goal
+    assert isinstance(goal, Errs)
+    assert (goal.space, goal.part) == (SPACE, part)
+    for count in (None, 2 * SPACE.terms):
+        with pytest.raises(RuleError, match="for this K"):
+            by_plan(SPACE, part, count)
+
+
+@pytest.mark.parametrize("plan", ["plan:cublas/tf32", "plan:triton/tf32x3"])
+def test_a_plan_that_begins_at_zero_has_a_share(plan: str) -> None:
+    """It reads no c: as one unit it does not add c, of which the plan's rule knows that it is +0."""
+    inputs = {"format": "f32", "a": [-4, 4], "b": [-4, 4], "c": "zero"}
+    claim = error("1", plan, inputs=inputs, terms=8)
+    assert 0 < goal_within(claim).share < Fraction(1, 500)
 
 
 @pytest.mark.parametrize(("says", "broken"), BREACHES.values(), ids=BREACHES)

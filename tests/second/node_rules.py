@@ -323,8 +323,29 @@ def rounded(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     how, operand = what["rounding"], [(what["term"], tree.bound(what["term"], goal.places))]
     top = largest_number(tree.formats[how["format"]])[0]
     (y,) = tree.about(goal, premises[:1], operand, lambda every: without_overflow(goal, top, every[0]))
+    need(what["random"] is None, "it is rounded by random bits")
     need_lemmas(tree, premises[1:], "RoundingLoses", [{"format": how["format"], "mode": how["mode"]}])
     conclude(goal, after_rounding(tree, y, how))
+
+
+def drawn(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    """Rounded by random bits, of one operand more: up or down, whatever the bits are."""
+    what = tree.node(goal, "round")
+    how, drawn_by = what["rounding"], what["random"]
+    need(drawn_by is not None and how["mode"].startswith("stochastic_"), "it is not rounded by random bits")
+    random = tree.nodes[drawn_by]
+    of = tree.unit["random"] if random["kind"] == "element" else random["format"]
+    operands = [(one, tree.bound(one, goal.places)) for one in (what["term"], drawn_by)]
+    top = largest_number(tree.formats[how["format"]])[0]
+    y, _bits = tree.about(goal, premises[:2], operands, lambda every: without_overflow(goal, top, every[0]))
+    draws = [premise for premise in premises[2:] if tree.goals[premise].kind == "DrawIsNextTo"]
+    fmt, width = how["format"], tree.formats[of]["exponent"] + tree.formats[of]["fraction"]
+    need_lemmas(tree, draws, "DrawIsNextTo", [{"format": fmt, "mode": how["mode"], "bits": width}])
+    others = [premise for premise in premises[2:] if premise not in draws]
+    need_lemmas(
+        tree, others, "RoundingLoses", [{"format": fmt, "mode": mode} for mode in ("toward_zero", "up", "down")]
+    )
+    conclude(goal, after_rounding(tree, y, {**how, "mode": "to_odd"}))
 
 
 def after_rounding(tree: Document, y: Facts, how: Mapping[str, Any]) -> Facts:

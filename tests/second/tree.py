@@ -21,6 +21,7 @@ from tests.second.node_rules import (
     assumed,
     constant,
     cut,
+    drawn,
     element,
     exact,
     fused,
@@ -40,14 +41,14 @@ from tests.second.sign_rules import turned
 
 def lemma(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     """A lemma about the datapath, which is believed."""
-    kinds = ("AlignmentLoses", "RoundingLoses", "TruncationKeeps", "RoundsOpposite",
+    kinds = ("AlignmentLoses", "DrawIsNextTo", "RoundingLoses", "TruncationKeeps", "RoundsOpposite",
              "RoundingRises", "RoundingScales", *LEMMAS)  # fmt: skip
     need(goal.kind in kinds and not premises, "it is not a lemma about the datapath")
 
 
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
-    element, segment, constant, literal, assumed, product, unchanged, scale, exact, fused, grid, cut, rounded, whole,
-    part, rejoined, weakened, repeated, chained, closed, carried, summed, truncated, loosened, turned,
+    element, segment, constant, literal, assumed, product, unchanged, scale, exact, fused, grid, cut, rounded, drawn,
+    whole, part, rejoined, weakened, repeated, chained, closed, carried, summed, truncated, loosened, turned,
     rises,
     rewritten, followed, congruent, looped, results_alike,
 )} | {"settled": lemma, "exhausted": lemma}  # fmt: skip

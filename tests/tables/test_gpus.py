@@ -17,6 +17,7 @@ from mmaprobe.smtmodel.base.errors import NotModelledError
 from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of, gpu_named, gpus_of
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.recordings import RECORDED
+from mmaprobe.smtmodel.tables.sparse import sparse_rows
 from mmaprobe.smtmodel.units.unit_files import units, units_of
 
 
@@ -90,7 +91,8 @@ def ids(*arguments: str) -> list[str]:
 
 
 def test_list_by_gpu_and_words() -> None:
-    hopper = [row.reference for row in INSTRUCTIONS.values() if row.arch == "hopper"] + list(units_of("hopper"))
+    rows = (*INSTRUCTIONS.values(), *sparse_rows().values())
+    hopper = [row.reference for row in rows if row.arch == "hopper"] + list(units_of("hopper"))
     assert ids("H100") == ids("models", "h100") == ids("models", "NVIDIA H200") == hopper
     assert ids("H100", "e4m3", "F16 ") == ids("models", "H100", "e4m3", "f16 ") != []
     assert all("e4m3" in name for name in ids("H100", "e4m3"))

@@ -41,7 +41,7 @@ def test_emulated_instructions_are_marked() -> None:
     ("reference", "words"),
     [
         ("turing/mma/m8n8k32.s32.s4.s4.s32", "integer"),
-        ("ampere/mma_sp/m16n8k32.f32.f16.f16.f32", "sparse"),
+        ("blackwell/tcgen05mma_sp/m64n8k32.f32.f16.f16", "sparse"),
         ("ampere/mma/m8n8k4.f32.f16.f16.f32", "Volta and Turing alone"),
         ("blackwell/wgmma/m64n8k16.f32.f16.f16", "no wgmma"),
         ("cdna3/mfma/i32_4x4x4_16b_i8", "integer"),

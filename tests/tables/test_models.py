@@ -16,9 +16,12 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
+from tests.cpu import Inputs
+from tests.oracles import node_oracle
 from tests.oracles.oracle import decode
 from tests.places import DATA
 from tests.records import Row, rows
+from tests.units.test_nodes import oracle
 
 RECORDED, GOLDEN, H200, H100 = "recorded.jsonl.gz", "mma_sim_public.jsonl.gz", "h200.jsonl.gz", "h100.jsonl.gz"
 
@@ -320,3 +323,9 @@ def test_dot2_of_cdna_on_a_published_input() -> None:
     assert {name: int(evaluate_batch(model, a, b, c)[0]) for name, model in models.items()} == {
         "zero": 0, "kept": 0xAC800000
     }  # fmt: skip
+    row = parse_reference("cdna2/dot2/f32_f16")
+    assert int(evaluate_batch(row, a, b, c)[0]) == 0
+    vectors = Inputs(row, 58).vectors(4000)
+    assert evaluate_batch(row, *vectors).tolist() == [
+        row.d.nan if d == node_oracle.ANY_NAN else d for d in oracle(row.unit, vectors)
+    ]

@@ -184,12 +184,15 @@ def test_rounds_that_change_nothing_are_left_out(step: str, monkeypatch: pytest.
     "{s: 'r(exact(c, a[0] * b[0]))', d: 'r(exact(a[1] * relu(s, nan=zero, zero=keep), relu(s, zero=signed)))'}",
     "{d: 'r(fused(relu(r(a[0] * b[0]), nan=zero, zero=signed), relu(fused(c, a[1] * b[1], F=3)), F=7, zeros=-9))'}",
     "{d: 'repeat(i in range(2), c, r(relu(r(exact(acc, a[i] * b[i])), zero=keep)))'}",
+    "{d: 'r(signed(fused(a[0:2] * b[0:2], c, F=5, zeros=-3)))'}",
+    "{d: 'r(signed(grid(a[0] * b[0], a[1] * b[1], F=[2, 2], floors=[3, none])))'}",
+    "{d: 'r(fused(counting(a[0:2] * b[0:2]), counting(c), F=6))'}",
 ])  # fmt: skip
 @pytest.mark.parametrize(("mode", "fmt"), [("nearest_even", "e5m2"), ("down", "e5m2"), ("down", "e4m3fnuz")])
-def test_gates_segments_cancelling_sums_and_rectifiers(steps: str, mode: str, fmt: str) -> None:
+def test_gates_segments_rectifiers_and_what_becomes_of_zeros(steps: str, mode: str, fmt: str) -> None:
     """On arrays and as terms. A product with a zero factor is one zero, whatever the other factor is; a factor's bits
-    count with its exponent; a sum that cancels is a zero for another alignment; a rectifier has one rule for NaNs,
-    and one for zeros. A NaN written as -0 is no zero."""
+    count with its exponent; a sum that cancels is a zero for another alignment; a sum that is cut to zero has a sign; a
+    zero counts; a rectifier has one rule for NaNs, and one for zeros. A NaN written as -0 is no zero."""
     text = (
         f"unit: gated\nformats: {{a: {fmt}, b: {fmt}, c: f16, d: f16}}\nlength: 2\n"
         f"roundings: {{r: 'round(f16, {mode})'}}\nsteps: {steps}\n"

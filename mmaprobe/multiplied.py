@@ -1,0 +1,79 @@
+"""Products that a framework's context computed: each one, for those who compare them, and how many of each kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from mmaprobe.documents.emulate import Emulated, EmulatedProduct
+from mmaprobe.machines import Asked, Machine, Patterns
+from mmaprobe.queries.plans.rules import Shape
+
+
+@dataclass(frozen=True)
+class Multiplied:
+    """A product that a machine computed: patterns of A, B and D (blocks x M x K and so on), c as numbers that broadcast
+    to D, patterns of scale factors; `place`: the part of the model that asked for it."""
+
+    operator: str
+    backward: bool
+    place: str
+    asked: Asked
+    shape: tuple[int, int, int, int]
+    plans: tuple[str, ...]
+    a: Patterns
+    b: Patterns
+    c: NDArray[Any] | None
+    d: Patterns
+    scales: Mapping[str, Patterns] | None = None
+
+
+@dataclass
+class Tally:
+    """What a context computed so far. `listener` is told of each product; its arrays may change afterwards."""
+
+    machine: Machine
+    framework: str
+    listener: Callable[[Multiplied], None] | None = None
+    products: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    native: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+
+    def plans_of(self, asked: Asked, shape: tuple[int, int, int, int], addend: bool = False) -> tuple[str, ...]:
+        """The plans that compute a product (blocks, M, N, K). Raises UnsupportedProductError, and IncompleteError where
+        a map has no rule."""
+        rule = self.machine.rule_of(asked, shape[0], addend=addend)
+        return () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
+
+    def add(
+        self, operator: str, backward: bool, asked: Asked, shape: tuple[int, int, int, int], addend: bool, after: str,
+        arrays: Callable[[], Mapping[str, Any]],
+    ) -> None:  # fmt: skip
+        """One more product; `arrays`: a, b, c, d and scales of `Multiplied`, for the listener."""
+        plans = self.plans_of(asked, shape, addend)
+        known = self.machine.rule_of(asked, shape[0], addend=addend).known_for(operator, shape)
+        self.products[operator, backward, (asked.a, asked.b, asked.d), shape, plans, *known, after] += 1
+        if self.listener is not None:
+            self.listener(Multiplied(operator, backward, "", asked, shape, plans, **arrays()))
+
+    @property
+    def document(self) -> Emulated:
+        """Which plan computed each product, and what the framework itself computed."""
+        products = [
+            EmulatedProduct(
+                operator=operator, backward=backward, formats=formats, shape=shape, count=count, plans=plans,
+                known=known, evidence=evidence, after=after,
+            )
+            for (operator, backward, formats, shape, plans, known, evidence, after), count in self.products.items()
+        ]  # fmt: skip
+        return Emulated(machine=self.machine.name, framework=self.framework, products=products,
+                        native=dict(self.native), unknown=dict(self.unknown))  # fmt: skip
+
+    def __str__(self) -> str:
+        from mmaprobe.reports.emulated import emulated_lines
+
+        return "\n".join(emulated_lines(self.document))

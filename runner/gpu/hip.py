@@ -1,0 +1,214 @@
+"""The matrix unit of an AMD GPU as a device: HIP's run-time compiler and runtime, through ctypes.
+
+The two libraries of ROCm are libhiprtc.so and libamdhip64.so; HIP_PATH or ROCM_PATH say where they are, else
+the system's loader and /opt/rocm. HIP_VISIBLE_DEVICES chooses the GPU. None of this ran on a GPU yet: kernels are
+compiled for every architecture and checked in a wave in software (tests/hip).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.runner.gpu.cuda import parse_name
+from mmaprobe.runner.gpu.device import GpuDevice, Position
+from mmaprobe.runner.gpu.hip_kernels import CDNA4, TARGETS, HipKernel, hip_kernels
+from mmaprobe.runner.gpu.kernel_source import source
+from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher, LaunchError
+from mmaprobe.runner.gpu.nvrtc import CompilerError
+from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, DeviceUnavailableError
+from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
+from mmaprobe.smtmodel.tables.reference import parse_reference
+
+_OUT_OF_MEMORY, _NOT_READY = 2, 600  # hipErrorOutOfMemory, hipErrorNotReady
+_TO_DEVICE, _TO_HOST = 1, 2  # hipMemcpyKind
+_POLL = 0.0005  # seconds between two looks at a running kernel, when Ctrl-C is noticed
+_NAME_BYTES, _PROPERTIES_BYTES = 256, 1 << 14  # hipDeviceProp_t begins with the name; it has about 1,500 bytes
+
+
+def open_hip(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: HipLauncher | None = None) -> HipDevice:
+    """The device `[UNIT/]INSTRUCTION[?row=R,column=C,neighbours=random,seed=S]` of this machine's AMD GPU.
+
+    Raises InputError, UnknownNameError, DeviceUnavailableError, CompilerError or LaunchError.
+    """
+    name, position, variant = parse_name(text)
+    if variant is not None:
+        raise InputError(f"hip:{text}: columns and a are of NVIDIA's wgmma")
+    wanted = name.strip().lower()
+    every = hip_kernels()
+    fitting = [kernel for reference, kernel in every.items() if f"/{reference}".endswith(f"/{wanted}")]
+    if not fitting:
+        known = [reference.partition("/")[2] for reference in every] if wanted.count("/") < 2 else list(every)
+        raise UnknownNameError("instruction", wanted, known, hint=" (`mmaprobe list models` shows all)")
+    if launcher is None:
+        try:
+            launcher = HipLauncher()
+        except DeviceUnavailableError as error:
+            raise DeviceUnavailableError(f"hip:{text}: {error}") from None
+    arch = next((arch for arch, targets in TARGETS.items() if launcher.target in targets), None)
+    if arch is None:
+        raise DeviceUnavailableError(f"hip:{text}: this GPU ({launcher.gpu}, {launcher.target}) has no kernels here")
+    own = [kernel for kernel in fitting if kernel.arch == arch]
+    if len(own) != 1:
+        named = [kernel.reference.partition("/")[2] for kernel in every.values() if kernel.arch == arch]
+        raise UnknownNameError(f"instruction of this GPU ({launcher.gpu}, {arch})", wanted, named)
+    return HipDevice(f"hip:{text}", own[0], position, launcher, timeout)
+
+
+class HipDevice(GpuDevice):
+    """One instruction of an AMD GPU. Of CDNA4's, of which no model is known, `model` has the formats alone."""
+
+    shown_by = "rocm-smi"
+
+    def __init__(
+        self,
+        name: str,
+        kernel: HipKernel,
+        position: Position,
+        launcher: HipLauncher,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        super().__init__(name, kernel, parse_reference(formats_of(kernel)), position, launcher, timeout)
+        launcher.load(launcher.compile(source([kernel])), kernel.name)
+        self.description = {
+            "name": launcher.gpu,
+            "instruction": kernel.reference,
+            "target": launcher.target,
+            **launcher.versions,
+            "builtin": kernel.builtin,
+            **asdict(position),
+        }
+
+
+def formats_of(kernel: HipKernel) -> str:
+    """A model with the formats and the number of products of a kernel: its own, if there is one."""
+    arch, _, name = kernel.reference.split("/")
+    return f"cdna3/mfma/f32_16x16x16_{CDNA4[name]}@length={kernel.shape[2]}" if arch == "cdna4" else kernel.reference
+
+
+class HipLauncher(Launcher):
+    """The current AMD GPU. `target`: what the compiler calls it (gfx942). Raises DeviceUnavailableError without one."""
+
+    def __init__(self) -> None:
+        self._runtime, self._compiler = (_library(name) for name in ("libamdhip64.so", "libhiprtc.so"))
+        self._runtime.hipGetErrorString.restype = ctypes.c_char_p
+        self._compiler.hiprtcGetErrorString.restype = ctypes.c_char_p
+        count, device, version = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+        if self._runtime.hipGetDeviceCount(ctypes.byref(count)) or not count.value:
+            raise DeviceUnavailableError("HIP finds no AMD GPU; is HIP_VISIBLE_DEVICES set?")
+        properties = ctypes.create_string_buffer(_PROPERTIES_BYTES)
+        self._call("hipGetDevice", ctypes.byref(device))
+        get = (
+            "hipGetDevicePropertiesR0600"
+            if hasattr(self._runtime, "hipGetDevicePropertiesR0600")
+            else "hipGetDeviceProperties"
+        )
+        self._call(get, properties, device)
+        self._call("hipRuntimeGetVersion", ctypes.byref(version))
+        self.gpu = properties.raw[:_NAME_BYTES].split(b"\0", 1)[0].decode(errors="replace")
+        self.target = _target_in(properties.raw)
+        self.capability, self.cuda = (0, 0), (0, 0)
+        self.versions = {"hip": version.value}
+        self._kernel = ctypes.c_void_p()
+
+    def _call(self, name: str, *arguments: object) -> None:
+        status = getattr(self._runtime, name)(*arguments)
+        if status:
+            kind = GpuMemoryError if status == _OUT_OF_MEMORY else LaunchError
+            raise kind(f"{name}: {self._runtime.hipGetErrorString(status).decode()}")
+
+    def compile(self, text: str) -> bytes:
+        """The code object of a source. Raises CompilerError with the compiler's messages."""
+        program, code = ctypes.c_void_p(), self._compiler
+        status = code.hiprtcCreateProgram(ctypes.byref(program), text.encode(), b"mmaprobe.hip", 0, None, None)
+        if status:
+            raise CompilerError(f"hiprtcCreateProgram: {code.hiprtcGetErrorString(status).decode()}")
+        try:
+            options = (ctypes.c_char_p * 2)(f"--offload-arch={self.target}".encode(), b"-O2")
+            if code.hiprtcCompileProgram(program, len(options), options):
+                log = self._read("hiprtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
+                raise CompilerError(f"hiprtc refused a kernel for {self.target}:\n{log}")
+            return self._read("hiprtcGetCode", program)
+        finally:
+            code.hiprtcDestroyProgram(ctypes.byref(program))
+
+    def _read(self, name: str, program: ctypes.c_void_p) -> bytes:
+        size = ctypes.c_size_t()
+        getattr(self._compiler, f"{name}Size")(program, ctypes.byref(size))
+        content = ctypes.create_string_buffer(size.value)
+        getattr(self._compiler, name)(program, content)
+        return content.raw
+
+    def load(self, cubin: bytes, name: str) -> None:
+        module = ctypes.c_void_p()
+        self._call("hipModuleLoadData", ctypes.byref(module), cubin)
+        self._call("hipModuleGetFunction", ctypes.byref(self._kernel), module, name.encode())
+
+    def launch(
+        self, blocks: int, threads: int, inputs: Sequence[NDArray[Any]], output: NDArray[Any],
+        numbers: Sequence[int], timeout: float,
+    ) -> None:  # fmt: skip
+        held: list[ctypes.c_void_p] = []
+        try:
+            for array in (*inputs, output):
+                held.append(ctypes.c_void_p())
+                self._call("hipMalloc", ctypes.byref(held[-1]), ctypes.c_size_t(max(1, array.nbytes)))
+            for pointer, array in zip(held, inputs, strict=False):
+                self._call("hipMemcpy", pointer, _address(array), ctypes.c_size_t(array.nbytes), _TO_DEVICE)
+            values = [*held, *map(ctypes.c_uint32, numbers)]
+            arguments = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+            grid, block = (blocks, 1, 1), (threads, 1, 1)
+            self._call("hipModuleLaunchKernel", self._kernel, *grid, *block, 0, None, arguments, None)
+            self._wait(timeout)
+            self._call("hipMemcpy", _address(output), held[-1], ctypes.c_size_t(output.nbytes), _TO_HOST)
+        finally:
+            for pointer in held:
+                self._runtime.hipFree(pointer)
+
+    def _wait(self, timeout: float) -> None:
+        """Wait for the kernel. Raises LaunchError after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while (status := self._runtime.hipStreamQuery(None)) == _NOT_READY:
+            if time.monotonic() > deadline:
+                raise LaunchError(f"the kernel did not finish within {timeout:.3g} s")
+            time.sleep(_POLL)
+        if status:
+            raise LaunchError(f"the kernel failed: {self._runtime.hipGetErrorString(status).decode()}")
+
+    def clock(self) -> int | None:
+        return None
+
+
+def _address(array: NDArray[Any]) -> ctypes.c_void_p:
+    assert array.flags.c_contiguous
+    return ctypes.c_void_p(array.ctypes.data if array.size else np.zeros(1).ctypes.data)
+
+
+def _target_in(properties: bytes) -> str:
+    """The name of the target in hipDeviceProp_t, wherever this version of HIP has it: `gfx90a:sramecc+:xnack-`."""
+    start = properties.find(b"gfx", _NAME_BYTES)
+    return properties[start:].split(b"\0", 1)[0].split(b":", 1)[0].decode(errors="replace") if start >= 0 else "unknown"
+
+
+def _places(name: str) -> Iterator[str]:
+    for root in (os.environ.get("HIP_PATH"), os.environ.get("ROCM_PATH"), "/opt/rocm"):
+        if root:
+            yield str(Path(root, "lib", name))
+    yield name
+
+
+def _library(name: str) -> ctypes.CDLL:
+    for place in _places(name):
+        try:
+            return ctypes.CDLL(place)
+        except OSError:
+            continue
+    raise DeviceUnavailableError(f"{name} was not found: ROCm and an AMD GPU are needed (HIP_PATH says where ROCm is)")

@@ -1,0 +1,180 @@
+"""The kernel of each matrix instruction of AMD's GPUs: where its operands lie in a wave, and its built-in function.
+
+Sources: AMD's matrix instruction calculator and the CDNA and RDNA instruction sets ("Matrix fused-multiply-add",
+"Wave matrix multiply accumulate"); LLVM's BuiltinsAMDGPU for the functions and their types. Of instructions with
+several blocks all blocks get the same operands, and the first one's result counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from mmaprobe.runner.gpu.fragments import Fragment
+from mmaprobe.runner.gpu.kernels import Operand
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit_files import units
+
+#: the compiler's targets of each architecture, the first one for compilations without a GPU
+TARGETS: Mapping[str, tuple[str, ...]] = {
+    "cdna1": ("gfx908",), "cdna2": ("gfx90a",), "cdna3": ("gfx942",), "cdna4": ("gfx950",),
+    "rdna3": ("gfx1100", "gfx1101", "gfx1102"), "rdna3.5": ("gfx1151", "gfx1150", "gfx1152"),
+    "rdna4": ("gfx1201", "gfx1200"),
+}  # fmt: skip
+_MFMA = re.compile(
+    r"(f32|f64)_([0-9]+)x([0-9]+)x([0-9]+)(?:_[0-9]+b)?"
+    r"_?(f16|bf16_1k|bf16|xf32|f32|f64|[fb][pf]8_[fb][pf]8)"
+)
+#: of an MFMA, by the end of its function's name: the C type of a thread's elements of a matrix, and their number
+_ELEMENTS = {"f32": ("float", 1), "f16": ("_Float16", 4), "bf16": ("short", 2), "bf16_1k": ("short", 4),
+             "xf32": ("float", 2), "f64": ("double", 1)}  # fmt: skip
+#: instructions of CDNA4 without a row of the table: the formats of a and b, with f32 sums; 8 elements in a thread
+CDNA4 = {f"f32_{size}_{fmt}": fmt for size in ("16x16x32", "32x32x16") for fmt in ("f16", "bf16")}
+_WMMA = re.compile(r"(?:f32|f16|bf16)_16x16x16_(?:f16|bf16)")
+_C_TYPES = {"f32": "float", "f16": "_Float16", "f64": "double"}
+
+
+@dataclass(frozen=True)
+class HipKernel:
+    """`types`: the C types of the function's arguments a, b and c, and how many of each; `tail`: the arguments after
+    these; `threads`: those of a wave, or one where each thread has a vector of its own."""
+
+    reference: str
+    shape: tuple[int, int, int]
+    a: Operand
+    b: Operand
+    c: Operand
+    builtin: str
+    types: tuple[tuple[str, int], tuple[str, int], tuple[str, int]]
+    tail: str
+    threads: int
+
+    @property
+    def arch(self) -> str:
+        return self.reference.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        return re.sub(r"\W", "_", self.reference)
+
+    @property
+    def instruction(self) -> str:
+        """How disassemblers begin the instruction's name."""
+        _, unit, name = self.reference.split("/")
+        return f"v_{unit}_{name}" if unit != "dot2" else "v_dot2"
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (self.a, self.b, self.c)
+
+
+@cache
+def hip_kernels() -> Mapping[str, HipKernel]:
+    """Every kernel by the reference of its instruction; those of CDNA4 are not in the table of instructions."""
+    found = [_mfma(row.reference, row.a, row.b, row.c) for row in INSTRUCTIONS.values() if row.unit == "mfma"]
+    found += [_mfma(f"cdna4/mfma/{name}", fmt, fmt, "f32", 8) for name, fmt in CDNA4.items()]
+    for reference in units():
+        arch, unit, name = reference.split("/")
+        if arch.startswith("rdna") and unit == "wmma" and _WMMA.fullmatch(name):
+            found.append(_wmma(reference))
+        elif arch in TARGETS and unit == "dot2":
+            found.append(_dot2(reference))
+    return {kernel.reference: kernel for kernel in found if kernel is not None}
+
+
+def hip_kernel(reference: str) -> HipKernel:
+    """The kernel of an instruction. Raises InputError if there is none."""
+    if (found := hip_kernels().get(reference)) is None:
+        raise InputError(f"{reference}: there is no HIP kernel for it; command:CMDLINE runs a program of your own")
+    return found
+
+
+def _mfma(reference: str, a: str, b: str, c: str, each: int = 0) -> HipKernel | None:
+    arch, _, name = reference.split("/")
+    found = _MFMA.fullmatch(name)
+    assert found is not None, reference
+    sums, kind = found[1], found[5]
+    m, n, k = (int(found[place]) for place in (2, 3, 4))
+    if (sums, m) == ("f64", 4):
+        return None  # where its blocks lie is not known well enough
+    if arch == "cdna3" and kind == "bf16":
+        kind = "bf16_1k"
+    if each:
+        types, joined = ("__bf16" if kind == "bf16" else "_Float16", each), f"_{kind}"
+    elif kind in _ELEMENTS:
+        types, joined = _ELEMENTS[kind], f"_{kind}" if kind == "xf32" else kind
+        each = types[1]
+    else:
+        types, joined, each = ("long", 1), f"_{kind}", 8
+    blocks = 64 * each // (k * m)
+    one, other, third = FORMATS[a], FORMATS[b], FORMATS[c]
+    operands = (
+        Operand("a", one, _multiplicand(m, each, blocks, one, "a"), k, f"_{m}"),
+        Operand("b", other, _multiplicand(n, each, blocks, other, "b"), k, f"_{m}"),
+        Operand("c", third, _accumulator(m, n, blocks, third.width), 1, f"_{m}"),
+    )
+    result = (_C_TYPES[sums], m * n * blocks // 64)
+    builtin = f"__builtin_amdgcn_mfma_{sums}_{m}x{n}x{k}{joined}"
+    return HipKernel(reference, (m, n, k), *operands, builtin, (types, types, result), ", 0, 0, 0", 64)
+
+
+def _multiplicand(size: int, each: int, blocks: int, fmt: Format, side: str) -> Fragment:
+    """A (B) of an MFMA: `size` rows (columns) lie in threads one after another, then places along K, `each` in a
+    thread, then blocks."""
+    log, groups = size.bit_length() - 1, 64 // (size * blocks)
+    along, across = f"{each} * ((lane >> {log}) & {groups - 1}) + i", f"lane & {size - 1}"
+    row, column = (across, along) if side == "a" else (along, across)
+    return Fragment(each, fmt.width, row, column, 64)
+
+
+def _accumulator(m: int, n: int, blocks: int, width: int) -> Fragment:
+    """C and D of an MFMA: four rows in a thread, the columns along the threads; of f64 the rows of a thread are four
+    apart."""
+    column, elements = f"lane & {n - 1}", m * n * blocks // 64
+    if width == 64:
+        return Fragment(elements, 64, "4 * i + (lane >> 4)", column, 64)
+    if m == 4:
+        return Fragment(elements, 32, "i", column, 64, "(lane >> 2) == 0")
+    if m == 16:
+        return Fragment(elements, 32, "4 * (lane >> 4) + (i & 3)", column, 64, "(i >> 2) == 0")
+    return Fragment(elements, 32, "8 * ((i >> 2) & 3) + 4 * (lane >> 5) + (i & 3)", column, 64, "(i >> 4) == 0")
+
+
+def _wmma(reference: str) -> HipKernel | None:
+    """WMMA in waves of 32 threads. RDNA3: both halves of a wave have all elements of A and B, and rows of D in turn;
+    RDNA4: each half has eight places of K, and eight rows of D."""
+    arch, _, name = reference.split("/")
+    model, four = parse_reference(reference), arch == "rdna4"
+    if model.d != FORMATS["f32"] and not four:
+        return None
+    each, kind = 8 if four else 16, {"f16": "_Float16", "bf16": "short"}
+    along, across = ("8 * (lane >> 4) + i" if four else "i"), "lane & 15"
+    rows = "8 * (lane >> 4) + i" if four else "2 * i + (lane >> 4)"
+    operands = (
+        Operand("a", model.a, Fragment(each, 16, across, along), 16, f"_{each}"),
+        Operand("b", model.b, Fragment(each, 16, along, across), 16, f"_{each}"),
+        Operand("c", model.c, Fragment(8, model.c.width, rows, across), 1, f"_{each}"),
+    )
+    types = (kind[model.a.name], each), (kind[model.b.name], each), ({**kind, "f32": "float"}[model.c.name], 8)
+    builtin = f"__builtin_amdgcn_wmma_{name}_w32{'_gfx12' if four else ''}"
+    return HipKernel(reference, (16, 16, 16), *operands, builtin, types, "", 32)
+
+
+def _dot2(reference: str) -> HipKernel:
+    """V_DOT2: a vector in each thread."""
+    model, name = parse_reference(reference), reference.rpartition("/")[2]
+    kind = {"f16": "_Float16", "bf16": "__bf16", "f32": "float"}
+    operands = (
+        Operand("a", model.a, Fragment(2, 16, "0", "i", 1), 2),
+        Operand("b", model.b, Fragment(2, 16, "i", "0", 1), 2),
+        Operand("c", model.c, Fragment(1, model.c.width, "0", "0", 1), 1),
+    )
+    types = (kind[model.a.name], 2), (kind[model.b.name], 2), (kind[model.c.name], 1)
+    builtin = "__builtin_amdgcn_fdot2" + ("" if name == "f32_f16" else f"_{name}")
+    clamp = ", false" if model.d == FORMATS["f32"] else ""
+    return HipKernel(reference, (1, 1, 2), *operands, builtin, types, clamp, 1)

@@ -1,0 +1,60 @@
+"""A term that counts in an alignment where it is zero, too."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import truth
+from mmaprobe.smtmodel.nodes.element import Constant, Literal
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Terminal, Unary, Value, Variant
+from mmaprobe.smtmodel.nodes.product import Product
+
+
+@dataclass(frozen=True, eq=False)
+class Counting(Unary):
+    """An input, or the product of two, that counts in an alignment with its own exponent where it is zero, too: a zero
+    input with the least exponent of its format, and a product with the sum of its factors' exponents, as where no test
+    for zero precedes the alignment. Its value and its sign are the term's."""
+
+    kind: ClassVar[str] = "counting"
+    source: ClassVar[str] = "alignments that compare exponent fields alone"
+
+    def __post_init__(self) -> None:
+        inputs = self.term.operands if isinstance(self.term, Product) else (self.term,)
+        if not all(isinstance(one, Terminal) and not isinstance(one, (Constant, Literal)) for one in inputs):
+            raise ParameterError("counting", "it takes an input, or the product of two")
+
+    @property
+    def is_number(self) -> bool:
+        return self.term.is_number
+
+    def place(self, context: Context) -> str:
+        return self.term.place(context)
+
+    def key(self, context: Context) -> Hashable:
+        inner = self.term.key(context)
+        return None if inner is None else (self.kind, inner)
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        item = context.value(self.term).item
+        return Number(replace(item, is_zero=truth(item.sign.carrier, False)))
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """Nothing but what the term says of infinities and NaNs."""
+        return replace(UNKNOWN, finite=operands[0].finite)
+
+    @classmethod
+    def around(cls, node: Node) -> Iterator[Node]:
+        with suppress(ParameterError):
+            yield cls(node)
+
+    def variants(self) -> Iterator[Variant]:
+        yield Variant("counting", True, False)
+
+    def sentence(self) -> str:
+        return f"{self.term.sentence()}, which counts where it is zero"

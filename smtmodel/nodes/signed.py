@@ -1,0 +1,62 @@
+"""A sum that keeps its sign where its terms are cut to zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.values import kept_property
+from mmaprobe.smtmodel.carriers.algebra import Bit, choose
+from mmaprobe.smtmodel.nodes.exact import ExactSum
+from mmaprobe.smtmodel.nodes.fused import FusedSum
+from mmaprobe.smtmodel.nodes.grid import GridSum
+from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Unary, Value, Variant
+
+
+class _Kept(Changed):
+    """A sum that is zero with a sign of its own where `kept`, whatever the signs of what is added."""
+
+    def __init__(self, value: Value, kept: Bit, sign: Bit) -> None:
+        super().__init__(value, replace(value.term, sign=choose(kept, sign, value.sign)))
+        self._kept, self._own = kept, sign
+
+    @kept_property
+    def negatives(self) -> tuple[Bit, Bit]:
+        every, some = self._value.negatives
+        return choose(self._kept, self._own, every), choose(self._kept, self._own, some)
+
+
+@dataclass(frozen=True, eq=False)
+class Signed(Unary):
+    """An aligned sum that has the sign of the exact sum of its terms where it is zero and the exact sum is not, because
+    of what the alignment cuts off. Without this node the sign of such a zero is that of an exact zero sum."""
+
+    kind: ClassVar[str] = "signed"
+    source: ClassVar[str] = "adders that compare magnitudes before they align, as vector units have"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.term, (FusedSum, GridSum)):
+            raise ParameterError("signed", f"it takes a sum that aligns its terms, and this is none: {self.term.kind}")
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        value = context.value(self.term)
+        exact = context.value(ExactSum(self.term.operands)).term
+        return _Kept(value, value.term.is_zero & ~exact.is_zero, exact.sign)
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """The sum's value and exponent, but for the sign of a zero."""
+        return replace(operands[0], never_minus=False, terms=(), adds=False, positive=False, agrees=False)
+
+    @classmethod
+    def around(cls, node: Node) -> Iterator[Node]:
+        if isinstance(node, (FusedSum, GridSum)):
+            yield cls(node)
+
+    def variants(self) -> Iterator[Variant]:
+        yield Variant("signed", True, False)
+
+    def sentence(self) -> str:
+        return "the sum, with the sign of the exact sum where it is cut to zero"

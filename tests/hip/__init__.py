@@ -1,0 +1,1 @@
+"""HIP kernels and devices, without a GPU."""
