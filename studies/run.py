@@ -162,7 +162,8 @@ def _slices_lose(plan: Plan, a: Floats, b: Floats, c: Floats) -> Floats:
     if c.any() or sizes.min() < 2.0**-reach or sizes.max() > 2.0**reach:
         what = f"c = 0, and for largest magnitudes from 2^-{reach} to 2^{reach}"
         raise ParameterError("bound", f"{plan.reference} has a bound for {what}")
-    return _share_of(plan, a.shape[1], reach) * a.shape[1] * np.outer(left, right)
+    bound: Floats = _share_of(plan, a.shape[1], reach) * a.shape[1] * np.outer(left, right)
+    return bound
 
 
 @lru_cache
