@@ -4,6 +4,7 @@ largest of their row or column: by rules of the kernel, or shown not to be by an
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,8 +12,9 @@ import numpy as np
 
 from mmaprobe.hypotheses.unit_claims import ClassicalClaim
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
+from mmaprobe.queries.kernel.every import every_error
 from mmaprobe.queries.kernel.slices import within_classical, within_span
-from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.slices import slices_lose
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -53,12 +55,22 @@ def verify_classical(claim: ClassicalClaim) -> Outcome:
         )
     except RuleError as error:
         outcome.asked.append(SearchStep(str(error)))
+        outcome.theorem = _of_every(claim)
     if outcome.theorem is None:
         found = beyond_claim(claim)
         outcome.overflows[claim.products] = found is not None
         outcome.asked.append(SearchStep("no input tried is beyond it" if found is None else str(found)))
     outcome.seconds = time.monotonic() - start
     return outcome
+
+
+def _of_every(claim: ClassicalClaim) -> Theorem | None:
+    """Proved by all inputs, where these are few."""
+    spans, times = claim.span is not None, Fraction(claim.classical)
+    near = claim.spread if claim.span is None else claim.span
+    with suppress(RuleError):
+        return every_error(claim.plan, claim.products, claim.reach, near, times, spans)
+    return None
 
 
 def beyond_claim(claim: ClassicalClaim) -> Beyond | None:
