@@ -36,7 +36,7 @@ def every_product(left: Plan, right: Plan, length: int) -> Made:
     if left.addend or right.addend or left.d != right.d:
         raise RuleError("every_product: a plan reads c, or the results have other formats")
     rows, columns = _Side.of(left.a, left.b, length)
-    if not np.array_equal(*(_results(plan, rows, columns) for plan in (left, right))):
+    if not np.array_equal(_results(left, rows, columns), _results(right, rows, columns)):
         raise RuleError("every_product: the plans differ")
     return Made(PlansAgree(left, right, 0, length), ())
 
