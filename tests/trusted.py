@@ -36,6 +36,7 @@ BOUNDS = Part(
 )
 DRAWN = Part("the rule of stochastic rounding", "error bounds", _in("queries/kernel", "draws"))
 PARTED = Part("rules of the parts of an input", "error bounds", _in("queries/kernel", "parts"))
+COMPENSATED = Part("the rule of sums with what they lost", "error bounds", _in("queries/kernel", "transformations"))
 REWRITING = Part(
     "rules of rewriting, with their lemmas", "normal forms", _in("queries/kernel", "rewriting ranges effects")
 )
@@ -49,7 +50,7 @@ SAME_PLANS = Part(
 COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions lone_bits"))
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))
 ROWS = Part("rules of sums of numbers", "claims of overflow, and of sums that wrap",
-            _in("queries/kernel", "rows truncating wraps slices"))  # fmt: skip
+            _in("queries/kernel", "rows truncating wraps slices every"))  # fmt: skip
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
              _in("queries/kernel", "same undecided expressions"))  # fmt: skip
 SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
@@ -61,6 +62,7 @@ RULED = (
     BOUNDS,
     DRAWN,
     PARTED,
+    COMPENSATED,
     REWRITING,
     SIGNS,
     PLANS,
@@ -83,8 +85,8 @@ MEANING = Part("what a unit is", "all", [
     *_in("smtmodel", "base/digits base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
     "smtmodel/operand.py",
     *_in("smtmodel/nodes",
-         "cancelling counting cut element exact fused gate given grid index known node normal product relu repeat "
-         "residues rewriting round scale segment shared signed sums"),
+         "cancelling counting cut element exact fold fused gate given grid index known node normal product relu "
+         "repeat residues rewriting round scale segment shared signed sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages words"), "smtmodel/nodes/chains.py",
@@ -93,7 +95,8 @@ PLANNED = Part("what a plan is, and the families that plans name units of", "pla
 DESIGNS = Part("what a design computes, by its netlist", "designs",
                ["queries/kernel/designs.py", *_in("smtmodel/designs", "design netlist")])  # fmt: skip
 CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", "all",
-                [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
+                [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py",
+                 *_in("smtmodel/plans", "gemm matrices"), *_in("smtmodel/evaluate", "tiles programs")])  # fmt: skip
 ANSWERS = Part("the engines: how they are asked, their processes, their answers, and where these are kept", "all",
                [*_in("queries/solvers", "asking portfolio engines pool store contract children worker"),
                 *_in("smtmodel/base", "folders frames jsontext")])  # fmt: skip
@@ -108,6 +111,7 @@ PARTS = (
     BOUNDS,
     DRAWN,
     PARTED,
+    COMPENSATED,
     REWRITING,
     SIGNS,
     PLANS,

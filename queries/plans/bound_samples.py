@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
 from mmaprobe.queries.kernel.wording import GROWTH
+from mmaprobe.queries.properties.bound_samples import Exactly, value_of
 from mmaprobe.queries.search.samples import pattern_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
-from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
+from mmaprobe.smtmodel.nodes import Element, Literal, Node, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.operand import FACTORS
 from mmaprobe.smtmodel.plans.gemm import simulate
@@ -246,34 +247,27 @@ def bound_of_element(plan: Plan, form: Form, a: Matrix, b: Matrix, c: int) -> Fr
 def exact_result(plan: Plan, total: Fraction, c: Fraction = NONE, magnitudes: bool = False) -> Fraction:
     """The result of a plan without rounding, where `total` is the exact sum of all products. `magnitudes`: an upper
     bound of its magnitude instead, from the magnitudes `total` and `c`."""
+    return _Exactly(plan, total, c, magnitudes).of(plan.result)
 
-    def of(node: Node) -> Fraction:
+
+class _Exactly(Exactly):
+    def __init__(self, plan: Plan, total: Fraction, c: Fraction, magnitudes: bool) -> None:
+        super().__init__()
+        self.plan, self.total, self.c, self.magnitudes = plan, total, c, magnitudes
+
+    def formed(self, node: Node) -> Fraction:
         match node:
             case Products():
-                return total * plan.share(node) + of(node.start)
-            case Literal():
-                value = _number(node.pattern, node.format)
-                return abs(value) if magnitudes else value
-            case ExactSum():
-                return sum(map(of, node.items), Fraction(0))
-            case Product():
-                return of(node.left) * of(node.right)
-            case Round() | Cut():
-                return of(node.term)
-            case Relu():
-                return max(of(node.term), NONE)
+                return self.total * self.plan.share(node) + self.of(node.start)
             case Element():
-                return c
-        return NONE
-
-    return of(plan.result)
+                return self.c
+            case Literal() if self.magnitudes:
+                return abs(super().formed(node))
+        return super().formed(node)
 
 
 @cache
 def _number(pattern: int, fmt: Format) -> Fraction:
-    value = exact_value(pattern, fmt)
-    if isinstance(value, Fraction):
-        return value
-    if value == "-0":
-        return Fraction(0)
-    raise FaultError(f"{value} came of numbers that cannot overflow")
+    if (value := value_of(fmt, pattern)) is None:
+        raise FaultError(f"{exact_value(pattern, fmt)} came of numbers that cannot overflow")
+    return value
