@@ -53,7 +53,7 @@ from mmaprobe.smtmodel.nodes import (
     Running,
     Scale,
 )
-from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known, all_known, power
 from mmaprobe.smtmodel.nodes.node import Terminal, walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, replaced, with_operands, with_running
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -248,15 +248,30 @@ def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("overflow that no number reaches")
 def unreached_overflow(scope: Scope, node: Node) -> Replacement | None:
-    """If every number that is rounded lies below 2^emax, none is rounded to one beyond the largest number. The rule for
-    overflow, which says nothing of infinities that come in, is then as if it were IEEE's."""
+    """If every number that is rounded lies below 2^emax, none is rounded to one beyond the largest number; nor, to
+    nearest or toward zero, if it is the sum of a number of the format and of others that are less than half a unit in
+    the largest number's last place. The rule for overflow, which says nothing of infinities that come in, is then as if
+    it were IEEE's."""
     if not isinstance(node, Round):
         return None
-    how, top = node.rounding, scope.known(node.term).top
+    how, known = node.rounding, scope.known(node.term)
     plain: Overflow = AS_IEEE.get(how.mode, "ieee")
-    if how.overflow in ("ieee", plain) or top is None or top > how.format.emax:
+    if how.overflow in ("ieee", plain):
+        return None
+    below = known.top is not None and known.top <= how.format.emax
+    if not below and not (how.mode in (*NEAREST, "toward_zero") and _adds_little(how.format, known)):
         return None
     return Replacement(replace(node, rounding=replace(how, overflow=plain)))
+
+
+def _adds_little(fmt: Format, known: Known) -> bool:
+    """Whether a sum is that of a number of a format and of others that are below half a unit in the last place of the
+    format's largest number."""
+    every = known.terms or (known,)
+    own = next((at for at, one in enumerate(every) if one.formats == frozenset((fmt,))), None)
+    tops = all_known(one.top for at, one in enumerate(every) if at != own and not one.zero)
+    half = power(fmt.emax - fmt.precision)
+    return own is not None and not fmt.complement and tops is not None and sum(map(power, tops)) <= half
 
 
 @rewrite("no sum rounded to zero")

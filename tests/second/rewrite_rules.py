@@ -180,10 +180,28 @@ def unreached_overflow(place: Place) -> Needs:
     own = {"nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate", "to_odd": "saturate"}
     plain = own.get(how["mode"], "ieee")
     need(how["overflow"] not in ("ieee", plain), "its overflow is IEEE's")
-    top = place.known.value(place.scope, place.node["term"]).top
-    need(top is not None and top <= largest_number(place.tree.formats[how["format"]])[0], "a number may be as large")
+    fmt, term = place.tree.formats[how["format"]], place.node["term"]
+    top, emax = place.known.value(place.scope, term).top, largest_number(fmt)[0]
+    if top is None or top > emax:
+        need(how["mode"] in ("nearest_even", "nearest_away", "toward_zero"), "a number may be as large")
+        need(fmt["specials"] != "complement", "a number may be as large")
+        _adds_little(place, term, how["format"], Fraction(2) ** (emax - fmt["fraction"] - 1))
     place.rounds(overflow=plain)
     return Needs()
+
+
+def _adds_little(place: Place, at: int, name: str, half: Fraction) -> None:
+    """A sum is that of one number of a format and of others that are below `half`."""
+    rest = Fraction(0)
+    numbers = 0
+    for item in _terms(place, at):
+        facts, count = place.known.value(place.scope, item), place.known.count(item)
+        if not numbers and facts.formats == {name} and count == 1:
+            numbers = 1
+        elif not facts.zero:
+            need(facts.top is not None, "a number may be as large")
+            rest += count * Fraction(2) ** facts.top
+    need(numbers == 1 and rest <= half, "a number may be as large")
 
 
 def _rounds_alike(place: Place, fitting: bool = False) -> dict[str, Any]:
