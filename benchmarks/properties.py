@@ -34,7 +34,7 @@ INTRODUCTION = """# Order, sign symmetry and monotonicity of every instruction
 In short: the fused sums of NVIDIA's units do not depend on the order of the products; the chains and pairs of f64, f32
 and CDNA2, and CDNA3's FP8, do. Negated inputs give the negated result on every unit but those of CDNA3 that round down.
 A larger addend can give a smaller result on most of NVIDIA's units that truncate, and on none of AMD's; a larger
-product can on about a third of all.
+product can on about a quarter of all.
 
 The four properties of an arithmetic, on all inputs (infinities and NaNs too; a NaN is neither larger nor smaller):
 

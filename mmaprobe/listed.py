@@ -317,7 +317,7 @@ def _parameters() -> list[lists.ListedParameter]:
 
 
 def _nodes() -> list[lists.ListedNode]:
-    from mmaprobe.smtmodel.units.unitfile import NODES
+    from mmaprobe.smtmodel.units.written import NODES
 
     return [
         lists.ListedNode(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaprobe.smtmodel.units.unitfile import NODES
+from mmaprobe.smtmodel.units.written import NODES
 from tests.places import DOCS
 
 PAGE = DOCS / "nodes.md"

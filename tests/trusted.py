@@ -36,6 +36,7 @@ BOUNDS = Part(
 )
 DRAWN = Part("the rule of stochastic rounding", "error bounds", _in("queries/kernel", "draws"))
 PARTED = Part("rules of the parts of an input", "error bounds", _in("queries/kernel", "parts"))
+COMPENSATED = Part("the rule of sums with what they lost", "error bounds", _in("queries/kernel", "transformations"))
 REWRITING = Part(
     "rules of rewriting, with their lemmas", "normal forms", _in("queries/kernel", "rewriting ranges effects")
 )
@@ -61,6 +62,7 @@ RULED = (
     BOUNDS,
     DRAWN,
     PARTED,
+    COMPENSATED,
     REWRITING,
     SIGNS,
     PLANS,
@@ -108,6 +110,7 @@ PARTS = (
     BOUNDS,
     DRAWN,
     PARTED,
+    COMPENSATED,
     REWRITING,
     SIGNS,
     PLANS,

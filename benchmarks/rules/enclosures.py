@@ -25,6 +25,7 @@ from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.parts import part_lemmas
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.transformations import leaves, losses
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import (
@@ -49,6 +50,7 @@ from mmaprobe.smtmodel.nodes import (
     Sum,
 )
 from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 from tests.node_units import MODES
 
@@ -319,3 +321,47 @@ def parts(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     for theorem in [one for one in own.known.values() if one is not None][:3]:
         own.call("rejoined", theorem)
     own.call("part", unit, top, (), own.proved(part_lemmas(top)))
+
+
+def compensated(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
+    """Sums with what one of their additions lost: by 2Sum or fast 2Sum, some with a sign, an operand or a rounding that
+    is wrong."""
+    fmt = format_named(rng.choice(("e2m2_ieee", "e3m1_ieee", "e2m1_ieee", "e3m1_ieee", "e2m2_none")))
+    maker = Small(rng, 1, dict.fromkeys("abc", fmt), None)
+    mode: Any = rng.choice(("nearest_even", "nearest_even", "nearest_away", "toward_zero", "up"))
+    minus, how = Literal(fmt.one | fmt.sign_bit, fmt), Rounding(fmt, mode)
+
+    def less(node: Node) -> Node:
+        return Product(minus, node)
+
+    def added(*items: Node) -> Round:
+        own = [less(one) if one.is_number and rng.random() < 0.03 else one for one in items]
+        rng.shuffle(own)
+        return Round(ExactSum(tuple(own)), how if rng.random() < 0.97 else maker.rounding(fmt))
+
+    values = [Element("a", Index(0)), Element("b", Index(0)), Element("c"), Literal(rng.randrange(1 << fmt.width), fmt)]
+    x, y, z = rng.sample(values, 3) if rng.random() < 0.8 else rng.choices(values, k=3)
+    coarse = Round(x, replace(maker.rounding(format_named("e2m1")), nan=None))
+    if rng.random() < 0.2:
+        x, z = coarse, added(x, less(coarse))
+    s = added(x, y)
+    u = added(s, less(x))
+    if rng.random() < 0.3:
+        lost = added(y, less(u))
+    else:
+        w = added(s, less(u))
+        lost = added(added(x, less(w)), added(y, less(u)))
+    every = [s, lost, z, added(lost, z), added(s, z)]
+    total = ExactSum(tuple(rng.sample(every, rng.randint(2, 3))))
+    try:
+        unit = Unit(fmt, fmt, fmt, 1, Round(total, how))
+    except ParameterError:
+        return
+    own = Deriving(campaign, truths, unit, rng, chain=rng.random() < 0.2)
+    for node in (node for node in walk(total) if isinstance(node, ExactSum)):
+        premises = [own.node(leaf, ()) for leaf in leaves(node)]
+        given = [one for one in premises if one is not None]
+        if given and rng.random() < 0.05:
+            given.pop()
+        if len(given) == len(premises) or rng.random() < 0.1:
+            own.call("error_free", node, (), given, own.proved(losses(node)))

@@ -67,6 +67,7 @@ PARTS = (
     Part("nodes", enclosures.instances, NODES, 4, 1.5, 18),
     Part("kinds of nodes", enclosures.kinds, RARE, 3, 1.0, 8),
     Part("parts of inputs", enclosures.parts, ("part", "rejoined"), 3, 0.8, 20),
+    Part("sums with what they lost", enclosures.compensated, ("error_free",), 30, 1.0),
     Part("chains", enclosures.chained_units, ("chained", "from_zero", "closed", "carried"), 3, 1.2, 10),
     Part("units of an alignment", results.in_units, ("summed", "truncated", "loosened"), 6, 2.0, 16),
     Part("signs", results.signs, ("turned",), 6, 0.3),

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 @click.option(
     "--engine", type=Choice(["auto", "numpy", "compiled", "cuda"]), default="auto", show_default=True,
     help="compiled: C code, built by this machine's compiler; auto: compiled where that is possible and pays off; "
-    "cuda: the same code on an NVIDIA GPU, for a --model.",
+    "cuda: the same code on an NVIDIA GPU.",
 )  # fmt: skip
 @click.option("--threads", type=WholeNumber(1), help="Processor cores to use (default: all).")
 @JSON

@@ -27,7 +27,7 @@ RULES = _by_name({
     "undecided": "by_first_words undecided",
     "enclosures": "element segment constant literal assumed product unchanged scale exact fused grid cut "
                   "rounded whole weakened",
-    "draws": "drawn", "parts": "part rejoined",
+    "draws": "drawn", "parts": "part rejoined", "transformations": "error_free",
     "induction": "repeated chained closed carried",
     "table9": "summed truncated loosened",
     "sums": "from_zero begun held nothing tile added iterated compensated halved of_all_products",

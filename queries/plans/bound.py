@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import suppress
 from fractions import Fraction
 
-from mmaprobe.queries.kernel import enclosures, parts, sums
+from mmaprobe.queries.kernel import enclosures, parts, sums, transformations
 from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
@@ -54,6 +54,7 @@ class _Composer:
         self.sums: dict[Stage, Theorem] = {}
         #: the nodes at which words become what they are parts of: above them the result is rounded or rectified alone
         self.whole = _rejoined_at(plan)
+        self.residuals = transformations.residuals(plan.result)
 
     def result(self) -> Theorem:
         node, top = self.plan.result, set[Node]()
@@ -87,6 +88,9 @@ class _Composer:
             case Products():
                 start, lemmas = self._node(node.start, at, top), self._lemmas(*sums.word_lemmas(self.plan))
                 return sums.of_all_products(at, node, self.sums[node.stage], start, lemmas)
+            case ExactSum() if not self.residuals.isdisjoint(transformations.inside(node)):
+                premises = [self._node(leaf, at, top) for leaf in transformations.leaves(node)]
+                return transformations.error_free(node, (), premises, self._lemmas(*transformations.losses(node)))
         premises = [self._node(operand, at, top) for operand in node.operands]
         match node:
             case Product():

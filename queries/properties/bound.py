@@ -15,6 +15,7 @@ from mmaprobe.queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined, 
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
 from mmaprobe.queries.kernel.table9 import loosened, sum_of, summed, terms_of_sum, truncated
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.transformations import error_free, inside, leaves, losses, residuals
 from mmaprobe.queries.kernel.windows import Windowed, unit_in
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
@@ -64,14 +65,18 @@ def _composed(unit: Unit | Windowed, settle: Settle, chain: bool, zero: bool = F
 
 
 def parts_of(unit: Unit | Windowed) -> frozenset[Node]:
-    """The parts into which inputs are split: roundings of an input, and of the rest of others; empty if no rest is
-    used."""
+    """The parts into which inputs are split: roundings of an input, and of the rest of others, but for those of the
+    result; empty if no rest is used."""
 
     def inputs(node: Node) -> set[Node]:
         return {one for one in walk(node) if isinstance(one, Element)}
 
+    top, node = set[Node](), unit.result
+    while isinstance(node, (Round, Cut)):
+        top.add(node)
+        node = node.term
     roundings = {node for node in roundings_in(unit.result) if len(inputs(node)) == 1 and node.random is None
-             and all(isinstance(one, EXACTLY) for one in walk(node))}  # fmt: skip
+             and node not in top and all(isinstance(one, EXACTLY) for one in walk(node))}  # fmt: skip
     return frozenset(roundings) if any(roundings & set(walk(node.term)) for node in roundings) else frozenset()
 
 
@@ -123,6 +128,7 @@ class _Composer:
         self.known: dict[tuple[Node, Places], Theorem] = {}
         self.formats: dict[int, frozenset[Format]] = {}
         self.tops: set[Node] = set()
+        self.residuals = residuals(unit.result)
         own = unit_in(unit)
         self.steps = {step: name for name, step in own.names.items()} | {own.result: "d"}
         self.where: str | None = None
@@ -181,6 +187,9 @@ class _Composer:
                 return rules.unchanged(node, places, self._operands(node, places))
             case Scale():
                 return rules.scale(node, places, self._operands(node, places))
+            case ExactSum() if self.residuals and not self.residuals.isdisjoint(inside(node)):
+                wanted = [self.of(one, places) for one in leaves(node)]
+                return error_free(node, places, wanted, self.lemmas(losses(node)))
             case ExactSum():
                 return rules.exact(node, places, self._terms(node.items, places))
             case FusedSum():

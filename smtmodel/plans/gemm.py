@@ -19,7 +19,6 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of, product_shape
 from mmaprobe.smtmodel.operand import FACTORS, NAMED
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
-from mmaprobe.smtmodel.plans.stages import check_holds
 from mmaprobe.smtmodel.plans.tape import BLOCK, Tape, UncompiledError, block_of, noted
 
 #: by NumPy, by generated C, or by what is quicker; both give the same
@@ -27,8 +26,8 @@ Engine = Literal["auto", "numpy", "compiled"]
 SMALL = 1 << 20  # products below which compiling does not pay,
 LONG = 512  # unless this many instructions follow one another: NumPy takes some milliseconds for each, however few rows
 
-#: a model's whole product by other means than tiles: D of patterns A, B and C, K a multiple of its length, and scales
-Product = Callable[[Model, Matrix, Matrix, Matrix, Mapping[str, Matrix], Callable[[int, int], None] | None], Matrix]
+#: a plan's whole product by other means: D of patterns A, B and C, and scale factors
+Product = Callable[[Plan, Matrix, Matrix, Matrix, Mapping[str, Matrix], Callable[[int, int], None] | None], Matrix]
 
 ROWS = 128  # that NumPy computes together; no result depends on it
 
@@ -61,7 +60,10 @@ def simulate(
     _check(a, b, c, plan)
     scales = _scales(plan, scales or {}, a, b)
     if callable(engine):
-        return _whole(engine, model, a, b, c, scales, progress)
+        if not a.size or not b.size:
+            return simulate(a, b, c, model, scales=scales)
+        with plan.named():
+            return engine(plan, a, b, np.ascontiguousarray(c), scales, progress)
     out, threads = np.empty(c.shape, dtype=kind_of(plan.d)), threads or os.cpu_count() or 1
     with plan.named():
         work = _tape(plan, a.shape[1], a.size * b.shape[1], engine) or Job(plan, a, b, scales)
@@ -137,21 +139,6 @@ def _tape(plan: Plan, length: int, products: int, engine: Engine) -> Tape | None
             return None
         why = "there is no C compiler" if compiler() is None else failure() or "it is too long for a compiler"
         raise ParameterError("engine", f"it cannot be compiled: {why}; numpy computes the same") from None
-
-
-def _whole(
-    product: Product, model: Model | Plan, a: Matrix, b: Matrix, c: Matrix, scales: Mapping[str, Matrix],
-    progress: Callable[[int, int], None] | None,
-) -> Matrix:  # fmt: skip
-    if not isinstance(model, Model):
-        raise ParameterError("engine", "a plan is computed by tiles: numpy or compiled")
-    short = -a.shape[1] % model.length
-    if a.shape[1] + short > model.length:
-        check_holds(model.reference, model.c, model.d)
-    if not a.size or model.c.width != model.d.width:
-        return simulate(a, b, c, model, scales=scales)
-    a, b = np.pad(a, ((0, 0), (0, short))), np.pad(b, ((0, short), (0, 0)))
-    return product(model, a, b, np.ascontiguousarray(c), scales, progress)
 
 
 def addend(c: Matrix, shape: tuple[int, int]) -> Matrix:

@@ -37,10 +37,12 @@ from mmaprobe.smtmodel.plans.joins import JOINS, Compensate, Promote
 from mmaprobe.smtmodel.plans.named import in_format
 from mmaprobe.smtmodel.plans.partitions import PARTITIONS, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.plantext import CALLS
 from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Partition, Stage, Then
 from mmaprobe.smtmodel.plans.words import PLAIN, SharedOf, Words, check_word
-from mmaprobe.smtmodel.units.unitfile import WRITTEN, ExpressionReader, MistakeError, Scope
+from mmaprobe.smtmodel.units.unitfile import ExpressionReader, MistakeError, Scope
 from mmaprobe.smtmodel.units.unitkeys import ExpressionFile
+from mmaprobe.smtmodel.units.written import NODES, WRITTEN
 
 CUT: dict[str, type[Partition]] = {kind.word: kind for kind in reversed(PARTITIONS)}  # without lists
 JOINED: dict[str, type[Join]] = {join.word: join for join in JOINS}
@@ -75,7 +77,6 @@ STAGES = {
     "chain": "chain(UNIT, tail=STAGE)", "then": "then(STAGE, ...)",
     **{name: _form(name, *own) for name, own in NAMED.items()},
 }  # fmt: skip
-CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu", "shared", "residue", "recombined", "scale")
 OTHERS = {"fold": "fold(WAYS, PLACES)", "sum": "sum(STAGE, START)"} | {
     word: f"{word}(PARTITION, STAGE{', ROUNDING' if 'rounding' in _parameters(join) else ''})"
     for word, join in JOINED.items() if word not in STAGES
@@ -194,7 +195,7 @@ class _Reader(ExpressionReader):
         name = self._word(side, ("a", "b"))
         if self._reads is not None:
             self._reads.add(name)
-        return SharedOf(name, self.formats[name], "up" in options and self._truth(options["up"]))
+        return SharedOf(name, self.formats[name], **self._options(NODES["shared"], options))
 
     def _inverse(self, tree: ast.expr, scope: Scope) -> Node:
         node = self._node(tree, scope)
@@ -291,11 +292,6 @@ class _Reader(ExpressionReader):
         else:
             value = self._number(numbers[0])
         return kind(value, **{word: self._value(kind, word, tree) for word, tree in options.items()})  # type: ignore[call-arg]
-
-    def _value(self, kind: type[Partition | Join], name: str, tree: ast.expr) -> Any:
-        """An option of a partition or a join: a number, or one of several words."""
-        hint = get_type_hints(kind)[name]
-        return self._number(tree) if hint is int else self._word(tree, get_args(hint))
 
     def _step(self, tree: ast.expr) -> int | Fold:
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "fold":

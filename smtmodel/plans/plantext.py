@@ -11,19 +11,7 @@ import yaml
 
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import (
-    Constant,
-    Element,
-    ExactSum,
-    Literal,
-    Node,
-    Product,
-    Recombined,
-    Relu,
-    Residue,
-    Round,
-    Scale,
-)
+from mmaprobe.smtmodel.nodes import Constant, Element, Literal, Node, Product, Round
 from mmaprobe.smtmodel.nodes.element import F32, MINUS
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
@@ -33,7 +21,11 @@ from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Partition, Stage, Then
 from mmaprobe.smtmodel.plans.words import PLAIN, SharedOf
 from mmaprobe.smtmodel.units.turns import TURN
-from mmaprobe.smtmodel.units.unitfile import formats_text, rounding_text
+from mmaprobe.smtmodel.units.unitfile import formats_text
+from mmaprobe.smtmodel.units.written import NODES, rounding_text
+
+#: what is called in the expressions of a plan, its stages apart
+CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu", "shared", "residue", "recombined", "scale")
 
 
 def plan_text(plan: Plan) -> str:
@@ -141,25 +133,14 @@ class _Writer:
             return f"{'1 / ' if node.inverse else ''}shared({node.operand}{', up=true' if node.up else ''})"
         if isinstance(node, Round):
             return f"{self.roundings[node.rounding]}({of(node.term)})"
-        if isinstance(node, Relu):
-            options = _option("nan", node.nan, "keep") + _option("zero", node.zero, "positive")
-            return f"relu({of(node.term)}{options})"
         if isinstance(node, Literal):
             exponent = node.pattern >> F32.fraction
             power = node.format == F32 and 0 < exponent <= 2 * F32.bias and node.pattern == exponent << F32.fraction
             return f"2**{exponent - F32.bias}" if power else f"number({node.pattern:#x}, {node.format.name})"
-        if isinstance(node, Product) and not node.normalised and node.limit is None:
-            if node.left == MINUS:
-                return f"-{of(node.right)}"
-            return f"product({of(node.left)}, {of(node.right)})"
-        if isinstance(node, Scale):
-            return f"scale({', '.join(map(of, node.operands))})"
-        if isinstance(node, Residue):
-            return f"residue({of(node.term)}, {node.modulus})"
-        if isinstance(node, Recombined):
-            return f"recombined({', '.join(map(of, node.items))}, moduli=[{', '.join(map(str, node.moduli))}])"
-        if isinstance(node, ExactSum):
-            return f"exact({', '.join(map(of, node.items))})"
+        if isinstance(node, Product) and node.left == MINUS and not node.normalised and node.limit is None:
+            return f"-{of(node.right)}"
+        if node.kind in CALLS:
+            return NODES[node.kind].text(node, map(of, node.operands))
         raise ParameterError("plan", f"a {node.kind} has no text here")
 
     def stage(self, stage: Stage) -> str:

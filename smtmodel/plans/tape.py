@@ -133,7 +133,7 @@ class Tape(Results[Noted]):
     """The steps of a plan for K products. Raises ParameterError for a K that does not fit, UncompiledError."""
 
     def __init__(self, plan: Plan, length: int) -> None:
-        self.plan, self._read = plan, tuple(plan.words_read(side) for side in range(2))
+        self.plan, self.words = plan, tuple(plan.words_read(side) for side in range(2))
         self.c, self._count = Noted(0, plan.c), 2  # c, and a value of zeros
         self._negative: dict[int, Format] = {}  # values of negative zeros
         self._shared: dict[SharedOf, Noted] = {}
@@ -192,13 +192,13 @@ class Tape(Results[Noted]):
             own = (replace(first, start=Index(place)).scales(model.scale_block).offset for place in starts)
             factors = [place + n for place in own for n in range(model.scales)]
         sizes = (_word(fmt).itemsize for fmt in (model.c, model.d))
-        sides = (read.index(word) for read, word in zip(self._read, self.plan.read(words), strict=True))
+        sides = [read.index(word) for read, word in zip(self.words, self.plan.read(words), strict=True)]
         at = len(self._places)
         parts = (at, len(places), 0, at + len(places), len(factors), 0)
         self._places.extend(places)
         self._places.extend(factors)
         return self._step(
-            (_compiled(model).address, 0), (c.number, *[0] * (MOST - 1), len(starts), *sizes, *parts, *sides), model.d
+            (self.unit(model, *sides), 0), (c.number, *[0] * (MOST - 1), len(starts), *sizes, *parts, *sides), model.d
         )
 
     def repeat(self, count: int, name: str, start: Noted, body: Callable[[Index, Noted], Noted]) -> Noted:
@@ -231,15 +231,22 @@ class Tape(Results[Noted]):
         return self._count, len(self._steps) // NUMBERS, len(self._places)
 
     def elementwise(self, node: Round, given: Sequence[Noted]) -> Noted:
-        compiled = compile_lanes(
-            Elementwise(node, tuple(x.format for x in given)), tuple(x.format.width for x in given)
-        )
-        if compiled is None or not 0 < len(given) <= MOST:
+        if not 0 < len(given) <= MOST:
             raise UncompiledError(str(node))
+        call = self.lanes(Elementwise(node, tuple(x.format for x in given)))
         numbers = [x.number for x in given] + [0] * (MOST - len(given))
-        return self._step(
-            (compiled.address, len(given)), (*numbers, *[0] * (NUMBERS - PRODUCTS + 3)), node.rounding.format
-        )
+        return self._step((call, len(given)), (*numbers, *[0] * (NUMBERS - PRODUCTS + 3)), node.rounding.format)
+
+    def unit(self, model: Model, a: int, b: int) -> int:
+        """What computes a unit that reads some words of a and of b: the address of its code. Raises UncompiledError."""
+        return _compiled(model).address
+
+    def lanes(self, function: Elementwise) -> int:
+        """What computes an expression of values: the address of its code. Raises UncompiledError."""
+        compiled = compile_lanes(function, tuple(fmt.width for fmt in function.formats))
+        if compiled is None:
+            raise UncompiledError(str(function.node))
+        return compiled.address
 
     def _step(self, what: tuple[int, int], rest: tuple[int, ...], fmt: Format) -> Noted:
         self._steps.extend((*what, self._count, *rest))
@@ -250,7 +257,7 @@ class Tape(Results[Noted]):
         plan, turned = self.plan, (a.transpose(0, 2, 1), b)
         shared = {node: shared_of(node, turned["ab".index(node.operand)], 1) for node in plan.shares}
         words = [[_read_as(word, side, fmt, shared) for word in read]
-                 for side, fmt, read in zip(turned, (plan.a, plan.b), self._read, strict=True)]  # fmt: skip
+                 for side, fmt, read in zip(turned, (plan.a, plan.b), self.words, strict=True)]  # fmt: skip
         return Sides(words[0], words[1], shared)
 
     def play(self, a: Matrix, b: Matrix, c: Matrix, *scales: Matrix) -> Matrix:

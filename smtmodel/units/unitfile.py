@@ -10,167 +10,45 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from types import NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_origin
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, is_spelling, own_format
-from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS, mode_named
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, mode_named
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 from mmaprobe.smtmodel.base.wording import counted, ranges_text
 from mmaprobe.smtmodel.nodes import (
-    Cancelling,
     Constant,
-    Counting,
-    Cut,
     Each,
     Element,
-    ExactSum,
-    FusedSum,
     Gate,
-    GridSum,
     Index,
     Literal,
     Node,
     Product,
-    Recombined,
-    Relu,
     Repeat,
-    Residue,
     Round,
     Running,
     Scale,
-    Segment,
     Shared,
-    Signed,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS, SUBNORMALS, power_of_two
-from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
+from mmaprobe.smtmodel.nodes.node import Unary, walk
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.rewriting import each_of
-from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes.sums import Sum
 from mmaprobe.smtmodel.operand import FURTHER, KEYS, NAMED, NO_ADDEND, READ
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit, closed_steps
-from mmaprobe.smtmodel.units.written import TRUTH, Option, Written
+from mmaprobe.smtmodel.units.written import NODES, WRITTEN, Written, changed, rounding_text, types_of, words_of
 
 if TYPE_CHECKING:
     from mmaprobe.smtmodel.base.yamlfile import YamlFile
     from mmaprobe.smtmodel.units.unitkeys import ExpressionFile, OwnFormat, UnitFile
 
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
-_MODE = ", ".join(MODES)
-_ROUNDING = Option("rounding", "how a term's bits below its last place are rounded off", _MODE, "toward_zero")
-_FLOORS = Option("floors", "the least exponent with which terms of each operand count, its zeros included",
-                 "a list with a whole number or none for each operand", "no floor")  # fmt: skip
-_REACH = Option("reach", "a term more than this many places below the largest exponent vanishes",
-                "a list with a whole number or none for each operand", "none vanishes")  # fmt: skip
-
-#: the nodes that are called, of which error messages, `mmaprobe list nodes` and docs/units.md are made, and by which
-#: files are read: an option that stands in no row is none
-NODES = {row.name: row for row in (
-    Written("product", "product(X, Y)",
-            "the exact product X * Y; its exponent is the sum of both, also where the significand is 2 or more",
-            "r(exact(product(a[0:4], b[0:4], normalised=true, limit=128), c))",
-            (Option("normalised", "a significand of 2 or more raises the exponent by one", TRUTH, "false"),
-             Option("limit", "a magnitude of 2^limit or more is infinite", "a whole number from -4096 to 4096",
-                    "no limit"))),
-    Written("gate", "gate(PRODUCT, -0)",
-            "a product that is this zero where a factor is zero, so that zero times infinity is no NaN",
-            "r(exact(gate(a[0:4] * b[0:4], -0), c))",
-            (Option("ZERO", "-0 adds nothing to any sum; +0 changes one that is -0", "+0, -0"),)),
-    Written("exact", "exact(TERM, ...)", "the sum without loss", "r(exact(a[0:4] * b[0:4], c))"),
-    Written("fused", "fused(TERM, ..., F=BITS)",
-            "the sum of terms aligned at the largest exponent among them, and truncated F bits below it",
-            "r(fused(a[0:4] * b[0:4], c, F=24, carry=3, zeros=-132))",
-            (Option("F", "the bits kept below the largest exponent",
-                    "a whole number from 0 to 256, or a list with one for each operand"),
-             _ROUNDING,
-             Option("sticky", "a bit below the sum's last place is set where a term lost one", TRUTH, "false"),
-             Option("carry", "the sum wraps in F + 1 + carry bits and a sign", "a whole number from 0 to 16",
-                    "it never wraps"),
-             Option("zeros", "the exponent with which a zero term counts", "a whole number from -4096 to 4096",
-                    "zeros do not count"),
-             Option("least", "the least exponent at which terms are aligned", "a whole number from -4096 to 4096",
-                    "none"),
-             _FLOORS, _REACH)),
-    Written("grid", "grid(TERM, ..., F=[BITS, ...])",
-            "the sum of terms as multiples of one power of two, the largest of exponent minus F over the terms",
-            "r(grid(a[0:4] * b[0:4], c, F=[24, 26], frame=1))",
-            (Option("F", "the bits kept below an exponent", "a list with a whole number for each operand"),
-             _ROUNDING,
-             Option("frame", "the operand whose sign is the adder's: terms of the other sign are flipped bit by bit",
-                    "the number of an operand, from 0", "terms are negated"),
-             _FLOORS, _REACH)),
-    Written("cancelling", "cancelling(SUM)",
-            "a sum that counts as a zero in the next alignment where its terms cancel",
-            "r(fused(cancelling(fused(a[0:4] * b[0:4], F=24)), c, F=24))"),
-    Written("signed", "signed(SUM)", "an aligned sum that has the sign of the exact sum where it is cut to zero",
-            "r(signed(fused(a[0:4] * b[0:4], c, F=24, zeros=-126)))"),
-    Written("counting", "counting(TERM)",
-            "an input or a product that counts in an alignment where it is zero, too, with its own exponent",
-            "r(fused(counting(a[0:4] * b[0:4]), counting(c), F=24))"),
-    Written("cut", "cut(TERM, BITS, MODE)", "rounded to this many bits, with unbounded exponent",
-            "r(cut(exact(a[0:4] * b[0:4], c), 31, down))",
-            (Option("BITS", "the significant bits kept", "a whole number from 2 to 256"),
-             Option("MODE", "how it is rounded", _MODE, "toward_zero"),
-             Option("least", "the exponent below which sums are rounded at one fixed place",
-                    "a whole number from -4096 to 4096", "none"))),
-    Written("round", "round(TERM, FORMAT, MODE)", "rounded to a number of a format",
-            "round(exact(a[0:4] * b[0:4], c), f32, toward_zero, overflow=infinity, zero=positive, nan=0x7fffffff)",
-            (Option("FORMAT", "the format", "one of `mmaprobe list formats`, or of own_formats"),
-             Option("MODE", "how it is rounded", ", ".join(RESULT_MODES), "nearest_even"),
-             Option("overflow", "what is beyond the largest number", ", ".join(RESULT_OVERFLOWS), "ieee"),
-             Option("subnormals", "kept; or zero if the rounded result is subnormal (flush_after), or if the exact "
-                    "one is below the smallest normal number (flush_before)", "keep, flush_after, flush_before",
-                    "keep"),
-             Option("zero", "the sign of a zero: IEEE's; +0 of an exact zero sum; +0 always",
-                    "ieee, exact_positive, positive", "ieee"),
-             Option("nan", "the pattern of a NaN", "a pattern (0x7fffffff)", "any quiet NaN"))),
-    Written("relu", "relu(TERM)", "max(x, 0): an activation",
-            "r(relu(r(exact(a[0:4] * b[0:4], c)), nan=zero, zero=keep))",
-            (Option("nan", "what becomes of a NaN", "keep, zero", "keep"),
-             Option("zero", "+0 always; -0 stays; the sign of x", "positive, keep, signed", "positive"))),
-    Written("number", "number(PATTERN, FORMAT)", "a number by its pattern; 2**11 is a power of two of f32",
-            "r(exact(a[0:4] * b[0:4], number(0x40000000, f32), c))",
-            (Option("PATTERN", "its bits", "a pattern (0x40000000)"),
-             Option("FORMAT", "the format", "one of `mmaprobe list formats`"))),
-    Written("segment", "segment(INPUT, FIRST, END)",
-            "some bits of a significand, with the exponent of the whole number: for multipliers that take their "
-            "factors in parts", "r(exact(segment(a[0:4], 0, 5) * b[0:4], segment(a[0:4], 5, 11) * b[0:4], c))",
-            (Option("FIRST", "the first bit; 0 is the one before the binary point", "a whole number from 0 on"),
-             Option("END", "the first bit that is not read any more", "a whole number above FIRST"),
-             Option("positive", "a segment without a set bit is +0, and not a zero of the number's sign", TRUTH,
-                    "false"),
-             Option("leading", "bits are counted from the leading one, in subnormal numbers too", TRUTH, "false"))),
-    Written("shared", "shared(a[0:16])",
-            "the largest power of two up to the largest magnitude of some elements; 1 / shared(...) divides by it",
-            "r(shared(a[0:4]) * r(exact(a[0:4] * b[0:4], c)))",
-            (Option("up", "the smallest power of two from the largest magnitude on", TRUTH, "false"),)),
-    Written("residue", "residue(TERM, MODULUS)", "the integer part modulo a number, nearest to zero",
-            "r(residue(r(exact(a[0:4] * b[0:4], c)), 251))",
-            (Option("MODULUS", "the number", "a whole number from 2 on"),)),
-    Written("recombined", "recombined(TERM, ..., moduli=[MODULUS, ...])",
-            "the integer nearest to zero with the residues of some integers",
-            "r(recombined(r(exact(a[0:4] * b[0:4])), c, moduli=[256, 255]))",
-            (Option("moduli", "the numbers modulo which they are residues, pairwise without a common factor",
-                    "a list with a whole number for each operand"),)),
-    Written("scale", "scale(TERM, SCALE_A, SCALE_B)", "a term times its two scale factors",
-            "r(exact(each(k in range(4), scale(a[k] * b[k], scale_a[0], scale_b[0])), c))",
-            (Option("SCALE_A", "its factor", "scale_a[i], or a positive number"),
-             Option("SCALE_B", "its factor", "scale_b[i], or a positive number")),
-            "a: e2m1, b: e2m1, c: f32, d: f32, scale: ue8m0", more="scale_block: 4\n"),
-    Written("repeat", "repeat(k in range(...), START, BODY)", "a loop; `acc` is the result so far",
-            "repeat(k in range(4), c, r(exact(acc, a[k] * b[k])))",
-            (Option("START", "the first result so far", "c, +0, -0 or a step"),
-             Option("BODY", "the next one, with acc", "an expression"))),
-    Written("each", "each(k in range(...), TERM)", "one term of a sum for each place",
-            "r(exact(each(k in range(4), a[k] * b[k]), c))",
-            (Option("TERM", "the term for a place", "an expression with the place"),)),
-)}  # fmt: skip
-
-#: how each node is written that is a call
-WRITTEN = {name: row.written for name, row in NODES.items()}
 
 
 def parse_unit(text: str, name: str, *, whole: bool = False) -> Unit:
@@ -462,8 +340,31 @@ class ExpressionReader:
             raise MistakeError(tree, str(UnknownNameError("node", name, [*self.calls, *self.roundings])))
         if name in NODES:
             self._only(tree, options, NODES[name].names)
-        build: Callable[[ast.Call, dict[str, ast.expr], Scope], Node] = getattr(self, f"_call_{name}")
-        return build(tree, options, scope)
+        build: Callable[[ast.Call, dict[str, ast.expr], Scope], Node] | None = getattr(self, f"_call_{name}", None)
+        return self._of_row(NODES[name], tree, options, scope) if build is None else build(tree, options, scope)
+
+    def _of_row(self, row: Written, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        """A node with one operand, after which options follow, or with any number of them; further options by name."""
+        kind: Any = row.node
+        for option in row.options:
+            if option.by_name and option.default == "needed" and option.name not in options:
+                raise MistakeError(tree, f"{option.name} is missing: {option.meaning}")
+        given = self._options(row, options)
+        if not issubclass(kind, Unary):
+            read = self._item if issubclass(kind, Sum) else self._node
+            return kind(tuple(read(term, scope) for term in tree.args), **given)  # type: ignore[no-any-return]
+        placed = [option for option in row.options if not option.by_name]
+        needed = sum(option.default == "needed" for option in placed)
+        term, *values = self._arguments(tree, 1 + needed, 1 + len(placed))
+        operand = self._item(term, scope) if row.ranged else self._node(term, scope)
+        for option, value in zip(placed, values, strict=False):
+            given[option.field] = self._value(kind, option.field, value)
+        return _over_places(operand, lambda one: kind(one, **given))
+
+    def _options(self, row: Written, options: Mapping[str, ast.expr]) -> dict[str, Any]:
+        """The options of a call that are given by name, by their fields."""
+        by_name = {option.name: option.field for option in row.options}
+        return {by_name[name]: self._value(row.node, by_name[name], tree) for name, tree in options.items()}
 
     def _arguments(self, tree: ast.Call, least: int, most: int | None = None) -> list[ast.expr]:
         count, most = len(tree.args), least if most is None else most
@@ -520,13 +421,24 @@ class ExpressionReader:
                 return False
         raise MistakeError(tree, "true or false is needed")
 
+    def _value(self, kind: type, name: str, tree: ast.expr) -> Any:
+        """The value of a field of a class, such as a node, by the type of the field."""
+        types = types_of(kind, name)
+        if words := words_of(types):
+            return self._word(tree, words)
+        plain: dict[Any, Callable[[ast.expr], Any]] = {
+            bool: self._truth, Format: self._format_word, Rounding: self._rounding_text
+        }  # fmt: skip
+        if types[0] in plain:
+            return plain[types[0]](tree)
+        lists = [one for one in types if get_origin(one) is tuple]
+        if lists and (len(types) == 1 or isinstance(tree, ast.List)):
+            return self._numbers(tree, none=NoneType in get_args(get_args(lists[0])[0]))
+        return self._number(tree)
+
     def _call_product(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         left, right = self._arguments(tree, 2)
-        given: dict[str, Any] = {}
-        if "normalised" in options:
-            given["normalised"] = self._truth(options["normalised"])
-        if "limit" in options:
-            given["limit"] = self._number(options["limit"])
+        given = self._options(NODES["product"], options)
         return self._times(tree, self._item(left, scope), self._item(right, scope), given)
 
     def _call_gate(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
@@ -536,93 +448,22 @@ class ExpressionReader:
             raise MistakeError(zero, "the zero of a gate is +0 or -0")
         return _over_places(product, lambda one: Gate(one, constant.negative))
 
-    def _call_cancelling(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        (term,) = self._arguments(tree, 1)
-        return Cancelling(self._node(term, scope))
-
-    def _call_signed(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        (term,) = self._arguments(tree, 1)
-        return Signed(self._node(term, scope))
-
-    def _call_counting(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        (term,) = self._arguments(tree, 1)
-        return _over_places(self._item(term, scope), Counting)
-
-    def _call_segment(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        term, first, end = self._arguments(tree, 3)
-        given = {word: self._truth(tree) for word, tree in options.items()}
-        ends = self._number(first), self._number(end)
-        return _over_places(self._item(term, scope), lambda element: Segment(element, *ends, **given))
-
-    def _call_relu(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        known = {"nan": NANS, "zero": RELU_ZEROS}
-        (term,) = self._arguments(tree, 1)
-        return Relu(self._node(term, scope), **{word: self._word(options[word], known[word]) for word in options})
-
-    def _call_residue(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        term, modulus = self._arguments(tree, 2)
-        return Residue(self._node(term, scope), self._number(modulus))
-
-    def _call_recombined(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        if "moduli" not in options:
-            raise MistakeError(tree, "moduli is missing: one for each number")
-        moduli = tuple(x or 0 for x in self._numbers(options["moduli"]))
-        return Recombined(tuple(self._node(term, scope) for term in tree.args), moduli)
-
     def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         pattern, fmt = self._arguments(tree, 2)
         return Literal(self._number(pattern), self._format_word(fmt))
-
-    def _call_exact(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        return ExactSum(tuple(self._item(term, scope) for term in tree.args))
 
     def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         items = [own for term in tree.args for own in each_of(self._item(term, scope))]
         sides = {item.operand if isinstance(item, Element) else "" for item in items}
         if len(sides) != 1 or not sides <= {"a", "b"}:
             raise MistakeError(tree, "an exponent is shared by elements of one side: shared(a[0:16])")
-        up = "up" in options and self._truth(options["up"])
-        return Shared(tuple(items), self.formats[sides.pop()], up)
+        return Shared(tuple(items), self.formats[sides.pop()], **self._options(NODES["shared"], options))
 
     def _inverse(self, tree: ast.expr, scope: Scope) -> Node:
         node = self._node(tree, scope)
         if not isinstance(node, Shared) or node.inverse:
             raise MistakeError(tree, "1 is divided by a power of two that elements share: 1 / shared(a[0:16])")
         return replace(node, inverse=True)
-
-    def _call_fused(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        if "F" not in options:
-            raise MistakeError(tree, "F is missing: the bits kept below the largest exponent")
-        bits = options["F"]
-        many = isinstance(bits, ast.List)
-        given: dict[str, Any] = {"fraction_bits": self._numbers(bits) if many else self._number(bits)}
-        if "rounding" in options:
-            given["rounding"] = self._word(options["rounding"], MODES)
-        if "sticky" in options:
-            given["sticky"] = self._truth(options["sticky"])
-        whole = (("carry", "carry_bits"), ("zeros", "zeros"), ("least", "least"))
-        given |= {own: self._number(options[word]) for word, own in whole if word in options}
-        given |= {word: self._numbers(options[word], none=True) for word in ("floors", "reach") if word in options}
-        return FusedSum(tuple(self._item(term, scope) for term in tree.args), **given)
-
-    def _call_grid(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        if "F" not in options:
-            raise MistakeError(tree, "F is missing: for each operand the bits kept below its exponent")
-        given: dict[str, Any] = {"fraction_bits": self._numbers(options["F"])}
-        if "rounding" in options:
-            given["rounding"] = self._word(options["rounding"], MODES)
-        if "frame" in options:
-            given["frame"] = self._number(options["frame"])
-        given |= {word: self._numbers(options[word], none=True) for word in ("floors", "reach") if word in options}
-        return GridSum(tuple(self._item(term, scope) for term in tree.args), **given)
-
-    def _call_cut(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        term, bits, *mode = self._arguments(tree, 2, 3)
-        node, kept = self._node(term, scope), self._number(bits)
-        given: dict[str, Any] = {"mode": self._word(mode[0], MODES)} if mode else {}
-        if "least" in options:
-            given["least"] = self._number(options["least"])
-        return Cut(node, kept, **given)
 
     def _rounding_text(self, tree: ast.expr) -> Rounding:
         if not (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "round"):
@@ -638,13 +479,8 @@ class ExpressionReader:
         if not 1 <= len(args) <= 2:
             raise MistakeError(tree, "a format and a mode are needed")
         fmt = self._format_word(args[0])
-        given: dict[str, Any] = {"mode": self._word(args[1], RESULT_MODES)} if len(args) == 2 else {}
-        for word, known in (("overflow", RESULT_OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
-            if word in options:
-                given[word] = self._word(options[word], known)
-        if "nan" in options:
-            given["nan"] = self._number(options["nan"])
-        return Rounding(fmt, **given)
+        said = dict(zip(("mode",), args[1:], strict=False)) | options
+        return Rounding(fmt, **{word: self._value(Rounding, word, value) for word, value in said.items()})
 
     def _call_round(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, *rest = self._arguments(tree, 2, 3)
@@ -699,6 +535,11 @@ def _of_length(tree: ast.expr, places: range) -> range:
     if places[LONGEST:]:
         raise MistakeError(tree, f"these are more than {LONGEST} places")
     return places
+
+
+def _over_places(item: Node, made: Callable[[Node], Node]) -> Node:
+    """A node around an item, or around each of those over a range."""
+    return replace(item, body=made(item.body)) if isinstance(item, Each) else made(item)
 
 
 class _Reader(ExpressionReader):
@@ -803,12 +644,6 @@ def step_texts(unit: Unit) -> dict[str, str]:
     return writer.rounding_texts() | writer.step_texts()
 
 
-def rounding_text(how: Rounding) -> str:
-    """A rounding as it is written."""
-    parts = [how.format.name, how.mode, *_changed(how, ("overflow", "subnormals", "zero"))]
-    return f"round({', '.join([*parts, *([] if how.nan is None else [f'nan=0x{how.nan:x}'])])})"
-
-
 def _variable(level: int) -> str:
     """The loop variable of a level."""
     return VARIABLES[level - 1] if level <= len(VARIABLES) else f"loop{level}"
@@ -895,44 +730,15 @@ class _Writer:
                 return "acc" if node.level == self.open[-1] else f"{_variable(node.level)}.acc"
             case Product():
                 left, right = self._node(node.left), self._node(node.right)
-                changed = _changed(node, ("normalised", "limit"))
-                return f"product({', '.join([left, right, *changed])})" if changed else f"{left} * {right}"
+                text = NODES["product"].text(node, (left, right))
+                return f"{left} * {right}" if text == f"product({left}, {right})" else text
             case Gate():
                 return f"gate({self._node(node.term)}, {'-' if node.minus_zero else '+'}0)"
-            case Cancelling() | Signed() | Counting():
-                return f"{node.kind}({self._node(node.term)})"
-            case Relu():
-                return f"relu({', '.join([self._node(node.term), *_changed(node, ('nan', 'zero'))])})"
-            case Residue():
-                return f"residue({self._node(node.term)}, {node.modulus})"
-            case Recombined():
-                return f"recombined({', '.join(map(self._node, node.items))}, moduli={_listed(node.moduli)})"
-            case Segment():
-                words = [str(node.first), str(node.end), *_changed(node, ("positive", "leading"))]
-                return f"segment({', '.join([self._node(node.term), *words])})"
             case Shared():
-                words = [_ranges(node.items) or ", ".join(map(self._node, node.items)), *_changed(node, ("up",))]
+                words = [_ranges(node.items) or ", ".join(map(self._node, node.items)), *changed(node, [("up", "up")])]
                 return f"{'1 / ' if node.inverse else ''}shared({', '.join(words)})"
-            case ExactSum():
-                return f"exact({', '.join(map(self._node, node.items))})"
-            case FusedSum():
-                bits = node.fraction_bits
-                words = [f"F={bits}" if isinstance(bits, int) else f"F={_listed(bits)}"]
-                words += [f"carry={node.carry_bits}"] if node.carry_bits is not None else []
-                words += _changed(node, ("rounding", "sticky", "zeros", "least"))
-                words += [f"{word}={_listed(value)}" for word in ("floors", "reach") if (value := getattr(node, word))]
-                return f"fused({', '.join([*map(self._node, node.items), *words])})"
-            case GridSum():
-                words = [f"F={_listed(node.fraction_bits)}", *_changed(node, ("rounding", "frame"))]
-                words += [f"{word}={_listed(value)}" for word in ("floors", "reach") if (value := getattr(node, word))]
-                return f"grid({', '.join([*map(self._node, node.items), *words])})"
-            case Cut():
-                words = [self._node(node.term), str(node.bits), node.mode, *_changed(node, ("least",))]
-                return f"cut({', '.join(words)})"
             case Round():
                 return f"{self.roundings[node.rounding]}({', '.join(map(self._node, node.operands))})"
-            case Scale():
-                return f"scale({', '.join(map(self._node, node.operands))})"
             case Repeat():
                 loop = f"{_variable(node.level)} in {_places(node.places)}"
                 start = self._node(node.start)
@@ -945,7 +751,7 @@ class _Writer:
                     self._slice(node)
                     or f"each({_variable(node.level)} in {_places(node.places)}, {self._node(node.body)})"
                 )
-        raise TypeError(f"no text for {type(node).__name__}")
+        return NODES[node.kind].text(node, map(self._node, node.operands))
 
     def _slice(self, node: Each) -> str | None:
         """The text `a[0:16] * b[0:16]` of a range of products; None where a range has no such text."""
@@ -966,8 +772,8 @@ class _Writer:
             high = Index(factor.index.offset + step * len(node.places), tuple(factors.items()))
             every = f":{step}" if step > 1 else ""
             sides.append(f"{factor.operand}[{self._index(low)}:{self._index(high)}{every}]".replace(" ", ""))
-        changed = _changed(body, ("normalised", "limit"))
-        return f"product({', '.join([*sides, *changed])})" if changed else " * ".join(sides)
+        text = NODES["product"].text(body, sides)
+        return " * ".join(sides) if text == f"product({', '.join(sides)})" else text
 
 
 def _ranges(items: Sequence[Node]) -> str:
@@ -983,22 +789,6 @@ def _ranges(items: Sequence[Node]) -> str:
 def _own_text(fmt: Format) -> dict[str, Any]:
     written = {key: getattr(fmt, key) for key in ("exponent", "fraction", "bias", "specials")}
     return written if fmt.signed else {**written, "signed": False}
-
-
-def _over_places(item: Node, made: Callable[[Node], Node]) -> Node:
-    """A node around an item, or around each of those over a range."""
-    return replace(item, body=made(item.body)) if isinstance(item, Each) else made(item)
-
-
-def _changed(value: Any, names: tuple[str, ...]) -> list[str]:
-    """The parameters that differ from their defaults, as they are written."""
-    defaults = {item.name: item.default for item in fields(value)}
-    given = ((name, getattr(value, name)) for name in names)
-    return [f"{name}={str(own).lower()}" for name, own in given if own != defaults[name]]
-
-
-def _listed(values: tuple[int | None, ...]) -> str:
-    return f"[{', '.join('none' if value is None else str(value) for value in values)}]"
 
 
 def _places(places: Places) -> str:

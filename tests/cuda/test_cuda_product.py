@@ -22,9 +22,10 @@ from mmaprobe.runner.gpu.cuda_product import CudaProduct
 from mmaprobe.runner.gpu.launch import Launcher
 from mmaprobe.runner.gpu.nvrtc import CompilerError, compiler_for, library
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.evaluate.cuda_text import NAME, cuda_source
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
-from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.cuda_tape import NAME, cuda_tape
+from mmaprobe.smtmodel.plans.gemm import simulate, simulate_each
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from tests.evaluation.test_compiled import patterns
 
@@ -43,6 +44,10 @@ MODELS = (
     "arm/neon/bfdot",
 )
 SCALED = "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3@length=32,block=32"
+#: sums of parts in f32, of words of the factors, of lanes, with a last rounding; with c and without
+PLANS = {name: parse_plan_path(name) for name in (
+    "plan:cublas/split-k", "plan:cublas/tf32", "plan:cutlass/fp8-promoted", "plan:triton/bf16x3", "plan:loop/pairwise",
+    "plan:cutlass/linear-combination")}  # fmt: skip
 CAPABILITIES = ((7, 0), (9, 0), (10, 0))
 
 #: what CUDA has and C++ has not, for one thread at a time
@@ -51,6 +56,7 @@ struct Place {{ unsigned x; }};
 static Place blockIdx, blockDim, threadIdx;
 #define __global__
 #define __device__
+#define __noinline__
 template <class To, class From> static To as(From x) {{ To y; __builtin_memcpy(&y, &x, sizeof y); return y; }}
 static int __clz(unsigned x) {{ return x ? __builtin_clz(x) : 32; }}
 static int __clzll(unsigned long long x) {{ return x ? __builtin_clzll(x) : 64; }}
@@ -61,10 +67,10 @@ static long long __double_as_longlong(double x) {{ return as<long long>(x); }}
 static float __fmaf_rn(float x, float y, float z) {{ return __builtin_fmaf(x, y, z); }}
 static double __fma_rn(double x, double y, double z) {{ return __builtin_fma(x, y, z); }}
 {source}
-extern "C" void launch(unsigned blocks, unsigned threads, {parameters}) {{
-  blockDim.x = threads;
-  for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)
-    for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++) product({arguments});
+extern "C" void launch(unsigned grid, unsigned each, {parameters}) {{
+  blockDim.x = each;
+  for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++)
+    for (threadIdx.x = 0; threadIdx.x < each; threadIdx.x++) product({arguments});
 }}
 """
 
@@ -74,17 +80,13 @@ class Processor(Launcher):
 
     gpu, capability, cuda, versions = "none", (9, 0), (13, 0), {}
 
+    def __init__(self) -> None:
+        self._built: dict[bytes, ctypes.CDLL] = {}
+
     def load(self, cubin: bytes, name: str) -> None:
-        source = cubin.decode()
-        match = re.search(rf"void {name}\((.*)\) {{", source)
-        assert match is not None
-        arguments = ", ".join(re.findall(r"(\w+)(?:,|$)", match[1]))
-        with tempfile.TemporaryDirectory() as folder:
-            text, built = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
-            text.write_text(_SHIM.format(source=source, parameters=match[1], arguments=arguments), encoding="utf-8")
-            flags = ["-O1", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
-            subprocess.run(["g++", *flags, "-o", built, text], check=True)
-            self._library = ctypes.CDLL(str(built))
+        if cubin not in self._built:
+            self._built[cubin] = _built(cubin.decode(), name)
+        self._library = self._built[cubin]
 
     def launch(
         self, blocks: int, threads: int, inputs: Sequence[NDArray[Any]], output: NDArray[Any],
@@ -98,11 +100,24 @@ class Processor(Launcher):
         return None
 
 
+def _built(source: str, name: str) -> ctypes.CDLL:
+    """A kernel's text as a function of this processor."""
+    match = re.search(rf"void {name}\(([^)]*)\) {{", source)
+    assert match is not None
+    arguments = ", ".join(re.findall(r"(\w+)(?:,|$)", match[1]))
+    with tempfile.TemporaryDirectory() as folder:
+        text, built = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
+        text.write_text(_SHIM.format(source=source, parameters=match[1], arguments=arguments), encoding="utf-8")
+        flags = ["-O0", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
+        subprocess.run(["g++", *flags, "-o", built, text], check=True)
+        return ctypes.CDLL(str(built))
+
+
 @pytest.fixture
 def product(monkeypatch: pytest.MonkeyPatch) -> CudaProduct:
     if shutil.which("g++") is None:
         pytest.skip("no g++")
-    monkeypatch.setattr(cuda_product, "_cubin", lambda model, *_: cuda_source(model).encode())
+    monkeypatch.setattr(cuda_product, "_cubin", lambda source, *_: source.encode())
     monkeypatch.setattr(cuda_product, "MOST", 40)  # several launches
     return CudaProduct(Processor())
 
@@ -120,6 +135,23 @@ def test_the_kernel_computes_the_model(reference: str, product: CudaProduct) -> 
     found = simulate(a, b, c, model, engine=product, progress=lambda done, total: told.append((done, total)))
     assert np.array_equal(found, simulate(a, b, c, model, engine="numpy"))
     assert told[-1] == (9, 9)
+
+
+@pytest.mark.parametrize("reference", PLANS)
+def test_the_kernel_computes_a_plan(reference: str, product: CudaProduct) -> None:
+    """Of one matrix, and of several at once."""
+    plan, rng = PLANS[reference], np.random.default_rng(6)
+    for k in (0, 1, 352):
+        a, b = (patterns(rng, fmt, shape, True).astype(kind_of(fmt))
+                for fmt, shape in ((plan.a, (3, 5, k)), (plan.b, (3, k, 7))))  # fmt: skip
+        c = patterns(rng, plan.c, (3, 5, 7), True).astype(kind_of(plan.c)) if plan.addend else None
+        one = None if c is None else c[0]
+        assert np.array_equal(simulate(a[0], b[0], one, plan, engine=product), simulate(a[0], b[0], one, plan))
+        if k:
+            tape, out = cuda_tape(plan, k), np.zeros((3, 5, 7), kind_of(plan.d))
+            zero = np.zeros(1, kind_of(plan.c))
+            product.blocks(tape, {"a": a, "b": b, "c": zero if c is None else c}, out)
+            assert np.array_equal(out, simulate_each(a, b, c, plan))
 
 
 def test_tiny_results(product: CudaProduct) -> None:
@@ -148,8 +180,9 @@ def test_scale_factors(product: CudaProduct) -> None:
 
 def test_what_a_kernel_does_not_do(product: CudaProduct) -> None:
     a = np.zeros((4, 16), dtype=np.uint16)
-    with pytest.raises(ParameterError, match="a plan is computed by tiles"):
-        simulate(a, a.T, None, parse_plan_path("plan:cublas/split-k"), engine=product)
+    plan = parse_plan_path("plan:ozaki/int8-6")
+    with pytest.raises(ParameterError, match="has no kernel: powers of two that rows share"):
+        simulate(a.astype(np.uint64), a.T.astype(np.uint64), None, plan, engine=product)
     empty = np.zeros((4, 0), dtype=np.uint16)
     model = parse_reference(MODELS[0])
     assert not simulate(empty, empty.T, None, model, engine=product).any()
@@ -168,7 +201,7 @@ def test_without_a_gpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
-@pytest.mark.parametrize("reference", [*MODELS[:1], *MODELS[4:6], SCALED])
+@pytest.mark.parametrize("reference", [*MODELS[:1], *MODELS[4:6], SCALED, *PLANS])
 def test_nvrtc_compiles_it(reference: str, capability: tuple[int, int]) -> None:
     if not any(map(library, (12, 13))):
         pytest.skip("no NVRTC")
@@ -176,6 +209,7 @@ def test_nvrtc_compiles_it(reference: str, capability: tuple[int, int]) -> None:
         compiler = compiler_for(capability)
     except CompilerError as error:
         pytest.skip(str(error))
-    cubin = compiler.compile(cuda_source(parse_reference(reference)), f"sm_{capability[0]}{capability[1]}").cubin
+    plan = PLANS.get(reference) or Plan.chained(parse_reference(reference))
+    cubin = compiler.compile(cuda_tape(plan, 256).source, f"sm_{capability[0]}{capability[1]}").cubin
     assert cubin[:4] == b"\x7fELF"
     assert NAME.encode() in cubin

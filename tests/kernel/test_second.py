@@ -24,6 +24,8 @@ from tests.marks import some_slow
 from tests.node_units import random_unit
 from tests.proofs.test_bounds import ARITHMETICS, SABOTAGE, UNITS, small
 from tests.rules.test_table9 import SUM, unit_of
+from tests.rules.test_transformations import SUMS
+from tests.rules.test_transformations import unit_of as unit_with
 from tests.second.document import holds
 from tests.second.proved import bounds, faults, proved
 from tests.second.tree import RULES, Tree
@@ -109,6 +111,7 @@ def test_a_draw_needs_its_lemmas() -> None:
 def test_what_is_proved_of_random_units_passes() -> None:
     rng, seen = random.Random(5), 0
     known = list(bounds(parse_unit(DRAWN.replace("MODE", "stochastic_a"), "drawn.yaml")))
+    known += list(bounds(unit_with(SUMS["added back to c"][0], "e3m1_ieee", y="b[0]")))
     known += [theorem for parts in UNITS.values() for theorem in proved(small(*parts).unit)] + list(bounds(TABLE_9))
     for _ in range(100):
         unit = random_unit(rng)

@@ -31,7 +31,8 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 from mmaprobe.smtmodel.families.parameters import parse_parameter
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
-from mmaprobe.smtmodel.units.unitfile import NODES, ExpressionReader, parse_unit, unit_text
+from mmaprobe.smtmodel.units.unitfile import ExpressionReader, parse_unit, unit_text
+from mmaprobe.smtmodel.units.written import NODES
 from tests import nodes_page
 
 HOPPER, VOLTA = "hopper/mma/m16n8k16.f32.f16.f16.f32", "volta/mma/m8n8k4.f32.f16.f16.f32"

@@ -112,18 +112,13 @@ CERTIFIED = [
 #: the node of the example with a rounding of its own: texts of its two files, and others in their places
 ROUNDED = {
     "smtmodel/nodes/minus.py": {
-        "    term: Node\n": "    term: Node\n    how: Rounding\n",
+        '"IEEE 754-2019, 5.5.1"\n': '"IEEE 754-2019, 5.5.1"\n    how: Rounding\n',
         "context.value(self.term)": "context.value(Round(self.term, self.how))",
-        "import Context, Node, Number, Value": "import Context, Node, Number, Value\n"
+        "import Context, Number, Unary, Value": "import Context, Number, Unary, Value\n"
         "from mmaprobe.smtmodel.nodes.round import Round, Rounding",
     },
-    "smtmodel/units/unitfile.py": {
-        """        (term,) = self._arguments(tree, 1)
-        return Minus(self._node(term, scope))
-""": """        term, how = self._arguments(tree, 2)
-        return Minus(self._node(term, scope), self._rounding_text(how))
-""",
-        "minus({self._node(node.term)})": "minus({self._node(node.term)}, {rounding_text(node.how)})",
+    "smtmodel/units/written.py": {
+        '"r(exact(minus(r(exact(a[0:4] * b[0:4]))), c))"': '"r(c)", (Option("HOW", "how", "a rounding"),)',
         "minus(TERM)": "minus(TERM, round(FORMAT, MODE))",
     },
 }

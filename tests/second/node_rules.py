@@ -44,16 +44,21 @@ def constant(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
 def literal(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "number")
     need_nothing(goal, premises)
+    conclude(goal, number_of(tree, what))
+
+
+def number_of(tree: Document, what: Mapping[str, Any]) -> Facts:
+    """The facts about a fixed number."""
     fmt = what["format"]
     value = finite(what["pattern"], tree.formats[fmt])
     if not value:
-        return conclude(goal, tree.numbers(frozenset(), {}, {}, {}))
+        return tree.numbers(frozenset(), {}, {}, {})
     top = next(k for k in count(-2000) if two(k) > value)
     grid = next(k for k in count(top, -1) if (value / two(k)).denominator == 1)
     facts = tree.numbers(frozenset({fmt}), {}, {}, plain(value), grid)
     exponent = max(top - 1, tree.emin(fmt))
-    conclude(goal, replace(facts, least=exponent, most=exponent, head=value / two(exponent), digits=exponent - grid,
-                           grid=grid, bits=top - grid, top=top))  # fmt: skip
+    return replace(facts, least=exponent, most=exponent, head=value / two(exponent), digits=exponent - grid,
+                   grid=grid, bits=top - grid, top=top)  # fmt: skip
 
 
 def finite(pattern: int, fmt: Mapping[str, Any]) -> Fraction:
@@ -86,7 +91,7 @@ def assumed(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     conclude(goal, tree.numbers(formats, error, error, single("size", level), flushed=flushed))
 
 
-def _product(every: Sequence[Facts]) -> Facts:
+def product_of(every: Sequence[Facts]) -> Facts:
     def joined(name: str, how: Callable[[Any, Any], Any], one: Facts, other: Facts) -> Any:
         pair = getattr(one, name), getattr(other, name)
         return None if None in pair else how(*pair)
@@ -110,9 +115,9 @@ def product(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     what = tree.node(goal, "product")
     sides = [(side, tree.bound(side, goal.places)) for side in (what["left"], what["right"])]
     limit = what["limit"]
-    overflows = None if limit is None else lambda every: without_overflow(goal, limit, _product(every))
+    overflows = None if limit is None else lambda every: without_overflow(goal, limit, product_of(every))
     every = tree.about(goal, premises, sides, overflows)
-    facts = _product(every)
+    facts = product_of(every)
     if what["normalised"]:
         small = facts.head is not None and facts.head < 4
         need(small or all(one.formats is not None for one in every), "a factor may be too large beside its exponent")
@@ -132,7 +137,7 @@ def unchanged(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> No
 def scale(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "scale")
     parts = [(part, tree.bound(part, goal.places)) for part in (what["term"], what["left"], what["right"])]
-    conclude(goal, _product(tree.about(goal, premises, parts)))
+    conclude(goal, product_of(tree.about(goal, premises, parts)))
 
 
 def grid_of(every: Sequence[Facts]) -> int | None:
@@ -143,7 +148,11 @@ def grid_of(every: Sequence[Facts]) -> int | None:
 
 def exact(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "exact")
-    every = tree.about(goal, premises, [term[:2] for term in tree.terms(what["items"], goal.places)])
+    conclude(goal, sum_of(tree.about(goal, premises, [term[:2] for term in tree.terms(what["items"], goal.places)])))
+
+
+def sum_of(every: Sequence[Facts]) -> Facts:
+    """The facts about the exact sum of terms."""
     sums = [add(*(getattr(facts, name) for facts in every)) for name in ("low", "high", "size")]
     others = [facts for facts in every if not facts.nothing]  # a sum of one number and zeros has its bits
     bits = others[0].bits if len(others) == 1 else None
@@ -154,7 +163,7 @@ def exact(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         found = replace(found, top=top)
         if own is not None and own <= top:
             found = replace(found, head=two(top) - two(own), digits=-own, bits=min(top - own, bits or top - own))
-    conclude(goal, found)
+    return found
 
 
 def _below(head: Fraction, largest: int) -> int:
