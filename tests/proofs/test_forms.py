@@ -196,7 +196,7 @@ def test_every_input_of_a_small_format_agrees_where_no_overflow_is_reached(fmt: 
 BESIDE = """unit: beside
 formats: {{a: {a}, b: e2m1, c: {fmt}, d: {fmt}}}
 length: 1
-roundings: {{r: "round({fmt}, {mode}, overflow={overflow})"}}
+roundings: {{r: "round({fmt}, {mode}, overflow={overflow})", q: "round(e5m2, up)"}}
 steps: {{d: "r(exact({term}, c))"}}
 """
 
@@ -209,6 +209,9 @@ steps: {{d: "r(exact({term}, c))"}}
         ("e2m1", "e4m3", "a[0], b[0]", True),
         ("e2m1", "e4m3", "a[0], b[0], b[0]", False),
         ("e2m3", "e4m3", "a[0]", True),
+        ("e2m3", "e4m3", "q(a[0])", True),
+        ("e2m3", "e4m3", "q(a[0]), b[0]", False),
+        ("e2m3", "e5m2", "q(a[0] * b[0])", True),
     ],
 )
 def test_every_small_number_beside_one_of_the_format_overflows_as_the_rule_says(
