@@ -57,7 +57,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 ORDERS = 0.4  # share of an attempt's time for some of the possible orders
 REPORT = 0.03  # share of the time that is kept for the report
-DESCRIBED = 0.12  # share that is kept for a description of where the device differs from the nearest unit
+DESCRIBED = 0.2  # share that is kept for a description of where the device differs from the nearest unit
 DESCRIBING = 60.0  # seconds for it, at most
 BY_STEPS = 0.8  # share of the time after which only changes of near candidates are tried
 AGAIN = 5  # searches, each with the answers that refuted the unit of the one before

@@ -53,7 +53,7 @@ from mmaprobe.smtmodel.nodes import (
     Running,
     Scale,
 )
-from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known, all_known, power
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import Terminal, walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, replaced, with_operands, with_running
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -254,38 +254,22 @@ def unreached_overflow(scope: Scope, node: Node) -> Replacement | None:
     it were IEEE's."""
     if not isinstance(node, Round):
         return None
-    how, known = node.rounding, scope.known(node.term)
+    how, top = node.rounding, scope.known(node.term).top
     plain: Overflow = AS_IEEE.get(how.mode, "ieee")
-    if how.overflow in ("ieee", plain):
-        return None
-    below = known.top is not None and known.top <= how.format.emax
-    if not below and not (how.mode in (*NEAREST, "toward_zero") and _adds_little(scope, node)):
+    below = (top is not None and top <= how.format.emax) or _adds_little(scope, node)
+    if how.overflow in ("ieee", plain) or not below:
         return None
     return Replacement(replace(node, rounding=replace(how, overflow=plain)))
 
 
 def _adds_little(scope: Scope, node: Round) -> bool:
-    """Whether a sum is that of a number of the format that it is rounded to, and of others that are below half a unit
-    in the last place of the format's largest number."""
-    fmt, numbers = node.rounding.format, frozenset((node.rounding.format,))
-    sizes = [(_top(scope, item), item) for item in _added(node.term) if not scope.known(item).zero]
-    own = [at for at, (_, item) in enumerate(sizes) if item.count == 1 and scope.known(item).formats == numbers]
-    largest = max(own, key=lambda at: fmt.emax if (top := sizes[at][0]) is None else top, default=None)
-    rest = all_known(None if top is None else item.count * power(top)
-                     for at, (top, item) in enumerate(sizes) if at != largest)  # fmt: skip
-    little = rest is not None and sum(rest, Fraction(0)) <= power(fmt.emax - fmt.precision)
-    return little and largest is not None and not fmt.complement
-
-
-def _top(scope: Scope, node: Node) -> int | None:
-    """A t such that every finite number of a node is below 2^t. A number below 2^t of which 2^t is one of the format is
-    rounded to one of at most 2^t."""
-    top = scope.known(node).top
-    if isinstance(node, Round) and (below := scope.known(node.term).top) is not None:
-        how, fmt = node.rounding, node.rounding.format
-        if how.keeps_nan and fmt.has_infinity and not how.bounds_infinity and fmt.emin <= below < fmt.emax:
-            return below + 1 if top is None else min(top, below + 1)
-    return top
+    """Whether a sum is that of a number of the format that it is rounded to, and of others that rounding takes away
+    beside the largest one."""
+    how, numbers = node.rounding, frozenset((node.rounding.format,))
+    known = [(item, scope.known(item)) for item in _added(node.term) if not scope.known(item).zero]
+    tops = [item.rounding.top(scope.known(item.term)) if isinstance(item, Round) else one.top for item, one in known]
+    alone = [item.count == 1 and one.formats == numbers for item, one in known]
+    return how.holds_beside([item.count for item, _ in known], tops, alone)
 
 
 @rewrite("no sum rounded to zero")
