@@ -20,11 +20,13 @@ from typing import Any
 
 from benchmarks.evidence_steps import PREPARED, STEPS, Job
 from mmaprobe.runner.devices import DeviceUnavailableError
+from mmaprobe.runner.gpu.hip_kernels import TARGETS, hip_kernels
 from mmaprobe.runner.gpu.kernels import CAPABILITIES, architecture, kernels_of
 from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError
-from mmaprobe.smtmodel.tables.instruction import Instruction
 
-CUDA = "cuda:{unit}/{instruction}{position}"
+TEMPLATE = "{kind}:{unit}/{instruction}{position}"
+#: the GPUs of AMD; CDNA4's instructions have no model to compare with
+AMD = [arch for arch in TARGETS if arch != "cdna4"]
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
@@ -33,11 +35,11 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         "-o", "--output", type=Path, default=Path("out/evidence"), help="folder (default: out/evidence)"
     )
     parser.add_argument(
-        "--device", default=CUDA, metavar="TEMPLATE",
+        "--device", metavar="TEMPLATE",
         help="device of each instruction, with {arch}, {unit}, {instruction}, {reference} and {position}; "
         "default: this machine's GPU; another's: 'command:ssh gpu-host mmaprobe device cuda:{unit}/{instruction}'",
     )  # fmt: skip
-    parser.add_argument("--arch", choices=list(CAPABILITIES), help="architecture (default: this machine's GPU's)")
+    parser.add_argument("--arch", choices=[*CAPABILITIES, *AMD], help="architecture (default: this machine's GPU's)")
     parser.add_argument("--only", default="", metavar="REGEX", help="instructions whose reference matches")
     parser.add_argument("--steps", default=",".join(STEPS), help=f"default: {','.join(STEPS)}")
     parser.add_argument(
@@ -55,25 +57,38 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 
 def architecture_here() -> str:
-    """The architecture of this machine's GPU. Raises DeviceUnavailableError, saying what is missing."""
-    from mmaprobe.runner.gpu.cuda import launcher_here
+    """The architecture of this machine's GPU, NVIDIA's or AMD's. Raises DeviceUnavailableError, saying what is
+    missing."""
+    from mmaprobe.runner.gpu import cuda, hip
 
-    launcher = launcher_here()
-    arch = architecture(launcher.capability)
+    try:
+        launcher = cuda.launcher_here()
+    except DeviceUnavailableError as error:
+        try:
+            amd = hip.HipLauncher()
+        except DeviceUnavailableError as other:
+            raise DeviceUnavailableError(f"{error}; {other}") from None
+        gpu, arch = amd.gpu, next((arch for arch in AMD if amd.target in TARGETS[arch]), None)
+    else:
+        gpu, arch = launcher.gpu, architecture(launcher.capability)
     if arch is None:
-        raise DeviceUnavailableError(f"{launcher.gpu}: no instruction in the table is of its architecture")
+        raise DeviceUnavailableError(f"{gpu}: no instruction in the table is of its architecture")
     return arch
 
 
 def jobs(chosen: argparse.Namespace, arch: str) -> list[Job]:
     """The instructions to ask, in the order of the table."""
-    rows: list[Instruction] = [kernel.row for kernel in kernels_of(arch)]
+    if arch in AMD:
+        asked = {kernel.reference: kernel.shape for kernel in hip_kernels().values() if kernel.arch == arch}
+    else:
+        asked = {kernel.row.reference: kernel.row.shape for kernel in kernels_of(arch)}
+    template = chosen.device or TEMPLATE.replace("{kind}", "hip" if arch in AMD else "cuda")
     folder, store = chosen.output, chosen.output / "solvers.sqlite"
     much = chosen.count, chosen.timeout, chosen.patience
     return [
-        Job(row, folder / row.reference.replace("/", "-"), chosen.device, *much, store)
-        for row in rows
-        if re.search(chosen.only, row.reference)
+        Job(reference, shape, folder / reference.replace("/", "-"), template, *much, store)
+        for reference, shape in asked.items()
+        if re.search(chosen.only, reference)
     ]
 
 
@@ -99,7 +114,7 @@ def work(chosen: argparse.Namespace, todo: Sequence[Job]) -> None:
             start = time.monotonic()
             result = STEPS[step](job)
             write(target, result | {"took": round(time.monotonic() - start, 1)})
-            say(f"{job.row.reference}: {step} took {time.monotonic() - start:.1f} s")
+            say(f"{job.reference}: {step} took {time.monotonic() - start:.1f} s")
             summarise(chosen.output, todo)
     if not chosen.prepare:  # also where all was done before, one instruction at a time
         summarise(chosen.output, todo)
@@ -117,7 +132,7 @@ def summarise(folder: Path, todo: Sequence[Job]) -> None:
     found = {}
     for job in todo:
         paths = {step: job.folder / f"{step}.json" for step in STEPS}
-        found[job.row.reference] = {step: json.loads(path.read_text()) for step, path in paths.items() if path.exists()}
+        found[job.reference] = {step: json.loads(path.read_text()) for step, path in paths.items() if path.exists()}
     write(folder / "summary.json", found)
     (folder / "summary.md").write_text("\n".join(_lines(found)) + "\n")
 

@@ -24,7 +24,6 @@ from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_batch, evaluate_
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of
 from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors, to_hex
-from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
@@ -41,10 +40,11 @@ FAMILIES = {"f16": "nvidia-f16", "bf16": "nvidia-bf16", "tf32": "nvidia-tf32", "
 
 @dataclass(frozen=True)
 class Job:
-    """One instruction: the folder of its answers, its device's name as a template, how many random vectors to ask,
-    seconds for an answer (`timeout`) and for a solver (`patience`)."""
+    """One instruction: how many rows, columns and products it has, the folder of its answers, its device's name as a
+    template, how many random vectors to ask, seconds for an answer (`timeout`) and for a solver (`patience`)."""
 
-    row: Instruction
+    reference: str
+    shape: tuple[int, int, int]
     folder: Path
     template: str
     count: int
@@ -54,14 +54,12 @@ class Job:
 
     @property
     def model(self) -> Model:
-        return parse_reference(self.row.reference)
+        return parse_reference(self.reference)
 
     def device(self, position: str = "") -> str:
-        """The device's name; `position`: "" or what cuda: devices take after the instruction."""
-        row = self.row
-        return self.template.format(
-            arch=row.arch, unit=row.unit, instruction=row.name, reference=row.reference, position=position
-        )
+        """The device's name; `position`: "" or what cuda: and hip: devices take after the instruction."""
+        arch, unit, name = self.reference.split("/")
+        return self.template.format(arch=arch, unit=unit, instruction=name, reference=self.reference, position=position)
 
 
 def command(*arguments: str) -> Result:
@@ -102,16 +100,16 @@ def answers(device: Device, model: Model, operands: Sequence[Patterns]) -> Patte
 # --- the same answers whatever the row, column and neighbours --------------------------------------------------------
 
 
-def places(row: Instruction) -> list[str]:
-    """Where a vector can stand, what can surround it and, for `wgmma`, more columns and A in registers, as what cuda:
+def places(job: Job) -> list[str]:
+    """Where a vector can stand, what can surround it and, for `wgmma`, more columns and A in registers, as what
     devices take after an instruction."""
-    m, n, _ = row.shape
+    m, n, _ = job.shape
     stand = [
         (0, 0, "zero", 0), (0, 0, "random", 1), (m - 1, n - 1, "zero", 0), (m - 1, n - 1, "random", 2),
         (m // 2, 1, "random", 3), (1, n - 2, "random", 4), (m // 2 - 1, n // 2, "random", 5),
     ]  # fmt: skip
     found = [f"?row={r},column={c},neighbours={around},seed={seed}" for r, c, around, seed in stand]
-    if row.unit == "wgmma":
+    if "/wgmma/" in job.reference:
         found += [
             "?row=17,column=3,neighbours=random,seed=6,a=registers",
             "?row=40,column=23,neighbours=random,seed=7,columns=24",
@@ -123,10 +121,10 @@ def places(row: Instruction) -> list[str]:
 
 def position(job: Job) -> Result:
     """Whether answers depend on where a vector stands and on what surrounds it."""
-    if "{position}" not in job.template:
+    if "{position}" not in job.template or job.shape[:2] == (1, 1):
         return {"skipped": "the device has no positions"}
     operands, first, asked = random_bits(job.model, CHECKED, 5), None, []
-    for place in places(job.row):
+    for place in places(job):
         with open_device(job.device(place), job.timeout) as device:
             found = answers(device, job.model, operands)
         first = found if first is None else first
@@ -296,7 +294,7 @@ def cover(job: Job) -> Result:
     """The vectors of `mmaprobe cover`, against the model: every condition of its datapath, every change of one
     parameter."""
     if not _covering(job).exists():
-        raise IncompleteError(f"{job.row.reference}: no vectors were found for its conditions")
+        raise IncompleteError(f"{job.reference}: no vectors were found for its conditions")
     with open_text(_covering(job)) as stream:
         vectors = list(read_vectors(stream, str(_covering(job))))
     seen = _against_model(job, "cover", vectors)
@@ -313,36 +311,38 @@ def _covering(job: Job) -> Path:
 # --- questions of the library, and which candidate it is -------------------------------------------------------------
 
 
-def representative(row: Instruction) -> bool:
+def representative(reference: str) -> bool:
     """Whether an instruction stands for those of its unit and result with the same inputs: the library is asked of
     the longest, and of equal formats of A and B."""
+    model, where = parse_reference(reference), reference.rpartition("/")[0]
     alike = [
-        other.shape[2]
+        other.length
         for other in INSTRUCTIONS.values()
-        if (other.arch, other.unit, other.a, other.b, other.c) == (row.arch, row.unit, row.a, row.b, row.c)
+        if (f"{other.arch}/{other.unit}", other.a, other.b, other.c)
+        == (where, model.a.name, model.b.name, model.c.name)
     ]
-    return row.a == row.b and row.shape[2] == max(alike)
+    return model.a == model.b and model.length == max(alike, default=model.length)
 
 
-def question_names(row: Instruction) -> list[str]:
+def question_names(reference: str) -> list[str]:
     """The questions that make sense for an instruction: those that are open, and those of the library."""
-    names = []
-    for name in [*map(str, sorted(FINDINGS.glob("*.yaml"))), *(library() if representative(row) else ())]:
+    names, width = [], parse_reference(reference).d.width
+    for name in [*map(str, sorted(FINDINGS.glob("*.yaml"))), *(library() if representative(reference) else ())]:
         with contextlib.suppress(MmaprobeError):
-            asked = question_named(name, None if _is_own(name, row) else row.reference)  # raises if it makes no sense
-            if all(model.d.width == row.d.width for model in asked.models.values()):
+            asked = question_named(name, None if _is_own(name, reference) else reference)  # raises if it makes no sense
+            if all(model.d.width == width for model in asked.models.values()):
                 names.append(name)
     return names
 
 
-def _is_own(name: str, row: Instruction) -> bool:
+def _is_own(name: str, reference: str) -> bool:
     """Whether a question is about the instruction by itself."""
-    return row.reference in {model.reference.partition("@")[0] for model in question_named(name).models.values()}
+    return reference in {model.reference.partition("@")[0] for model in question_named(name).models.values()}
 
 
 def prepare_cover(job: Job, progress: Callable[[str], None]) -> None:
     """Vectors for every condition of the datapath; needs no device."""
-    _find(job, _covering(job), "every condition", progress, "cover", job.row.reference, "--no-pairs",
+    _find(job, _covering(job), "every condition", progress, "cover", job.reference, "--no-pairs",
           "--timeout", str(3 * job.patience))  # fmt: skip
 
 
@@ -350,8 +350,8 @@ def prepare_questions(job: Job, progress: Callable[[str], None]) -> None:
     """Vectors for every question; needs no device."""
     folder = job.folder / "questions"
     folder.mkdir(parents=True, exist_ok=True)
-    for name in question_names(job.row):
-        other = [] if _is_own(name, job.row) else ["--model", job.row.reference]
+    for name in question_names(job.reference):
+        other = [] if _is_own(name, job.reference) else ["--model", job.reference]
         _find(job, folder / f"{Path(name).stem}.jsonl", Path(name).stem, progress, "distinguish", name, *other,
               "-n", "2", "--timeout", str(job.patience))  # fmt: skip
 
@@ -360,19 +360,19 @@ def _find(job: Job, target: Path, what: str, progress: Callable[[str], None], *a
     """Vectors by a command, unless they are there. What fails is tried again the next time."""
     if target.exists():
         return
-    progress(f"{job.row.reference}: vectors for {what}")
+    progress(f"{job.reference}: vectors for {what}")
     partial = target.with_suffix(".part")
     try:
         command(*asked, "-o", str(partial), "--store", str(job.store))
     except IncompleteError as error:
-        progress(f"{job.row.reference}: no vectors for {what}: {error}")
+        progress(f"{job.reference}: no vectors for {what}: {error}")
     else:
         partial.rename(target)
 
 
 def questions(job: Job) -> Result:
     """The vectors of every question put to the device: which hypotheses are left standing."""
-    paths = [job.folder / "questions" / f"{Path(name).stem}.jsonl" for name in question_names(job.row)]
+    paths = [job.folder / "questions" / f"{Path(name).stem}.jsonl" for name in question_names(job.reference)]
     lines = [path.read_text() for path in sorted(paths) if path.exists()]
     if not any(lines):
         return {"skipped": "no question has a vector"}
@@ -386,9 +386,12 @@ def questions(job: Job) -> Result:
 
 def identify(job: Job) -> Result:
     """Which candidate of the family of its formats the device implements."""
-    row = job.row
-    family = "nvidia-block-scaled" if row.shape[2] == 64 else FAMILIES[row.a]
-    found = command("identify", family, "--device", job.device(), "--model", row.reference, "--store", str(job.store),
+    if job.reference not in INSTRUCTIONS:
+        return {"skipped": "no family has units of its kind"}
+    family = "nvidia-block-scaled" if job.shape[2] == 64 else FAMILIES.get(job.model.a.name, "any")
+    if job.reference.startswith("cdna"):
+        family = "amd-mfma"
+    found = command("identify", family, "--device", job.device(), "--model", job.reference, "--store", str(job.store),
                     "--timeout", str(6 * job.patience), "-o", str(job.folder / "identify-answers.jsonl"))  # fmt: skip
     names = ("family", "verdict", "candidates", "decided", "undecided", "validated", "seconds", "device")
     return {name: found[name] for name in names} | {"questions": found["questions"]}

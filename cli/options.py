@@ -19,6 +19,7 @@ from mmaprobe.cli.line import Line
 from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.files import append_whole, size_of, write_whole
+from mmaprobe.smtmodel.exceptions import DOCUMENTS
 from mmaprobe.smtmodel.inputs.restrictions import RESTRICTIONS, WINDOW
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ DEVICE_TIMEOUT = click.option(
 FIXED = click.option(
     "--fixed", type=Choice(["M", "N"]),
     help="With --invariant: compare shapes with the same M, or N, alone (N: weights of one layer, any batch).",
+)  # fmt: skip
+FLAGS = click.option(
+    "--flags", type=Choice(DOCUMENTS), metavar=f"[{'|'.join(DOCUMENTS)}]",
+    help="The exceptions of IEEE 754 (16 invalid, 4 overflow, 2 underflow, 1 inexact), as these documents signal them.",
 )  # fmt: skip
 CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",

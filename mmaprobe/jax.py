@@ -23,6 +23,7 @@ from mmaprobe.documents.emulate import Emulated
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
 from mmaprobe.multiplied import Multiplied, Tally
 from mmaprobe.named import WantedError
+from mmaprobe.runner.gpu.cuda_product import product_here
 from mmaprobe.smtmodel.base.errors import IncompleteError, MissingError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import install_command
 from mmaprobe.smtmodel.evaluate.numbers import format_of
@@ -59,7 +60,8 @@ def _product(machine: Machine, kind: Any, a: Numbers, b: Numbers, listen: Callab
     asked = Asked(_format(a), _format(b), wanted.name)
     batch = a.shape[:-2]
     x, y = a.reshape(prod(batch), *a.shape[-2:]), b.reshape(prod(batch), *b.shape[-2:])
-    d, said = product_of(machine, asked, _bits(x), _bits(y), None)
+    gpu = product_here(0) if jax.default_backend() == "gpu" else None
+    d, said = product_of(machine, asked, _bits(x), _bits(y), None, by=None if gpu is None else gpu.each)
     if listen is not None:
         listen(machine, asked, (_bits(x), _bits(y), _bits(d)), said)
     return np.asarray(d.reshape(*batch, a.shape[-2], b.shape[-1]), kind)
@@ -289,10 +291,13 @@ def _primitives() -> dict[str, Any]:
 
 
 def _tables() -> list[Any]:
-    """JAX's tables of lowerings: the one for all platforms, and the one for processors."""
+    """JAX's tables of lowerings: the one for all platforms, and the one for what it runs on, such as cpu or cuda."""
     from jax._src.interpreters import mlir
+    from jax.extend.backend import get_backend
 
-    return [mlir._lowerings, mlir._platform_specific_lowerings["cpu"]]
+    backend, known = get_backend(), mlir._platform_specific_lowerings
+    named = (backend.platform, *backend.platform_version.lower().split())
+    return [mlir._lowerings, *(known[name] for name in ("cpu", "cuda", "rocm") if name in named)]
 
 
 def _convolved(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -32,6 +32,8 @@ from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path, pars
 #: how a rule's plan is known: recorded on this GPU or by this map, inferred from that of cuBLAS on Hopper, or given
 Known = Literal["recorded", "inferred", "given"]
 Patterns = NDArray[Any]
+#: what computes D of each block by a plan: of A, B, C and scale factors, with `simulate_each`'s results
+Multiply = Callable[[Plan, Any, Any, Any, Any], Patterns]
 
 ANY = ("*", "*")  # the formats of a rule for all others, whose numbers it rounds
 FP8 = ("e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz")
@@ -96,17 +98,20 @@ class Rule:
         return self.how.reference or "a plan"
 
     def product(
-        self, a: Patterns, b: Patterns, c: Patterns | None = None, scales: Mapping[str, Patterns] | None = None
-    ) -> Patterns:
+        self, a: Any, b: Any, c: Patterns | None = None, scales: Mapping[str, Patterns] | None = None,
+        by: Multiply | None = None,
+    ) -> Patterns:  # fmt: skip
         """D of each block (blocks x M x N) of patterns A (blocks x M x K), B (blocks x K x N), C (blocks x M x N) and
-        scale factors. Raises IncompleteError where a map has no rule."""
+        scale factors; `by`: what multiplies, without it the processor. Raises IncompleteError where a map has no
+        rule."""
+        multiply = by or _by_processor
         if isinstance(self.how, Plan):
-            return simulate_each(a, b, c, self.how, scales)
+            return multiply(self.how, a, b, c, scales)
         shape = Shape(a.shape[1], b.shape[2], a.shape[2])
         own = self._numbers(self.how, shape)
         results: Patterns | None = None
         for number in np.unique(own).tolist():
-            one = simulate_each(a, b, c, self.how.rules[number].plan, scales)
+            one = multiply(self.how.rules[number].plan, a, b, c, scales)
             results = one if results is None else np.where(own == number, one, results)
         assert results is not None
         return results
@@ -125,6 +130,10 @@ class Rule:
         if shape not in self._own:
             self._own[shape] = rules.plans_of(shape)
         return self._own[shape]
+
+
+def _by_processor(plan: Plan, a: Patterns, b: Patterns, c: Patterns | None, scales: Any) -> Patterns:
+    return simulate_each(a, b, c, plan, scales)
 
 
 def _before_rounding(plan: Plan) -> Plan:
@@ -373,12 +382,12 @@ class Asked:
 
 
 def product_of(
-    machine: Machine, asked: Asked, a: Patterns, b: Patterns, c: NDArray[Any] | None,
-    scales: Mapping[str, Patterns] | None = None,
+    machine: Machine, asked: Asked, a: Any, b: Any, c: NDArray[Any] | None,
+    scales: Mapping[str, Patterns] | None = None, by: Multiply | None = None,
 ) -> tuple[Any, str]:  # fmt: skip
     """D as numbers (blocks x M x N, in the type of asked.d), and in words what was done with the sum. `a`: patterns
     (blocks x M x K), `b`: patterns (blocks x K x N); `c`: numbers that broadcast to D, or None; `scales`: patterns of
-    `scale_a` (blocks x M x factors) and `scale_b` (blocks x factors x N)."""
+    `scale_a` (blocks x M x factors) and `scale_b` (blocks x factors x N); `by`: as of `Rule.product`."""
     rule = machine.rule_of(asked, a.shape[0], addend=c is not None)
     plan, wanted = rule.plan, FORMATS[asked.d]
     said = [] if asked.scale is None else ["{} for {} products each".format(*asked.scale)]
@@ -389,11 +398,11 @@ def product_of(
         sums = np.zeros(shape, type_of(plan.d))
     elif c is not None and plan.addend and asked.alpha == asked.beta == 1 and _holds(plan.c, c):
         z = np.broadcast_to(from_numbers(c, plan.c), shape)
-        sums, c = to_numbers(rule.product(x, y, z), plan.d), None
+        sums, c = to_numbers(rule.product(x, y, z, None, by), plan.d), None
         said.append("c: that of the plan")
     else:
         how = rule if c is None and asked.alpha == 1 else rule.before_rounding
-        sums = to_numbers(how.product(x, y, None, scales), how.plan.d)
+        sums = to_numbers(how.product(x, y, None, scales, by), how.plan.d)
     wide = np.float64 if "f64" in (plan.d.name, asked.d) else np.float32
     if c is not None or asked.alpha != 1:
         with np.errstate(all="ignore"):

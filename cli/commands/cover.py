@@ -11,7 +11,7 @@ import click
 
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models
-from mmaprobe.cli.options import JSON, VECTORS_OUTPUT, progress, say, solver_options, write_vectors
+from mmaprobe.cli.options import FLAGS, JSON, VECTORS_OUTPUT, progress, say, solver_options, write_vectors
 from mmaprobe.cli.text.certificates import CERTIFICATE, finish
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -34,18 +34,22 @@ LISTED = 4  # conditions out of reach, and open ones, that are listed
 )  # fmt: skip
 @CERTIFICATE
 @click.option("--all", "every", is_flag=True, help="Print every condition that is out of reach, or open.")
+@FLAGS
 @solver_options("everything together")
 @JSON
 def cover(
-    model: str, output: str | None, pairs: bool, certificate: Path | None, every: bool, options: Options, as_json: bool
-) -> None:
+    model: str, output: str | None, pairs: bool, certificate: Path | None, every: bool, flags: str | None,
+    options: Options, as_json: bool,
+) -> None:  # fmt: skip
     """Write vectors that reach every condition of a datapath. The datapath is MODEL's, and the
     vectors are for tests of RTL, simulators and kernels.
 
     Conditions are the cases of each step: which term is the largest, how far others lie below it, bits lost or not,
     carries, cancellation, ties, odd and even, overflow, subnormals, zeros and special values; then two of a step
     together, and every change of one parameter that alters some result. Samples come first, then solvers; what no
-    input reaches is proved. Each vector says in `reaches` what it was chosen for, and has its result in `d`.
+    input reaches is proved. Each vector says in `reaches` what it was chosen for, and has its result in `d`; with
+    --flags also the exceptions in `flags`, each of which is a condition, as is every change of a parameter that alters
+    them.
 
     \b
     mmaprobe cover volta/mma/m8n8k4.f32.f16.f16.f32 -o cover.jsonl
@@ -55,15 +59,16 @@ def cover(
     """
     from mmaprobe.queries.covering.cover import Covering
     from mmaprobe.queries.covering.report import document_of, vectors_of
-    from mmaprobe.smtmodel.tables.reference import parse_reference
+    from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
     unit, start = parse_reference(model), options.clock()
-    coverage = Covering(unit, pairs).run(options)
+    result = unit if flags is not None else None
+    coverage = Covering(unit if flags is None else with_flags(unit, flags), pairs).run(options)
     progress("")
-    document = document_of(coverage, options.clock() - start)
+    document = document_of(coverage, options.clock() - start, result)
     _show(document, every)
     if not as_json or output is not None:
-        write_vectors(vectors := vectors_of(coverage), output)
+        write_vectors(vectors := vectors_of(coverage, result), output)
         if output not in (None, "-"):
             say(f"{output}: {counted(len(vectors), 'vector')}")
     if coverage.interrupted:

@@ -12,7 +12,7 @@ import click
 from mmaprobe.cli.choice import FileName, VectorsFile
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
-from mmaprobe.cli.options import JSON, print_json, say, write_vectors
+from mmaprobe.cli.options import FLAGS, JSON, print_json, say, write_vectors
 from mmaprobe.cli.reading import open_input
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -40,10 +40,13 @@ EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that gi
     "--junit", type=FileName(dir_okay=False), metavar="FILE",
     help="Write JUnit's XML, in which every row is a test: what continuous integration shows.",
 )  # fmt: skip
+@FLAGS
 @JSON
-def evaluate(file: str, model: str | None, output: str | None, junit: Path | None, as_json: bool) -> None:
+def evaluate(
+    file: str, model: str | None, output: str | None, junit: Path | None, flags: str | None, as_json: bool
+) -> None:
     """Compare observed results with those of models. The `d` of every row of a vector file is compared with its
-    model's.
+    model's; with --flags, the row's `flags` too, as a row of its own of the model MODEL@flags=....
 
     FILE is JSONL, gzip-compressed or not; "-" reads standard input.
 
@@ -52,7 +55,7 @@ def evaluate(file: str, model: str | None, output: str | None, junit: Path | Non
 
     Exit codes: 0 no row disagrees, 1 a row does, 2 bad input, 3 nothing was compared: no row has a `d`.
     """
-    from mmaprobe.queries.compare.observed import Report, evaluate_vectors
+    from mmaprobe.queries.compare.observed import Report, evaluate_vectors, with_exceptions
     from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError
     from mmaprobe.smtmodel.inputs.vectors import read_vectors
     from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -63,7 +66,8 @@ def evaluate(file: str, model: str | None, output: str | None, junit: Path | Non
         try:
             candidate = parse_reference(model) if model else None
             vectors = read_vectors(lines, name, instead=candidate)
-            report.take(evaluate_vectors(vectors, candidate, name))
+            rows = vectors if flags is None else with_exceptions(vectors, candidate, flags, name)
+            report.take(evaluate_vectors(rows, candidate if flags is None else None, name))
         except InputError as error:  # the rows before it count
             failure = error
     if output is not None:

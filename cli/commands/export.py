@@ -39,6 +39,8 @@ OF_MODELS = {
         "coverage",
         "exported",
     ),
+    "btor2": ("words, operations and the output d in BTOR2, for model checkers and solvers", "circuits", "btor2"),
+    "aiger": ("gates in AIGER's binary format, for model checkers and ABC", "circuits", "aiger"),
     "cpp": (
         "a header of C++ (and C): a function that computes what the model FILE does, in integers, without loops",
         "cpp_header",
@@ -46,6 +48,7 @@ OF_MODELS = {
     ),
     "fpcore": ("an FPCore 2.0 expression, of a model whose sums are exact", "fpcore", "exported"),
 }
+BINARY = ("npz", "aiger")
 HELP = """Write vectors in a format of other programs. They are those of FILE, with what their models give.
 
 \b
@@ -96,8 +99,8 @@ def export(file: str, wanted: str, output: str | None, model: str | None, tinine
     from mmaprobe.smtmodel.inputs.vectors import read_vectors
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
-    if wanted == "npz" and output in (None, "-") and _terminal():
-        raise click.UsageError("npz is binary, and standard output is a terminal: name a file with --output")
+    if wanted in BINARY and output in (None, "-") and _terminal():
+        raise click.UsageError(f"{wanted} is binary, and standard output is a terminal: name a file with --output")
     if tininess is not None and wanted != "fptest":
         raise click.UsageError(f"--tininess is of the flags of fptest: {wanted} has none")
     candidate = parse_reference(model) if model else None

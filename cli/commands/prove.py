@@ -15,6 +15,7 @@ from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import (
     COMPARE_HELP,
     FIXED,
+    FLAGS,
     JSON,
     RESTRICTIONS_HELP,
     named_restrictions,
@@ -87,17 +88,19 @@ DESIGN = "rtl:"
     help="With --invariant: the shapes asked about, as M=1..8,N=4096,K=16..1024 (default: those of the map).",
 )  # fmt: skip
 @FIXED
+@FLAGS
 @solver_options("the whole proof")
 @JSON
 def prove(
     models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool,
     certificate: Path | None, explain: bool, latex: bool, length: int | None, rules: Path | None, shapes: str,
-    fixed: Any, options: Options, as_json: bool,
+    fixed: Any, flags: str | None, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Prove two models or designs equal, or a property. A proof is about every input.
 
     Intermediate results are proved equal stage by stage. A difference is reported as a vector, which is evaluated
-    again. The second model may be a design in Verilog, rtl:FILE.sv,top=NAME (see `mmaprobe compare`).
+    again. The second model may be a design in Verilog, rtl:FILE.sv,top=NAME (see `mmaprobe compare`). --flags asks
+    whether the exceptions are equal, in place of the results; a design's are at its port flags, or d=PORT.
 
     exact: the result is the exact sum, rounded once by the unit's last rounding, which also says what becomes of
     an overflow, of an infinite sum and of NaN; subnormal results are kept, and zeros are equal.
@@ -120,11 +123,14 @@ def prove(
             raise click.UsageError("--invariant is about a map: it takes no model")
         refuse("--invariant compares plans, bit for bit and on every input", "wanted", "restrictions", "compare")
         refuse("--invariant has --shapes", "length")
+        refuse("it is about the results of two models", "flags")
         refuse(f"LaTeX is for {ERROR_BOUND}", "latex")
         run_invariant(rules, shapes, fixed, options, confirm, explain, as_json, certificate)
     refuse("it goes with --invariant", "shapes", "fixed")
     if not models:
         raise click.UsageError("Missing argument 'MODEL [MODEL]'.")
+    if wanted != "equal":
+        refuse(f"{wanted} is a property of results", "flags")
     if wanted == ERROR_BOUND:
         refuse(f"{ERROR_BOUND} compares no results", "compare")
         if latex:
@@ -137,7 +143,7 @@ def prove(
     if about_plans(models, length):
         what = "plans for any K" if any(map(names_plan, models)) else "chains of a unit to --length products"
         why = f"{what} can only be proved equal, bit for bit and on every input{_fixed(models)}"
-        refuse(why, "restrictions", "compare")
+        refuse(why, "restrictions", "compare", "flags")
         if restrictions or compare:
             raise click.UsageError(why)
         run_plans(models, length, options, confirm, explain, as_json, certificate)
@@ -145,7 +151,7 @@ def prove(
         raise click.UsageError(f"--length is for two plans, two units that take K in tiles, and {ERROR_BOUND}")
     if wanted.startswith("monotonic"):
         refuse(FALLING, "compare")
-    problems = _problems(models, wanted, restrictions, compare)
+    problems = _problems(models, wanted, restrictions, compare, flags)
     proofs = proofs_of(problems, options, confirm)
     document = proof_document(wanted, proofs, problems[0].zeros)
     verdict = verdict_on(wanted, proofs)
@@ -174,14 +180,17 @@ def _fixed(models: tuple[str, ...]) -> str:
     return "; a plan is a model at one K: plan:NAME@length=K" if any(map(names_plan, models)) else ""
 
 
-def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:
+def _problems(
+    models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, flags: str | None
+) -> list[Problem]:
     from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.kernel.statements import problems_of
-    from mmaprobe.smtmodel.tables.reference import parse_reference
+    from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
     if any(model.startswith(DESIGN) for model in models):
-        return [_designed(models, wanted, parse_inputs(restrictions), compare or "bits")]
+        return [_designed(models, wanted, parse_inputs(restrictions), compare or "bits", flags)]
     parsed = [parse_reference(model) for model in models]
+    parsed = parsed if flags is None else [with_flags(model, flags) for model in parsed]
     inputs = parse_inputs(restrictions)
     if wanted != "equal":
         return problems_of(wanted, parsed[0], inputs, compare)
@@ -190,16 +199,18 @@ def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: 
     return [Problem(parsed[0], parsed[1], inputs, compare or "bits")]
 
 
-def _designed(models: tuple[str, ...], wanted: str, inputs: Inputs, compare: Compare) -> Problem:
-    """The question whether a design gives the results of a model."""
+def _designed(models: tuple[str, ...], wanted: str, inputs: Inputs, compare: Compare, flags: str | None) -> Problem:
+    """The question whether a design gives the results of a model, or the exceptions, at its port flags."""
     from mmaprobe.queries.kernel.designs import Designed
     from mmaprobe.runner.rtl import RtlDevice
-    from mmaprobe.smtmodel.tables.reference import parse_reference
+    from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
     if wanted != "equal" or len(models) != 2 or models[0].startswith(DESIGN):
         raise click.UsageError(f"a design is proved to be a model: give MODEL {DESIGN}FILE,top=NAME")
-    model = parse_reference(models[0])
-    return Designed(model, model, inputs, compare, RtlDevice(models[1].removeprefix(DESIGN)).design)
+    model, text = parse_reference(models[0]), models[1].removeprefix(DESIGN)
+    if flags is not None:
+        model, text = with_flags(model, flags), text if ",d=" in text else f"{text},d=flags"
+    return Designed(model, model, inputs, compare, RtlDevice(text).design)
 
 
 def _headline(document: Prove, verdict: Verdict) -> str:

@@ -15,11 +15,12 @@ import torch
 from mmaprobe.arrays import patterns_of
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
 from mmaprobe.named import WantedError, model_of
+from mmaprobe.runner.gpu.cuda_product import CudaProduct, product_here
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
 from mmaprobe.smtmodel.plans.gemm import simulate
-from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, format_of, numbers, patterns, tensor_of
+from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, format_of, numbers, patterns, tensor_of, words
 
 Backward = Literal["emulated", "native"]
 
@@ -40,8 +41,25 @@ def product(
     """D of tensors (blocks x M x K, blocks x K x N; c broadcasts to D), and what was done with the sum. Tensors of
     uint8 are patterns, as all scale factors are."""
     factors = scales and {name: patterns(side) for name, side in scales.items()}
-    d, said = product_of(machine, asked, patterns(a), patterns(b), None if c is None else numbers(c), factors)
+    z, gpu = None if c is None else numbers(c), _gpu(a.device)
+    if gpu is None:
+        d, said = product_of(machine, asked, patterns(a), patterns(b), z, factors)
+    else:
+        plan = machine.rule_of(asked, a.shape[0], addend=c is not None).plan
+        x, y = (words(side).contiguous() if own == fmt.name else patterns(side)
+                for side, own, fmt in ((a, asked.a, plan.a), (b, asked.b, plan.b)))  # fmt: skip
+        with torch.cuda.device(a.device):
+            torch.cuda.current_stream().synchronize()
+            d, said = product_of(machine, asked, x, y, z, factors, gpu.each)
     return tensor_of(d, TYPE_OF[asked.d], a.device), said
+
+
+def _gpu(device: Any) -> CudaProduct | None:
+    """What multiplies tensors in an NVIDIA GPU's memory; None for others, and without CuPy."""
+    if device.type != "cuda" or torch.version.cuda is None:
+        return None
+    with torch.cuda.device(device):
+        return product_here(torch.cuda.current_device())
 
 
 def _computed(a: Any, b: Any, c: Any, machine: str, d: str, backward: str) -> Any:

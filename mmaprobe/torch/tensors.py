@@ -39,12 +39,17 @@ def format_of(name: str, tensor: Any) -> str:
     return known
 
 
+def words(tensor: Any) -> Any:
+    """The bits of a tensor as integers, in the same memory."""
+    plain = tensor.detach().resolve_neg()
+    return plain.view(_BITS[plain.element_size()])
+
+
 def patterns(tensor: Any) -> NDArray[Any]:
     """The bits of a tensor. A tensor in the processor's memory shares that memory, with its strides."""
-    plain = tensor.detach().resolve_neg().cpu()
-    bits = plain.view(_BITS[plain.element_size()]).numpy()
-    words: NDArray[Any] = bits.view(np.dtype(f"u{bits.itemsize}"))
-    return words
+    bits = words(tensor).cpu().numpy()
+    unsigned: NDArray[Any] = bits.view(np.dtype(f"u{bits.itemsize}"))
+    return unsigned
 
 
 def numbers(tensor: Any) -> NDArray[Any]:

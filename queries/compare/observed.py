@@ -15,8 +15,9 @@ from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.batch import evaluate_rows
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import check_addend
-from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+from mmaprobe.smtmodel.inputs.vectors import Vector, parse_pattern, to_hex
 from mmaprobe.smtmodel.operand import FACTORS
+from mmaprobe.smtmodel.tables.reference import FLAGS, with_flags
 
 BATCH = 20_000  # vectors read before they are evaluated together
 
@@ -47,6 +48,26 @@ def evaluate_vectors(
         yield from _evaluate(batch, model, file)
         raise
     yield from _evaluate(batch, model, file)
+
+
+def with_exceptions(
+    vectors: Iterable[Vector], model: Model | None, document: str, file: str | None = None
+) -> Iterator[Vector]:
+    """Every vector, of its own model or of `model`; and after each the same input of the model of its exceptions, where
+    the observed result is the row's `flags`. Raises InputError, which names the `file`."""
+    for vector in vectors:
+        own = model or vector.model
+        if model is not None:
+            _check_fit(model, [vector], file)
+        exceptions = with_flags(own, document)
+        try:
+            given = vector.extra.get(FLAGS)
+            flags = None if given is None else parse_pattern(given, exceptions.d, FLAGS)
+        except ValueError as error:
+            raise InputError(str(error), file, vector.line) from None
+        rest = {key: value for key, value in vector.extra.items() if key not in (FLAGS, "model")}
+        yield replace(vector, model=own, extra=rest)
+        yield replace(vector, model=exceptions, d=flags, extra=rest)
 
 
 def _evaluate(batch: list[Vector], model: Model | None, file: str | None) -> Iterator[ObservedVector]:

@@ -100,8 +100,12 @@ class Cover:
     @property
     def results(self) -> list[int]:
         """The results of the unit, row by row."""
+        return self.results_of(self.model)
+
+    def results_of(self, model: Model) -> list[int]:
+        """The results of a unit with the same inputs, row by row."""
         table = np.array(self.rows, dtype=np.uint64).reshape(-1, len(self.layout.formats))
-        patterns: list[int] = evaluate_models([self.model], table)[0].tolist()
+        patterns: list[int] = evaluate_models([model], table)[0].tolist()
         return patterns
 
 

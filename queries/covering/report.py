@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mmaprobe.documents.cover import Conditions, OutOfReach
 from mmaprobe.documents.cover import Cover as Document
 from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.queries.covering.cover import Cover, Wanted, words
-from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+from mmaprobe.smtmodel.tables.reference import FLAGS
 
 
-def vectors_of(cover: Cover) -> list[Vector]:
-    """The covering vectors: each with the conditions that it was chosen for, and the unit's result."""
+def vectors_of(cover: Cover, signalling: Model | None = None) -> list[Vector]:
+    """The covering vectors: each with the conditions that it was chosen for, and the unit's result. `signalling`: the
+    unit whose exceptions the covered one gives; vectors are of it, and have both."""
+    model = signalling or cover.model
+    extras: list[dict[str, Any]] = [{"reaches": [words(x) for x in why]} for why in cover.reasons]
+    if signalling is not None:
+        extras = [{FLAGS: to_hex(word, cover.model.d), **extra}
+                  for extra, word in zip(extras, cover.results, strict=True)]  # fmt: skip
     return [
-        Vector(cover.model, cover.layout.split(row), d, f"cover-{number}", extra={"reaches": [words(x) for x in why]})
-        for number, (row, why, d) in enumerate(zip(cover.rows, cover.reasons, cover.results, strict=True))
+        Vector(model, cover.layout.split(row), d, f"cover-{number}", extra=extra)
+        for number, (row, extra, d) in enumerate(zip(cover.rows, extras, cover.results_of(model), strict=True))
     ]
 
 
-def document_of(cover: Cover, seconds: float) -> Document:
-    """The document that `cover` prints."""
+def document_of(cover: Cover, seconds: float, signalling: Model | None = None) -> Document:
+    """The document that `cover` prints; `signalling` as in `vectors_of`."""
     return Document(
         model=cover.model.reference,
         complete=not cover.open and not cover.interrupted,
         conditions=_conditions(cover, "conditions"),
         pairs=_conditions(cover, "pairs"),
         changes=_conditions(cover, "changes"),
-        vectors=[Row.of(vector.to_json()) for vector in vectors_of(cover)],
+        vectors=[Row.of(vector.to_json()) for vector in vectors_of(cover, signalling)],
         seconds=round(seconds, 3),
     )
 

@@ -41,7 +41,9 @@ LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # operations between a claim and its
 TRIED = 3  # words that one word may equal
 BRIEF, SIGNAL = 2.0, 30.0  # seconds for a lemma about a word; for one that is a signal of the model
 WHOLE = 30.0  # seconds for the result at once, where it can be divided into cases
+RANGE = 30.0  # seconds for several distances of exponents, before they are halved
 SHARE = 0.5  # of the time that is left, for the result
+SETTLED = 100  # replacements one within another, as in a sum of rows
 WIRING = {op.BV_EXTRACT, op.BV_CONCAT, op.BV_ZEXT, op.BV_SEXT, op.NOT, op.BV_NOT}
 SHIFTED = {op.BV_ADD, op.BV_SUB, op.BV_EXTRACT, op.BV_CONCAT, op.ITE}  # words that may be others but for a constant
 WIDEST = 32  # bits of such words
@@ -147,7 +149,7 @@ class _Sweep(Attempt[Designed]):
         while (parts := _carry_save(whole)) is not None:
             before = manager.BVAdd(*parts[:2])
             wanted = manager.BVAdd(before, parts[2])
-            found = self._same_numbers(whole, wanted) and self._decide("a carry-save sum", whole, wanted, whole)
+            found = self._same_numbers(whole, wanted) and self._decide("a carry-save sum", whole, wanted, whole, SIGNAL)
             if found is not True:
                 break
             every.append(whole)
@@ -155,25 +157,40 @@ class _Sweep(Attempt[Designed]):
             whole = before
         if not last:
             return
-        added = last.pop()
+        added = last.pop()  # a word that the sum is made of: replaced, it would be another sum
         for part in reversed(last):
             now, wanted = manager.BVAdd(manager.BVAdd(whole, added), part), manager.BVAdd(added, part)
-            if self._decide("a sum in another order", now, manager.BVAdd(whole, wanted), now) is not True:
+            if self._decide("a sum in another order", now, manager.BVAdd(whole, wanted), now, SIGNAL) is not True:
                 break
-            added = wanted
+            added = self._placed(wanted)
         for one in every:  # these are other words now
             self.replace.memoization.pop(one, None)
+        self.replace.memoization[term] = self._settled(term)
+
+    def _settled(self, term: FNode) -> FNode:
+        """What a word is once what it has become is replaced as well."""
+        for _ in range(SETTLED):
+            before, term = term, self.replace(term)
+            if term == before:
+                break
+        return term
+
+    def _placed(self, added: FNode) -> FNode:
+        """What words that are added are: a word of the model, but for zeros at the end; else themselves."""
         values = self._lanes(added)
         used = int(np.bitwise_or.reduce(values))
         zeros = max((used & -used).bit_length() - 1, 0)
         same = self.known.get(((values >> np.uint64(zeros)).tobytes(),), [])
         for word in [word for word in same if not word.get_type().is_bool_type()][:TRIED]:
-            placed = manager.BVConcat(word, manager.BV(0, zeros)) if zeros else word
-            name = f"the words added are {self._called(word)}"
-            if self._decide(name, added, self._fitted(placed, added), added, SIGNAL) is True:
-                break
-        for one in every:
-            self.replace.memoization.pop(one, None)
+            placed = (
+                self.compared.carrier.manager.BVConcat(word, self.compared.carrier.manager.BV(0, zeros))
+                if zeros
+                else word
+            )
+            name, fitted = f"the words added are {self._called(word)}", self._fitted(placed, added)
+            if added == fitted or self._decide(name, added, fitted, added, SIGNAL) is True:
+                return fitted
+        return added
 
     def _lanes(self, term: FNode) -> Table:
         """The values of a word of up to 64 bits on the samples, also of one that is new."""
@@ -322,7 +339,11 @@ class _Sweep(Attempt[Designed]):
     def _conclude(self) -> None:
         compared = self.compared
         differ = compared.differ.node
-        alike = replaced(themselves(compared, [differ]), self.proved)
+        alike = themselves(compared, [differ])
+        for _ in range(SETTLED):
+            before, alike = alike, replaced(alike, self.proved)
+            if alike.goal == before.goal:
+                break
         goal = compared.carrier.manager.Not(alike.goal.others[0])  # type: ignore[attr-defined]
         left = self._remaining()
         sides = [self.replace(side.d.node) for side in (compared.left, compared.right)]
@@ -340,20 +361,29 @@ class _Sweep(Attempt[Designed]):
 
     def _by_cases(self, goal: FNode, sides: Sequence[FNode], one: FNode, other: FNode) -> Theorem | bool | None:
         """The theorem of a claim by how far two exponents of the model lie apart: a lemma for each distance, where
-        shifts are by constants, and the claim from these, for which an engine finds that there is no other distance."""
+        shifts are by constants, or for a range of them, as where of one number no more is seen than whether it is
+        there; and the claim from these, for which an engine finds that there is no other distance."""
         manager = self.compared.carrier.manager
         width = max(one.bv_width(), other.bv_width()) + 1
         first, second = (manager.BVZExt(word, width - word.bv_width()) for word in (one, other))
         apart = manager.BVSub(first, second)
         facts = [self.ledger.admitted]
-        for value in range(1 << width):
-            case = manager.Equals(apart, manager.BV(value, width))
-            claim = manager.Or(manager.Not(case), goal)
-            name = f"{RESULT}, exponents {value - (value >> (width - 1) << width)} apart"
-            found = self._lemma(name, claim, sides, self._remaining())
-            if not isinstance(found, Theorem):
+        waiting = [(-1 << width - 1, (1 << width - 1) - 1)]
+        while waiting:
+            low, high = waiting.pop()
+            within = [manager.BVSLE(manager.SBV(low, width), apart), manager.BVSLE(apart, manager.SBV(high, width))]
+            claim = manager.Or(*map(manager.Not, within), goal)
+            name = f"{RESULT}, exponents {f'{low} to {high}' if low < high else low} apart"
+            left = self._remaining()
+            seconds = left if low == high else min(RANGE, RANGE if left is None else left)
+            found = self._lemma(name, claim, sides, seconds)
+            if isinstance(found, Theorem):
+                facts.append(found)
+            elif found is False or low == high:
                 return found
-            facts.append(found)
+            else:
+                middle = (low + high) // 2
+                waiting += [(low, middle), (middle + 1, high)]
         try:
             engines = self.options.engines(self._remaining(), f"lemma {RESULT}, all cases")
             cuts = [apart, goal]

@@ -17,10 +17,12 @@ from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Tail, draw, increment
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, choose, constant, max_of, select, truth
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
-from mmaprobe.smtmodel.nodes import Cut, ExactSum, FusedSum, GridSum, Node, Product, Round, Scale
+from mmaprobe.smtmodel.exceptions import exceptions_in
+from mmaprobe.smtmodel.nodes import Cut, ExactSum, Flags, FusedSum, GridSum, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
 ONE_BIT = "one bit"  # begins the aspects of conditions of which one vector each is enough
+ONE_ROUNDING, SEVERAL = (0, 1, 3, 5, 16), (7, 17, 19, 21, 23)  # words of exceptions that one signals, and several
 NEAR = 3  # places about the leading one of a sum that each are a case
 
 
@@ -38,7 +40,7 @@ class Condition:
         return f"{self.step}: {self.aspect}: {self.case}"
 
 
-Flags = dict[Condition, Bit]
+Met = dict[Condition, Bit]
 
 
 @dataclass
@@ -47,13 +49,13 @@ class _Cases:
 
     step: str
     lone: dict[object, list[LoneBit]] = field(default_factory=dict)  # of each sum
-    found: Flags = field(default_factory=dict)
+    found: Met = field(default_factory=dict)
 
     def add(self, aspect: str, case: str, flag: Bit, alone: bool = False) -> None:
         self.found[Condition(self.step, aspect, case, alone)] = flag
 
 
-def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Flags:
+def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Met:
     """The cases that inputs and steps of an evaluation meet; those that no format allows are left out."""
     flags = dict[Condition, Bit]()
     for place, (name, fmt, pattern) in enumerate(zip(layout.names, layout.formats, operands.every, strict=True)):
@@ -73,7 +75,7 @@ def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evalua
     return flags
 
 
-def _input(name: str, fmt: Format, pattern: Bits) -> Flags:
+def _input(name: str, fmt: Format, pattern: Bits) -> Met:
     """What an input is."""
     cases, carrier = _Cases(name), pattern.carrier
     if fmt.is_integer:
@@ -109,7 +111,7 @@ def _input(name: str, fmt: Format, pattern: Bits) -> Flags:
     return cases.found
 
 
-def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Flags:
+def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Met:
     """Inputs of the only term that is not zero, next to a normal number: which bit alone tells them from others."""
     found = dict[Condition, Bit]()
     n, every = layout.length, [*zip(layout.names, layout.formats, operands.every, strict=True)][: 2 * layout.length + 1]
@@ -677,8 +679,17 @@ def value_sign(result: Bits, fmt: Format) -> Bit:
     return result.bit(fmt.field_width) if fmt.signed else truth(result.carrier, False)
 
 
+def _exceptions(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
+    """Which exceptions are signalled: each, none of them, and which together."""
+    assert isinstance(visit.node, Flags)
+    word = trace[Name(visit.prefix, Stage.RESULT)].bits
+    for own in (*ONE_ROUNDING, *(SEVERAL if len(visit.node.roundings) > 1 else ())):
+        cases.add("exceptions", ", ".join(exceptions_in(own)) or "none", word.equals(own))
+
+
 Function = Callable[[_Cases, Visit, Trace, Values, Model], None]
 #: what of each kind of node is a case
 KINDS: dict[type[Any], Function] = {
     Product: _product, Scale: _scale, FusedSum: _aligned, GridSum: _aligned, ExactSum: _exact, Cut: _cut, Round: _round,
+    Flags: _exceptions,
 }  # fmt: skip

@@ -14,6 +14,7 @@ from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.nodes.trace import Silent, Trace
 from mmaprobe.smtmodel.operand import OPERANDS
 
+MULTIPLICATION = "$mul"
 NO_DESIGN = Design("", "", ())
 
 
@@ -39,6 +40,11 @@ class Designed(Problem):
         for name, bits in wanted.items():
             if design.width(name) != bits and (name != "c" or model.addend or design.width(name)):
                 raise ParameterError(design.module, f"{name} has {bits} bits, and its port {design.width(name)}")
+
+    @property
+    def in_rows(self) -> bool:
+        """A design without multiplications adds rows."""
+        return all(cell.kind != MULTIPLICATION for cell in self.design.parsed.cells)
 
     @property
     def sides(self) -> tuple[str, str]:

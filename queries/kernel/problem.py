@@ -81,6 +81,11 @@ class Problem:
         return False
 
     @property
+    def in_rows(self) -> bool:
+        """Whether proofs want products as the sums of their rows."""
+        return False
+
+    @property
     def sides(self) -> tuple[str, str]:
         """The two results in words."""
         return "left", "right"

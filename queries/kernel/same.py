@@ -27,7 +27,8 @@ class Compared(Basis):
         if not is_own(type(problem)):
             raise RuleError(f"a {type(problem).__name__} is none of the problems that the project states")
         whole(problem)
-        carrier = TermCarrier(maximum=maximum, signs_apart=maximum == "relational" and problem.signs_apart)
+        apart = maximum == "relational" and problem.signs_apart
+        carrier = TermCarrier(maximum=maximum, signs_apart=apart, in_rows=problem.in_rows)
         self.problem = problem
         self.inputs = symbolic_operands(problem, carrier)
         with carrier.until(deadline):

@@ -9,11 +9,11 @@ product of words has a factor zero.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from mmaprobe.queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
+from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, Monomial, power, round_up
 from mmaprobe.queries.kernel.induction import embeds
 from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words
@@ -28,7 +28,8 @@ from mmaprobe.smtmodel.algorithms.words import converted
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise
-from mmaprobe.smtmodel.nodes import Constant, Cut, ExactSum, FusedSum, Node, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes import Constant, Cut, ExactSum, FusedSum, Node, Round
+from mmaprobe.smtmodel.nodes.fold import Fold
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.words import split
@@ -247,35 +248,24 @@ def adds_products(unit: Unit) -> None:
     """Checks that the exact result of a unit is the sum of c and of every product a_k b_k once. Then its value is a
     multiple of 2^g if all of these are: a sum of multiples is one, and so is a multiple rounded or truncated to a
     coarser place; to a finer one it does not change. Raises RuleError."""
-    summands = _summands(unit.result, (), {})
-    if summands != Counter([(), *((k, k) for k in range(unit.length))]):
+    if _Summands().of(unit.result) != Counter([(), *((k, k) for k in range(unit.length))]):
         raise RuleError("adds_products: not every product, and c, is added once")
 
 
-def _summands(node: Node, places: Places, running: Mapping[int, Counter[tuple[int, ...]]]) -> Counter[tuple[int, ...]]:
-    known = dict(places)
-    match node:
-        case Constant():
-            return Counter()
-        case Running():
-            return running[node.level]
-        case Round() | Cut():
-            return _summands(node.term, bound_places(node.term, known), running)
-        case FusedSum() | ExactSum():
-            if isinstance(node, FusedSum) and node.sticky:
-                raise RuleError("adds_products: a sum with a sticky bit")
-            products = Counter[tuple[int, ...]]()
-            for item in node.items:
-                for term, at in terms_of(item, known):
-                    products += _summands(term, at, running)
-            return products
-        case Repeat():
-            state = _summands(node.start, bound_places(node.start, known), running)
-            for place in node.places:
-                state = _summands(node.body, tuple(sorted((known | {node.level: place}).items())),
-                                  {**running, node.level: state})  # fmt: skip
-            return state
-    return Counter([factors_of(node, known)])
+class _Summands(Fold[Counter[tuple[int, ...]]]):
+    """How often a node adds c, and each product: by the places of its factors."""
+
+    def formed(self, node: Node) -> Counter[tuple[int, ...]]:
+        match node:
+            case Constant():
+                return Counter()
+            case Round() | Cut():
+                return self.of(node.term)
+            case FusedSum() | ExactSum():
+                if isinstance(node, FusedSum) and node.sticky:
+                    raise RuleError("adds_products: a sum with a sticky bit")
+                return sum(self.of_terms(node.items), Counter())
+        return Counter([factors_of(node, self.places)])
 
 
 class _Sizes:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mmaprobe.queries.kernel.arguments import remembered
-from mmaprobe.queries.kernel.conditions import Condition, Flags, conditions_of
+from mmaprobe.queries.kernel.conditions import Condition, Met, conditions_of
 from mmaprobe.queries.kernel.lemmas import answered
 from mmaprobe.queries.kernel.naming import model_text
 from mmaprobe.queries.kernel.problem import Problem, evaluate_on, symbolic_operands
@@ -44,7 +44,7 @@ class Datapath:
 
     carrier: TermCarrier
     operands: Operands[Bits]
-    flags: Flags
+    flags: Met
 
     def query(self, cases: Sequence[Case]) -> Query:
         """Is there an input that reaches one of the cases? Raises RuleError for a condition that the unit has not."""

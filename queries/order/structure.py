@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mmaprobe.queries.order.tree import Kind, Leaf, Node, joined_branch
 from mmaprobe.smtmodel import nodes
+from mmaprobe.smtmodel.nodes.fold import Fold
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -91,27 +92,22 @@ def bits_of_late_products(unit: Unit) -> int | None:
     return None
 
 
-class _Trees:
+class _Trees(Fold[Branch | None]):
     """The tree of an expression. `fused`: the sums in which a mask hides all that it meets; `aligned_apart`: whether
     such a sum within another one is a step of its own."""
 
     def __init__(self, fused: frozenset[nodes.Node], aligned_apart: bool = False) -> None:
+        super().__init__()
         self.fused, self.aligned_apart = fused, aligned_apart
-        self.places: dict[int, int] = {}
-        self.running: dict[int, Branch | None] = {}
 
-    def of(self, node: nodes.Node) -> Branch | None:
-        """The tree of a node, for the present values of loop variables; None for a node that is no part of the sum."""
+    def formed(self, node: nodes.Node) -> Branch | None:
+        """The tree of a node; None for one that is no part of the sum."""
         match node:
-            case nodes.Running():
-                return self.running[node.level]
             case nodes.Element():
                 return "c" if node.operand == "c" else None
             case nodes.Product():  # one leaf, however its factors are read or converted
                 inputs = (part for factor in node.operands for part in walk(factor) if isinstance(part, nodes.Element))
                 return next((part.index.at(self.places) for part in inputs if part.index is not None), None)
-            case nodes.Repeat():
-                return self._repeated(node)
             case nodes.Sum():
                 children = list(self._children(node, node))
                 return joined_branch(self._kind(node), children) if children else None
@@ -120,29 +116,13 @@ class _Trees:
     def _kind(self, node: nodes.Node) -> Kind:
         return "fused" if node in self.fused else "exact"
 
-    def _repeated(self, node: nodes.Repeat) -> Branch | None:
-        running = self.of(node.start)
-        for place in node.places:
-            self.places[node.level], self.running[node.level] = place, running
-            running = self.of(node.body)
-        return running
-
     def _children(self, node: nodes.Node, around: nodes.Node) -> Iterator[Branch]:
         """The trees of a sum's terms, with the terms of unrounded sums in it one by one: such a sum keeps its exponent
         when it cancels, and so hides what it joins. A sum without loss is not a step of its own in another one."""
-        for item in node.operands:
-            for term in self._terms(item):
-                inner = term.term if isinstance(term, nodes.Scale) else term
-                alike = self._kind(inner) == self._kind(around)
-                if isinstance(inner, nodes.Sum) and alike and not (self.aligned_apart and inner in self.fused):
-                    yield from self._children(inner, around)
-                elif (tree := self.of(term)) is not None:
-                    yield tree
-
-    def _terms(self, item: nodes.Node) -> Iterator[nodes.Node]:
-        if not isinstance(item, nodes.Each):
-            yield item
-            return
-        for place in item.places:
-            self.places[item.level] = place
-            yield from self._terms(item.body)
+        for term in self.terms(node.operands):
+            inner = term.term if isinstance(term, nodes.Scale) else term
+            alike = self._kind(inner) == self._kind(around)
+            if isinstance(inner, nodes.Sum) and alike and not (self.aligned_apart and inner in self.fused):
+                yield from self._children(inner, around)
+            elif (tree := self.of(term)) is not None:
+                yield tree

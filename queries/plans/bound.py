@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from mmaprobe.queries.kernel import enclosures, parts, sums, transformations
 from mmaprobe.queries.kernel.enclosures import Enclosed
-from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import (
     Added,
@@ -26,11 +25,12 @@ from mmaprobe.queries.kernel.steps import (
 from mmaprobe.queries.kernel.sums import START, Summed
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.windows import Windowed
-from mmaprobe.queries.properties.bound import Settle, chain_of, from_zero
+from mmaprobe.queries.properties.bound import Settle, chain_of, formats_of, from_terms, from_zero, is_zero, proved
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
 from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Stage
 
@@ -86,28 +86,14 @@ class _Composer:
             case Literal():
                 return enclosures.literal(at, node)
             case Products():
-                start, lemmas = self._node(node.start, at, top), self._lemmas(*sums.word_lemmas(self.plan))
+                start, lemmas = self._node(node.start, at, top), proved(sums.word_lemmas(self.plan), self.settle)
                 return sums.of_all_products(at, node, self.sums[node.stage], start, lemmas)
             case ExactSum() if not self.residuals.isdisjoint(transformations.inside(node)):
                 premises = [self._node(leaf, at, top) for leaf in transformations.leaves(node)]
-                return transformations.error_free(node, (), premises, self._lemmas(*transformations.losses(node)))
-        premises = [self._node(operand, at, top) for operand in node.operands]
-        match node:
-            case Product():
-                return enclosures.product(node, (), premises)
-            case ExactSum():
-                return enclosures.exact(node, (), premises)
-            case Relu():
-                return enclosures.unchanged(node, (), premises)
-            case Cut():
-                return enclosures.cut(node, (), premises, self._lemmas(enclosures.cut_loses(node.bits, node.mode)))
-            case Round():
-                lemmas = self._lemmas(RoundingLoses(node.rounding.format, node.rounding.fixed))
-                return enclosures.rounded(node, (), premises, lemmas)
-        raise RuleError(f"no rule says what {node.kind} loses in a plan")
-
-    def _lemmas(self, *goals: Lemma) -> list[Theorem]:
-        return [theorem for goal in goals if (theorem := self.settle(goal)) is not None]
+                return transformations.error_free(node, (), premises, proved(transformations.losses(node), self.settle))
+        if not isinstance(node, (Product, ExactSum, Relu, Cut, Round)):
+            raise RuleError(f"no rule says what {node.kind} loses in a plan")
+        return from_terms(node, (), lambda: [self._node(one, at, top) for one in node.operands], self.settle)
 
     # -- the sums of products
 
@@ -137,26 +123,28 @@ class _Composer:
                 return sums.nothing(self.plan, step)
             case Tile():
                 start = self._step(step.start, formats)
-                zero = self._from_zero(step.model) if _is_zero(start) else None
+                zero = self._from_zero(step.model) if is_zero(start) else None
                 return sums.tile(step, zero or self._chain(step.model), start)
             case Added():
-                goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
-                return sums.added(step, [self._step(value, formats) for value in step.values], self._lemmas(goal))
+                values = [self._step(value, formats) for value in step.values]
+                return sums.added(step, values, self._lemma(step.rounding))
             case Compensated():
-                goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
                 own, parts = self._step(step.start, formats), [self._step(part, formats) for part in step.parts]
-                return sums.compensated(step, own, parts, self._lemmas(goal))
+                return sums.compensated(step, own, parts, self._lemma(step.rounding))
             case Halved():
-                goal = RoundingLoses(step.rounding.format, step.rounding.fixed)
-                return sums.halved(step, [self._step(leaf, formats) for leaf in step.leaves], self._lemmas(goal))
+                leaves = [self._step(leaf, formats) for leaf in step.leaves]
+                return sums.halved(step, leaves, self._lemma(step.rounding))
             case Loop():
                 start = self._step(step.start, formats)
-                both = _formats(start) | _results(step.body)
+                both = formats_of(start) | _results(step.body)
                 body, zero = self._step(step.body, {**formats, step.level: both}), None
-                if _is_zero(start):
+                if is_zero(start):
                     zero = self._step(step.body, {**formats, step.level: frozenset()})
                 return sums.iterated(step, start, body, zero)
         raise RuleError(f"no rule about {type(step).__name__}")
+
+    def _lemma(self, how: Rounding) -> list[Theorem]:
+        return proved([RoundingLoses(how.format, how.fixed)], self.settle)
 
     def _chain(self, model: Model) -> Theorem:
         if (theorem := self.chains.get((model, False))) is None:
@@ -175,21 +163,11 @@ class _Composer:
         return self.chains[model, True]
 
 
-def _is_zero(theorem: Theorem) -> bool:
-    assert isinstance(theorem.goal, (Summed, Enclosed))
-    return theorem.goal.facts.is_zero
-
-
 def _rejoined_at(plan: Plan) -> set[Node]:
     node = plan.result
     while isinstance(node, (Round, Cut, Relu)):
         node = node.term
     return set(plan.sums) if any(isinstance(one, Relu) for one in walk(node)) else {node}
-
-
-def _formats(theorem: Theorem) -> frozenset[Format]:
-    assert isinstance(theorem.goal, (Summed, Enclosed))
-    return theorem.goal.facts.known.formats or frozenset()
 
 
 def _results(step: Step) -> frozenset[Format]:

@@ -13,6 +13,7 @@ from mmaprobe.queries.kernel.induction import Carried, chained, repeated
 from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined, roundings_in
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
+from mmaprobe.queries.kernel.sums import Summed
 from mmaprobe.queries.kernel.table9 import loosened, sum_of, summed, terms_of_sum, truncated
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.transformations import error_free, inside, leaves, losses, residuals
@@ -121,6 +122,45 @@ def error_of(theorem: Theorem) -> Form:
     return goal.facts.error
 
 
+def proved(goals: Sequence[Lemma], settle: Settle) -> list[Theorem]:
+    """The lemmas that are proved."""
+    return [theorem for goal in goals if (theorem := settle(goal)) is not None]
+
+
+#: the rules about nodes that rest on no lemma, by kind, and those that rest on lemmas, with these
+RULES: dict[type[Node], Callable[..., Theorem]] = {
+    Segment: rules.segment, Product: rules.product, Gate: rules.unchanged, Cancelling: rules.unchanged,
+    Relu: rules.unchanged, Scale: rules.scale, ExactSum: rules.exact, GridSum: rules.grid,
+}  # fmt: skip
+RESTING: dict[type[Node], tuple[Callable[..., Theorem], Callable[..., Sequence[Lemma]]]] = {
+    FusedSum: (rules.fused, rules.alignments),
+    Cut: (rules.cut, lambda node, *_: [rules.cut_loses(node.bits, node.mode)]),
+    Round: (rules.rounded, lambda node, *_: [RoundingLoses(node.rounding.format, node.rounding.fixed)]),
+}
+
+
+def from_terms(node: Node, places: Places, terms: Callable[[], Sequence[Theorem]], settle: Settle) -> Theorem:
+    """A theorem about a node that is no input, number or loop, from those about its terms. Raises RuleError."""
+    if (plain := RULES.get(type(node))) is not None:
+        return plain(node, places, terms())
+    if type(node) not in RESTING:
+        raise RuleError(f"no rule says what {node.kind} loses")
+    (resting, lemmas), premises = RESTING[type(node)], terms()
+    return resting(node, places, premises, proved(lemmas(node, places, premises), settle))
+
+
+def is_zero(theorem: Theorem) -> bool:
+    """Whether a value is certainly zero."""
+    assert isinstance(theorem.goal, (Summed, Enclosed))
+    return theorem.goal.facts.is_zero
+
+
+def formats_of(theorem: Theorem) -> frozenset[Format]:
+    """The formats of one of which a value is a number; empty where it is not known."""
+    assert isinstance(theorem.goal, (Summed, Enclosed))
+    return theorem.goal.facts.known.formats or frozenset()
+
+
 class _Composer:
     def __init__(self, unit: Unit | Windowed, settle: Settle, chain: bool = False,
                  parts: frozenset[Node] = frozenset(), zero: bool = False) -> None:  # fmt: skip
@@ -179,43 +219,22 @@ class _Composer:
                 return rules.literal(self.unit, node)
             case Running():
                 return rules.assumed(self.unit, node, self.formats[node.level])
-            case Segment():
-                return rules.segment(node, places, self._operands(node, places))
-            case Product():
-                return rules.product(node, places, self._operands(node, places))
-            case Gate() | Cancelling() | Relu():
-                return rules.unchanged(node, places, self._operands(node, places))
-            case Scale():
-                return rules.scale(node, places, self._operands(node, places))
             case ExactSum() if self.residuals and not self.residuals.isdisjoint(inside(node)):
                 wanted = [self.of(one, places) for one in leaves(node)]
-                return error_free(node, places, wanted, self.lemmas(losses(node)))
-            case ExactSum():
-                return rules.exact(node, places, self._terms(node.items, places))
-            case FusedSum():
-                terms = self._terms(node.items, places)
-                return rules.fused(node, places, terms, self.lemmas(rules.alignments(node, places, terms)))
-            case GridSum():
-                return rules.grid(node, places, self._terms(node.items, places))
-            case Cut():
-                lemmas = self.lemmas([rules.cut_loses(node.bits, node.mode)])
-                return rules.cut(node, places, self._operands(node, places), lemmas)
+                return error_free(node, places, wanted, proved(losses(node), self.settle))
             case Round() if node in self.parts:
-                return part(self.unit, node, places, self.lemmas(part_lemmas(node)))
+                return part(self.unit, node, places, proved(part_lemmas(node), self.settle))
             case Round() if node.random is not None:
-                lemmas = self.lemmas(draw_lemmas(node, self.unit.formats))
-                return drawn(node, places, self._operands(node, places), lemmas)
-            case Round():
-                goal = RoundingLoses(node.rounding.format, node.rounding.fixed)
-                return rules.rounded(node, places, self._operands(node, places), self.lemmas([goal]))
+                lemmas = proved(draw_lemmas(node, self.unit.formats), self.settle)
+                return drawn(node, places, self._terms(node.operands, places), lemmas)
             case Repeat():
                 start = self.of(node.start, places)
-                formats = _formats(start) | _results(node.body)
+                formats = formats_of(start) | _results(node.body)
                 body, zero = self._body(node, places, formats), None
-                if _is_zero(start):
+                if is_zero(start):
                     zero = self._body(node, places, frozenset())
                 return repeated(node, places, start, body, zero)
-        raise RuleError(f"no rule says what {node.kind} loses")
+        return from_terms(node, places, lambda: self._terms(node.operands, places), self.settle)
 
     def _body(self, node: Repeat, places: Places, formats: frozenset[Format]) -> Theorem:
         """About the body of a loop, where the result so far is a number of these formats."""
@@ -225,24 +244,8 @@ class _Composer:
         self.known = {key: one for key, one in self.known.items() if node.level not in key[0].free}
         return theorem
 
-    def lemmas(self, goals: Sequence[Lemma]) -> list[Theorem]:
-        return [theorem for goal in goals if (theorem := self.settle(goal)) is not None]
-
-    def _operands(self, node: Node, places: Places) -> list[Theorem]:
-        return [self.of(operand, places) for operand in node.operands]
-
     def _terms(self, items: tuple[Node, ...], places: Places) -> list[Theorem]:
         return [self.of(*term) for item in items for term in terms_of(item, dict(places))]
-
-
-def _is_zero(theorem: Theorem) -> bool:
-    assert isinstance(theorem.goal, Enclosed)
-    return theorem.goal.facts.is_zero
-
-
-def _formats(theorem: Theorem) -> frozenset[Format]:
-    assert isinstance(theorem.goal, Enclosed)
-    return theorem.goal.facts.known.formats or frozenset()
 
 
 def _results(node: Node) -> frozenset[Format]:

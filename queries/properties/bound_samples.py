@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,20 +26,18 @@ from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
-    Each,
     Element,
     Gate,
     Literal,
     Node,
     Product,
     Relu,
-    Repeat,
     Round,
-    Running,
     Scale,
     Segment,
     Sum,
 )
+from mmaprobe.smtmodel.nodes.fold import Fold
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.units.unit import Unit
@@ -82,57 +81,51 @@ def segment_of(number: Fraction, node: Segment, fmt: Format) -> Fraction:
     return (size // last) % (1 << node.end - node.first) * last * (-1 if number < 0 else 1)
 
 
-@dataclass(frozen=True)
-class ExactRow:
-    """One row of operands as numbers."""
+class Exactly(Fold[Fraction]):
+    """The values of nodes without rounding. Subclasses say what is read."""
 
-    unit: Unit
-    numbers: Mapping[tuple[str, int], tuple[Fraction, Format]]
-    chained: bool = False  # whether the addend is the exact result of the row before, instead of a pattern
-
-    def read(self, node: Element, places: Mapping[int, int]) -> Fraction:
-        value, fmt = self.numbers[node.operand, 0 if node.index is None else node.index.at(places)]
-        if self.chained and node.operand == "c":
-            return value
-        flushed = node.subnormals != "keep" and fmt.subnormals and abs(value) < power(fmt.emin)
-        return Fraction(0) if flushed else value
-
-    def exact(self, node: Node, places: Mapping[int, int], running: Mapping[int, Fraction]) -> Fraction:
-        """The value of a node without rounding."""
-
-        def of(one: Node) -> Fraction:
-            return self.exact(one, places, running)
-
+    def formed(self, node: Node) -> Fraction:
         match node:
-            case Element():
-                return self.read(node, places)
             case Constant():
                 return Fraction(0)
             case Literal():
                 return value_of(node.format, node.pattern) or Fraction(0)
-            case Running():
-                return running[node.level]
-            case Segment():
-                return segment_of(of(node.term), node, getattr(self.unit, node.element.operand))
-            case Product():
-                return of(node.left) * of(node.right)
-            case Scale():
-                return of(node.term) * of(node.left) * of(node.right)
+            case Product() | Scale():
+                return reduce(mul, map(self.of, node.operands))
             case Sum():
-                return added(map(of, node.items))
-            case Each():
-                every = (self.exact(node.body, {**places, node.level: place}, running) for place in node.places)
-                return added(every)
+                return added(self.of_terms(node.items))
             case Cancelling() | Cut() | Gate() | Round():
-                return of(node.term)
+                return self.of(node.term)
             case Relu():
-                return max(of(node.term), Fraction(0))
-            case Repeat():
-                so_far = of(node.start)
-                for place in node.places:
-                    so_far = self.exact(node.body, {**places, node.level: place}, {**running, node.level: so_far})
-                return so_far
+                return max(self.of(node.term), Fraction(0))
         raise TypeError(f"no exact value of {node.kind}")
+
+
+class ExactRow(Exactly):
+    """One row of operands as numbers. `chained`: the addend is the exact result of the row before, instead of a
+    pattern."""
+
+    def __init__(
+        self, unit: Unit, numbers: Mapping[tuple[str, int], tuple[Fraction, Format]], chained: bool = False
+    ) -> None:
+        super().__init__()
+        self.unit, self.numbers, self.chained = unit, numbers, chained
+
+    @property
+    def exact(self) -> Fraction:
+        """The result of the unit without rounding."""
+        return self.of(self.unit.result)
+
+    def formed(self, node: Node) -> Fraction:
+        if isinstance(node, Segment):
+            return segment_of(self.of(node.term), node, getattr(self.unit, node.element.operand))
+        if not isinstance(node, Element):
+            return super().formed(node)
+        value, fmt = self.numbers[node.operand, 0 if node.index is None else node.index.at(self.places)]
+        if self.chained and node.operand == "c":
+            return value
+        flushed = node.subnormals != "keep" and fmt.subnormals and abs(value) < power(fmt.emin)
+        return Fraction(0) if flushed else value
 
     def magnitude(self, exact: Fraction) -> Callable[[Factor], Fraction]:
         def of(factor: Factor) -> Fraction:
@@ -174,7 +167,7 @@ def measured(model: Model, error: Form, table: Table) -> list[Near]:
         if numbers is None or d is None:
             continue
         inputs = ExactRow(model.unit, numbers)
-        exact = inputs.exact(model.unit.result, {}, {})
+        exact = inputs.exact
         near = Near(tuple(map(int, row)), (int(pattern),), exact, abs(d - exact), error.value(inputs.magnitude(exact)))
         cases.append(_held(model, near))
     return cases
@@ -282,7 +275,7 @@ def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow
             return None
         if number:
             own["c", 0] = exact, model.c  # the exact result, whatever the unit rounds it to
-        exact = ExactRow(model.unit, own, chained=number > 0).exact(model.unit.result, {}, {})
+        exact = ExactRow(model.unit, own, chained=number > 0).exact
         for (name, place), value in own.items():
             stride = _elements(model, name)
             numbers.setdefault((name, place + number * stride), value)
@@ -305,7 +298,7 @@ def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fract
         for number in range(count if stride else 1):
             largest[name, place + number * stride] = top, fmt
     row = ExactRow(unit, largest)
-    return error.value(row.magnitude(row.exact(unit.result, {}, {})))
+    return error.value(row.magnitude(row.exact))
 
 
 def in_magnitudes(unit: Unit) -> Unit:

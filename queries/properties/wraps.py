@@ -105,5 +105,5 @@ def magnitudes(model: Model, layout: Layout, steps: Table) -> Fraction:
         own = {place: (abs(value), fmt) for place, (value, fmt) in own.items()}
         if number:
             own["c", 0] = size, model.c
-        size = ExactRow(unit, own, chained=number > 0).exact(unit.result, {}, {})
+        size = ExactRow(unit, own, chained=number > 0).exact
     return size

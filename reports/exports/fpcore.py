@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 
 from mmaprobe.smtmodel.arithmetic.display import exact_value
@@ -13,17 +12,15 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Constant,
-    Each,
     Element,
     ExactSum,
     Literal,
     Node,
     Product,
-    Repeat,
     Round,
-    Running,
     Scale,
 )
+from mmaprobe.smtmodel.nodes.fold import Fold
 from mmaprobe.smtmodel.nodes.round import Rounding
 
 MODES = {
@@ -49,7 +46,7 @@ def core(model: Model) -> str:
     if model.scale is not None or model.unit.more:
         raise _other("operands beside a, b and c")
     writer = _Writer()
-    result = writer.text(model.unit.result, {}, {})
+    result = writer.of(model.unit.result)
     arguments = [
         _argument(f"{side}{k}", fmt) for side, fmt in (("a", model.a), ("b", model.b)) for k in range(model.length)
     ]
@@ -61,46 +58,36 @@ def core(model: Model) -> str:
     return "\n".join([*lines, "  (let* (" + "\n         ".join(bound) + ")", f"    {result}))", ""])
 
 
-@dataclass
-class _Writer:
-    """`bound`: the names of results on the way with their expressions, in order."""
+class _Writer(Fold[str]):
+    """Nodes as expressions. `bound`: the names of results on the way with their expressions, in order."""
 
-    bound: list[tuple[str, str]] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__()
+        self.bound: list[tuple[str, str]] = []
 
-    def text(self, node: Node, places: dict[int, int], running: dict[int, str]) -> str:
-        """A node as an expression. `places`: the loop variables; `running`: the names of results so far, by level."""
-        if isinstance(node, Element):
-            if node.subnormals != "keep":
-                raise _other("subnormal inputs that are read as zero")
-            return node.operand if node.index is None else f"{node.operand}{node.index.at(places)}"
-        if isinstance(node, Constant):
-            return "0"
-        if isinstance(node, Literal):
-            return _number(exact_value(node.pattern, node.format))
-        if isinstance(node, Running):
-            return running[node.level]
-        if isinstance(node, Product) and node.limit is None:
-            return f"(* {self.text(node.left, places, running)} {self.text(node.right, places, running)})"
-        if isinstance(node, Scale):
-            one, two, three = (self.text(part, places, running) for part in node.operands)
-            return f"(* {one} (* {two} {three}))"
-        if isinstance(node, ExactSum):
-            return _sum([text for item in node.items for text in self._terms(item, places, running)])
-        if isinstance(node, Round):
-            return _rounded(node.rounding, self.text(node.term, places, running))
-        if isinstance(node, Repeat):
-            so_far = self.text(node.start, places, running)
-            for place in node.places:
-                text = self.text(node.body, {**places, node.level: place}, {**running, node.level: so_far})
-                so_far = f"s{len(self.bound)}"
-                self.bound.append((so_far, text))
-            return so_far
+    def carried(self, value: str) -> str:
+        self.bound.append((f"s{len(self.bound)}", value))
+        return self.bound[-1][0]
+
+    def formed(self, node: Node) -> str:
+        match node:
+            case Element():
+                if node.subnormals != "keep":
+                    raise _other("subnormal inputs that are read as zero")
+                return node.operand if node.index is None else f"{node.operand}{node.index.at(self.places)}"
+            case Constant():
+                return "0"
+            case Literal():
+                return _number(exact_value(node.pattern, node.format))
+            case Product(limit=None):
+                return f"(* {self.of(node.left)} {self.of(node.right)})"
+            case Scale():
+                return f"(* {self.of(node.term)} (* {self.of(node.left)} {self.of(node.right)}))"
+            case ExactSum():
+                return _sum(self.of_terms(node.items))
+            case Round():
+                return _rounded(node.rounding, self.of(node.term))
         raise _other(f"a node {node.kind}")
-
-    def _terms(self, node: Node, places: dict[int, int], running: dict[int, str]) -> list[str]:
-        if not isinstance(node, Each):
-            return [self.text(node, places, running)]
-        return [self.text(node.body, {**places, node.level: place}, running) for place in node.places]
 
 
 def _other(what: str) -> ParameterError:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from mmaprobe.runner.gpu.cuda import launcher_here
 from mmaprobe.runner.gpu.launch import Launcher
 from mmaprobe.runner.gpu.nvrtc import compiler_for
+from mmaprobe.runner.protocol import DeviceUnavailableError
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
+from mmaprobe.smtmodel.operand import NAMED, OPERANDS
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.cuda_tape import NAME, THREADS, CudaTape, cuda_tape
+from mmaprobe.smtmodel.plans.gemm import filled_scales, simulate_each
 from mmaprobe.smtmodel.plans.tape import UncompiledError
 
 MOST = 1 << 32  # outputs of one launch, which then takes a second or so
@@ -27,7 +33,7 @@ def _cubin(source: str, capability: tuple[int, int], cuda: int) -> bytes:
 
 
 class CudaProduct:
-    """Products on one GPU, for `simulate`."""
+    """Products on one GPU, for `simulate` and for frameworks."""
 
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
@@ -38,21 +44,53 @@ class CudaProduct:
     ) -> Matrix:  # fmt: skip
         """D for patterns A (rows x K), B (K x columns) and C, and scale factors. Raises ParameterError, CompilerError
         and LaunchError."""
-        (rows, columns), length = c.shape, a.shape[1]
         try:
-            tape = cuda_tape(plan, length)
+            tape = cuda_tape(plan, a.shape[1])
         except UncompiledError as error:
             raise ParameterError("engine", f"{plan.reference} has no kernel: {error}") from None
-        sides = {"a": a, "b": b, "c": c, **scales}
-        arrays = {name: np.ascontiguousarray(side, kind_of(plan.formats[name])) for name, side in sides.items()}
-        out = np.empty(c.shape, dtype=kind_of(plan.d))
-        each = max(1, MOST // max(1, columns * len(tape.tables[0])))
-        for start in range(0, rows if columns else 0, each):
-            part = slice(start, min(start + each, rows))
-            own = {name: (side if name in ("b", "scale_b") else side[part])[None] for name, side in arrays.items()}
-            self.blocks(tape, own, out[None, part])
+        given = {"a": a, "b": b, "c": c, **scales}
+        found: Matrix = self._launched(tape, {name: side[None] for name, side in given.items()}, progress)[0]
+        return found
+
+    def each(
+        self, plan: Plan, a: Any, b: Any, c: Matrix | None = None, scales: Mapping[str, Matrix] | None = None
+    ) -> Matrix:
+        """D of each block as `simulate_each` computes it. A and B may be contiguous tensors of words in the GPU's
+        memory, of which nothing is copied. A plan without a kernel is computed on the processor."""
+        try:
+            tape = cuda_tape(plan, a.shape[2])
+        except UncompiledError:
+            return simulate_each(_on_processor(a, plan.a), _on_processor(b, plan.b), c, plan, scales)
+        filled = [filled_scales(plan, {name: side[n] for name, side in (scales or {}).items()}, a[n], b[n])
+                  for n in range(len(a))]  # fmt: skip
+        own = {name: np.stack([one[name] for one in filled]) for name in filled[0]}
+        if c is None and plan.addend:
+            c = np.zeros((len(a), a.shape[1], b.shape[2]), kind_of(plan.c))
+        with plan.named():
+            return self._launched(tape, {"a": a, "b": b, **({} if c is None else {"c": c}), **own})
+
+    def _launched(
+        self, tape: CudaTape, given: Mapping[str, Any], progress: Callable[[int, int], None] | None = None
+    ) -> Matrix:
+        """D of blocks, by as many launches as time allows."""
+        plan, (blocks, rows), columns = tape.plan, given["a"].shape[:2], given["b"].shape[2]
+        out = np.empty((blocks, rows, columns), dtype=kind_of(plan.d))
+        arrays = {
+            name: np.ascontiguousarray(side, kind_of(plan.formats[name])) if isinstance(side, np.ndarray) else side
+            for name, side in given.items()
+        }
+        most = max(1, MOST // max(1, columns * len(tape.tables[0])))
+        several = max(1, most // max(1, rows))
+        for first, start in product(range(0, blocks, several), range(0, rows if columns else 0, most)):
+            some, part = slice(first, first + several), slice(start, start + most)
+            own = {
+                name: side[some] if NAMED[name].of == "column" else side[some, part] for name, side in arrays.items()
+            }
+            if not plan.addend:
+                own["c"] = np.zeros(1, kind_of(plan.c))
+            self.blocks(tape, own, out[some, part])
             if progress is not None:
-                progress(part.stop, rows)
+                progress(min(part.stop, rows), rows)
         return out
 
     def blocks(self, tape: CudaTape, given: Mapping[str, Any], out: Any) -> None:
@@ -62,5 +100,19 @@ class CudaProduct:
         gpu.load(_cubin(tape.source, gpu.capability, gpu.cuda[0]), NAME)
         factors = given["scale_b"].shape[1] if "scale_b" in given else 0
         numbers = [blocks, rows, columns, given["a"].shape[2], factors, len(tape.tables[0]), tape.result]
-        inputs = [*given.values(), *tape.tables]
+        inputs = [*(given[row.name] for row in OPERANDS if row.name in given), *tape.tables]
         gpu.launch(-(-blocks * rows * columns // THREADS), THREADS, inputs, out, numbers, TIMEOUT)
+
+
+def _on_processor(side: Any, fmt: Format) -> Matrix:
+    """The patterns of a side that may lie in the GPU's memory."""
+    return side if isinstance(side, np.ndarray) else np.asarray(side.cpu()).view(kind_of(fmt))
+
+
+@cache
+def product_here(device: int) -> CudaProduct | None:
+    """Products on a GPU of this machine, which is the present one of CUDA; None without CuPy or a GPU."""
+    try:
+        return CudaProduct(launcher_here())
+    except DeviceUnavailableError:
+        return None

@@ -39,17 +39,20 @@ class CupyLauncher(Launcher):
                 f"no NVIDIA GPU can be used ({error}); a GPU and a driver that is new enough for CuPy are needed "
                 "(nvidia-smi shows both)"
             ) from None
+        self._kernels: dict[tuple[bytes, str], tuple[Any, Any]] = {}
         self.capability = (int(digits[:-1]), int(digits[-1]))
         self.versions = {"driver": self._nvml.driver, "cuda": ".".join(map(str, self.cuda)), "cupy": cupy.__version__}
 
     def load(self, cubin: bytes, name: str) -> None:
-        with _failures("loading the kernel"):
-            self._module = cupy.cuda.function.Module()
-            self._module.load(cubin)
-            self._kernel = self._module.get_function(name)
+        if (cubin, name) not in self._kernels:
+            with _failures("loading the kernel"):
+                module = cupy.cuda.function.Module()
+                module.load(cubin)
+                self._kernels[cubin, name] = module, module.get_function(name)  # a function ends with its module
+        self._kernel = self._kernels[cubin, name][1]
 
     def launch(
-        self, blocks: int, threads: int, inputs: Sequence[NDArray[Any]], output: NDArray[Any],
+        self, blocks: int, threads: int, inputs: Sequence[Any], output: NDArray[Any],
         numbers: Sequence[int], timeout: float,
     ) -> None:  # fmt: skip
         arrays: list[Any] = []

@@ -37,10 +37,11 @@ class Launcher(ABC):
 
     @abstractmethod
     def launch(
-        self, blocks: int, threads: int, inputs: Sequence[NDArray[Any]], output: NDArray[Any],
+        self, blocks: int, threads: int, inputs: Sequence[Any], output: NDArray[Any],
         numbers: Sequence[int], timeout: float,
     ) -> None:  # fmt: skip
-        """Run the kernel on `inputs`, `output` and u32 `numbers`, in this order, and fill `output`.
+        """Run the kernel on `inputs`, `output` and u32 `numbers`, in this order, and fill `output`. Inputs that lie in
+        the GPU's memory already, of whatever library, are read there.
 
         `timeout`: seconds. Raises GpuMemoryError or LaunchError.
         """

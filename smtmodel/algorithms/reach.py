@@ -6,7 +6,7 @@ proved of every claim that reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -17,7 +17,6 @@ from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, ResultMode
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Cut,
-    Each,
     Element,
     ExactSum,
     FusedSum,
@@ -27,13 +26,12 @@ from mmaprobe.smtmodel.nodes import (
     Node,
     Product,
     Relu,
-    Repeat,
     Round,
-    Running,
     Scale,
     Segment,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS
+from mmaprobe.smtmodel.nodes.fold import Fold
 from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
@@ -133,29 +131,20 @@ def _either(one: Reach, other: Reach) -> Reach:
                  max(one.top, other.top), one.infinite or other.infinite)  # fmt: skip
 
 
-class _Unit:
+class _Unit(Fold[Reach]):
     """One instruction on some products, zero beyond: the reach of its nodes, from those of its operands."""
 
     def __init__(self, operands: Mapping[str, Reach], products: int) -> None:
+        super().__init__()
         self.operands, self.products = operands, products
-        self.running: dict[int, Reach] = {}
-        self.places: dict[int, int] = {}
 
-    def of(self, node: Node) -> Reach:
+    def formed(self, node: Node) -> Reach:
         match node:
             case Element():
                 there = node.index is None or node.index.at(self.places) < self.products
                 return self.operands[node.operand] if there else Reach.ZERO
             case Literal():
                 return _literal(exact_value(node.pattern, node.format), node.format)
-            case Running():
-                return self.running[node.level]
-            case Repeat():
-                value = self.of(node.start)
-                for place in node.places:
-                    self.places[node.level], self.running[node.level] = place, value
-                    value = self.of(node.body)
-                return value
             case Gate() | Relu() | Segment() | Cancelling():
                 (inner,) = node.operands
                 return self.of(inner)
@@ -170,10 +159,10 @@ class _Unit:
             case Cut():
                 return self.of(node.term).rounded(node.bits, node.mode, node.least)
             case ExactSum():
-                reach = self._left(node) or self._sum(node.items)
+                reach = self._left(node) or _added(self.of_terms(node.items))
                 return replace(reach, low=min(reach.low, 0), top=max(reach.top, 0))
             case FusedSum():
-                reach = self._sum(node.items)
+                reach = _added(self.of_terms(node.items))
                 if not reach.most:
                     return reach
                 top = max([reach.top, *node.bounds])
@@ -192,20 +181,10 @@ class _Unit:
                 return replace(reach, most=reach.most * power(1 - r.rounding.format.precision), low=reach.unit)
         return None
 
-    def _sum(self, items: Sequence[Node]) -> Reach:
-        return _added([term for item in items for term in self._terms(item)])
-
-    def _terms(self, item: Node) -> Iterator[Reach]:
-        if not isinstance(item, Each):
-            yield self.of(item)
-            return
-        for place in item.places:
-            self.places[item.level] = place
-            yield from self._terms(item.body)
-
     def _on_grid(self, node: GridSum) -> Reach:
         """A term that opposes the frame's sign adds a unit of the grid more, which may be finer than all terms."""
-        reach, terms = self._sum(node.items), [_added(list(self._terms(item))) for item in node.items]
+        terms = [_added(self.of_terms((item,))) for item in node.items]
+        reach = _added(terms)
         floors = [floor for floor in node.floors if floor is not None]
         coarsest = max([term.top - bits for term, bits in zip(terms, node.fraction_bits, strict=True)] + floors)
         if not reach.most or (node.rounding == "toward_zero" and node.frame is None):

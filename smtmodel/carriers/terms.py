@@ -136,10 +136,11 @@ _COMPARE = {"eq": op.EQUALS, "ult": op.BV_ULT, "ule": op.BV_ULE, "slt": op.BV_SL
 class TermCarrier(Carrier):
     """Lowers to pysmt terms in `environment` (by default one of its own).
 
-    `maximum` and `signs_apart` choose between lowerings of one meaning (tests prove them equal): "select", a balanced
-    tree of comparisons; "relational", a fresh symbol m with m >= each and m = some, which staged proofs want. The
-    constraints that define m are collected in `definitions` and belong in every query. `signs_apart`: positive and
-    negative magnitudes are summed separately and subtracted once, which proofs of sign symmetry want.
+    `maximum`, `signs_apart` and `in_rows` choose between lowerings of one meaning (tests prove them equal): "select", a
+    balanced tree of comparisons; "relational", a fresh symbol m with m >= each and m = some, which staged proofs want.
+    The constraints that define m are collected in `definitions` and belong in every query. `signs_apart`: positive and
+    negative magnitudes are summed separately and subtracted once, which proofs of sign symmetry want. `in_rows`: a
+    product is the sum of its rows, one for each bit of the right factor, as multipliers add them.
     """
 
     def __init__(
@@ -148,10 +149,11 @@ class TermCarrier(Carrier):
         maximum: Maximum = "select",
         prefix: str = "",
         signs_apart: bool = False,
+        in_rows: bool = False,
     ) -> None:
         self.environment = environment or Terms()
         self.manager = self.environment.formula_manager
-        self.maximum, self.signs_apart = maximum, signs_apart
+        self.maximum, self.signs_apart, self.in_rows = maximum, signs_apart, in_rows
         self.prefix = prefix
         self.addends: list[FNode] = []  # the signed terms of sums, where a proof may cut besides the signals
         self._maxima: dict[FNode, frozenset[FNode]] = {}
@@ -191,9 +193,22 @@ class TermCarrier(Carrier):
         return self.manager.Bool(value)
 
     def binary(self, operation: str, left: FNode, right: FNode, width: int) -> FNode:
+        if operation == "mul" and self.in_rows:
+            return self._in_rows(left, right, width)
         if operation == "mul" and right.node_id() < left.node_id():
             left, right = right, left  # the two orders of a product are one term
         return self._make(_BINARY[operation], (left, right), (width,))
+
+    def _in_rows(self, left: FNode, right: FNode, width: int) -> FNode:
+        """The product of the numbers that are left without the zeros above them. The sum of the first k rows, of n bits
+        each, is below 2^(n + k): it is as wide, and does not wrap, whatever stands for it in a proof."""
+        one, other = (term.arg(0) if term.is_bv_zext() else term for term in (left, right))
+        wide = self._vector(one, one.bv_width())
+        total = Bits(self, wide.width, value=0)
+        for place, bit in enumerate(map(self._vector(other, other.bv_width()).bit, range(other.bv_width()))):
+            row = select(bit, wide.pad(place), Bits(self, wide.width + place, value=0))
+            total = total.zext(wide.width + place + 1) + row.zext(wide.width + place + 1) if place else row
+        return (total.zext(width) if total.width < width else total.truncate(width)).node
 
     def invert(self, value: FNode, width: int) -> FNode:
         return self._make(op.BV_NOT, (value,), (width,))

@@ -20,14 +20,14 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
 from mmaprobe.smtmodel.operand import FURTHER, NAMED, OPERANDS, Operand
-from mmaprobe.smtmodel.tables.reference import normalised_name, parse_reference
+from mmaprobe.smtmodel.tables.reference import FLAGS, normalised_name, parse_reference
 
 SCHEMA_VERSION = 1
 
 _OWN = {"schema", "id", "model", "arch", "unit", "instruction", *NAMED, "d"}
 _PARTS = ("arch", "unit", "instruction")  # the keys of a row for the parts of a model's name
 _KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance", "family", "outcomes",
-          "reaches"}  # fmt: skip
+          "reaches", FLAGS}  # fmt: skip
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _WORDS = {2: "B", 4: "H", 8: "I", 16: "Q"}  # the letter of `struct` for the hexadecimal digits of a pattern
 LONGEST = 1 << 28  # characters of a line: a vector of ten million products has fewer

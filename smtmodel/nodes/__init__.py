@@ -5,6 +5,7 @@ from mmaprobe.smtmodel.nodes.counting import Counting
 from mmaprobe.smtmodel.nodes.cut import Cut
 from mmaprobe.smtmodel.nodes.element import Constant, Element, Literal
 from mmaprobe.smtmodel.nodes.exact import ExactSum
+from mmaprobe.smtmodel.nodes.flags import Flags
 from mmaprobe.smtmodel.nodes.fused import FusedSum
 from mmaprobe.smtmodel.nodes.gate import Gate
 from mmaprobe.smtmodel.nodes.grid import GridSum
@@ -22,7 +23,7 @@ from mmaprobe.smtmodel.nodes.signed import Signed
 from mmaprobe.smtmodel.nodes.sums import Sum
 
 __all__ = [
-    "Cancelling", "Constant", "Counting", "Cut", "Each", "Element", "ExactSum", "FusedSum", "Gate", "GridSum", "Index",
-    "Literal", "Node", "Product", "Recombined", "Relu", "Repeat", "Residue", "Round", "Running", "Scale", "Segment",
-    "Shared", "Signed", "Sum",
+    "Cancelling", "Constant", "Counting", "Cut", "Each", "Element", "ExactSum", "Flags", "FusedSum", "Gate",
+    "GridSum", "Index", "Literal", "Node", "Product", "Recombined", "Relu", "Repeat", "Residue", "Round", "Running",
+    "Scale", "Segment", "Shared", "Signed", "Sum",
 ]  # fmt: skip

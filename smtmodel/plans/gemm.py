@@ -58,7 +58,7 @@ def simulate(
     check_addend(plan, c is not None and bool(c.any()), "C")
     c = addend(np.zeros((1, 1), dtype=kind_of(plan.c)) if c is None else c, product_shape(a, b))
     _check(a, b, c, plan)
-    scales = _scales(plan, scales or {}, a, b)
+    scales = filled_scales(plan, scales or {}, a, b)
     if callable(engine):
         if not a.size or not b.size:
             return simulate(a, b, c, model, scales=scales)
@@ -157,8 +157,9 @@ def _check(a: Matrix, b: Matrix, c: Matrix, plan: Plan) -> None:
             raise ParameterError(name, f"a pattern is wider than the {fmt.width} bits of {fmt.name}")
 
 
-def _scales(plan: Plan, given: Mapping[str, Matrix], a: Matrix, b: Matrix) -> dict[str, Matrix]:
-    """The scale factors, filled up with zeros beside zero products; none for what takes none."""
+def filled_scales(plan: Plan, given: Mapping[str, Matrix], a: Matrix, b: Matrix) -> dict[str, Matrix]:
+    """The scale factors of one product, filled up with zeros beside zero products; none for what takes none. Raises
+    ParameterError."""
     unit = plan.models[0]
     wanted = [row for row in FACTORS if row.name in plan.formats]
     if unknown := given.keys() - {row.name for row in wanted}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import MmaprobeError, NotModelledError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.exceptions import DOCUMENTS, Document
 from mmaprobe.smtmodel.families.member import FUNCTIONS, Member
 from mmaprobe.smtmodel.families.parameters import FAMILY, PARAMETERS, assignments, format_parameter, parse_parameter
-from mmaprobe.smtmodel.nodes import Node
+from mmaprobe.smtmodel.nodes import Flags, Node
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.multiword import is_scheme, parse_scheme
 from mmaprobe.smtmodel.plans.plan import Plan
@@ -29,6 +31,12 @@ from mmaprobe.smtmodel.units.turns import TURN, unit_of_turn
 from mmaprobe.smtmodel.units.unit_files import read_unit, shipped_unit, units
 
 PLAN, LENGTH = "plan:", "@length="  # before a plan's name, and between it and a K
+FLAGS = "flags"  # of a reference whose result is the exceptions
+#: whose documents say which exceptions an instruction signals; IEEE's own operations are those of each
+SIGNALLING: Mapping[str, tuple[Document, ...]] = {
+    "ieee/": DOCUMENTS, "x86/avx512/vfmadd-ph": ("x86",), "arm/neon/fmlal": ("arm",),
+    "riscv/v/vfwmaccbf16": ("riscv",), "power10/mma/xvf32gerpp": ("power",),
+}  # fmt: skip
 CORE = ".fpcore"  # the end of a path
 
 _NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # parameters whose change makes no neighbour
@@ -66,6 +74,8 @@ def parse_reference(text: str) -> Model:
     path, _, changes = text.strip().partition("@")
     if not is_unit_file(path) and not path.endswith(CORE):
         return _known_model(text)
+    if changes.startswith(f"{FLAGS}="):
+        return with_flags(parse_reference(path), changes.partition("=")[2])
     if changes:
         if "plan" in keys_of(path):
             raise ParameterError(path, f"of a plan file it is {PLAN}{path}{LENGTH}K")
@@ -120,8 +130,28 @@ def _model_of_plan(text: str) -> Model:
 @lru_cache(maxsize=4096)
 def _known_model(text: str) -> Model:
     base, at, tail = text.strip().partition("@")
-    changes = assignments(tail.split(",") if at else [])
-    return with_parameters(_base_model(base.lower()), changes)
+    given = tail.split(",") if at else []
+    documents = [part.partition("=")[2].strip() for part in given if part.partition("=")[0].strip() == FLAGS]
+    changes = assignments([part for part in given if part.partition("=")[0].strip() != FLAGS])
+    model = with_parameters(_base_model(base.lower()), changes)
+    return with_flags(model, documents[-1]) if documents else model
+
+
+def with_flags(model: Model, document: str) -> Model:
+    """The model whose result is the exceptions that a model signals, as a document has them. Raises NotModelledError
+    where no document defines them, and ParameterError."""
+    name = next((own for own in DOCUMENTS if own == document), None)
+    if name is None:
+        raise ParameterError(FLAGS, f"{document or 'nothing'} is none of {', '.join(DOCUMENTS)}")
+    base = model.reference.partition("@")[0]
+    known = [one for start, one in SIGNALLING.items() if base == start or (start[-1] == "/" and base.startswith(start))]
+    if not is_unit_file(base) and not known:
+        raise NotModelledError(f"{base}: its documents define no exceptions that are modelled; they do for "
+                               f"{', '.join(SIGNALLING)}")  # fmt: skip
+    if known and name not in known[0]:
+        raise ParameterError(FLAGS, f"{base} has those of {', '.join(known[0])}, not of {document}")
+    reference = f"{model.reference}{',' if '@' in model.reference else '@'}{FLAGS}={name}"
+    return Model(reference, replace(model.unit, result=Flags(model.unit.result, name)))
 
 
 def _base_model(base: str) -> Model:

@@ -83,25 +83,25 @@ def unit_text_of(text: str, file: str) -> str:
 
 
 def _parsed(text: str, file: str) -> Expression:
-    open_groups: list[tuple[int, list[Expression]]] = [(1, [])]
+    open_groups: list[tuple[str, int, list[Expression]]] = [("", 1, [])]
     line, at = 1, 0
     for found in _WORDS.finditer(text):
         line, at = line + text.count("\n", at, found.start()), found.start()
         word = found.group()
         if word in "([":
-            open_groups.append((line, []))
+            open_groups.append((word, line, []))
             if len(open_groups) > _DEPTH:
                 raise InputError(f"brackets are nested more than {_DEPTH} deep", file, line)
         elif word in ")]":
-            start, items = open_groups.pop()
-            if not open_groups:
+            opened, start, items = open_groups.pop()
+            if opened + word not in ("()", "[]"):
                 raise InputError("a bracket is closed that was not opened", file, line)
-            open_groups[-1][1].append(Group(tuple(items), start))
+            open_groups[-1][2].append(Group(tuple(items), start))
         elif not word.startswith(";"):
-            open_groups[-1][1].append(Word(word, line))
+            open_groups[-1][2].append(Word(word, line))
     if len(open_groups) > 1:
-        raise InputError("a bracket is not closed", file, open_groups[-1][0])
-    cores = open_groups[0][1]
+        raise InputError("a bracket is not closed", file, open_groups[-1][1])
+    cores = open_groups[0][2]
     if len(cores) != 1 or not isinstance(cores[0], Group) or cores[0].head != "FPCore":
         raise InputError(f"one (FPCore ...) is wanted, not {len(cores)} expressions", file, 1)
     return cores[0]
@@ -109,12 +109,14 @@ def _parsed(text: str, file: str) -> Expression:
 
 @dataclass
 class _Core:
-    """`formats`: of the arguments; `places`: what each is in the unit; `steps`: of names bound by `let`, in order."""
+    """`formats`: of the arguments; `places`: what each is in the unit; `steps`: of names bound by `let`, in order;
+    `rounded`: the format of each rounded term, by its text."""
 
     file: str
     formats: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
     steps: list[tuple[str, str]] = field(default_factory=list)
+    rounded: dict[str, str] = field(default_factory=dict)
 
     def unit(self, core: Expression) -> str:
         assert isinstance(core, Group)
@@ -135,7 +137,8 @@ class _Core:
         assert isinstance(arguments, Group)
         self.read_arguments(arguments, context, body)
         d = self.term(body, {}, context)
-        fmt = self.result_format(d, body)
+        if (fmt := self.rounded.get(d)) is None:
+            self.fail("the result is not rounded to a precision", body)
         count = sum(place.startswith("a[") for place in self.places.values())
         sides = {side: self.side(side, arguments) for side in "abc"}
         lines = [f'unit: "{name}"', "formats: {" + ", ".join(f"{k}: {v}" for k, v in {**sides, "d": fmt}.items()) + "}"]
@@ -270,7 +273,9 @@ class _Core:
         if context.format is None:
             return found
         term = found[0] if len(found) == 1 else f"exact({', '.join(found)})"
-        return [f"round({term}, {context.format}, {context.mode})"]
+        text = f"round({term}, {context.format}, {context.mode})"
+        self.rounded[text] = context.format
+        return [text]
 
     def bound(self, pairs: Group, names: Mapping[str, str], context: Context, one_by_one: bool) -> dict[str, str]:
         found = dict(names)
@@ -281,6 +286,7 @@ class _Core:
             text = self.term(pair.items[1], known, context)
             step = f"s{len(self.steps)}"
             self.steps.append((step, text))
+            self.rounded |= {step: self.rounded[text]} if text in self.rounded else {}
             found[pair.items[0].text] = step
         return found
 
@@ -312,15 +318,6 @@ class _Core:
             if pattern is not None:
                 return f"number({pattern:#x}, {name})"
         self.fail(f"{value} is no number of f64", given)
-
-    def result_format(self, text: str, body: Expression) -> str:
-        """The format that the result is rounded to."""
-        steps = dict(self.steps)
-        while text in steps:
-            text = steps[text]
-        if (found := re.fullmatch(r"round\(.*, (\w+), \w+\)", text)) is None:
-            self.fail("the result is not rounded to a precision", body)
-        return found[1]
 
 
 def _pattern_of(value: Fraction, fmt: Format) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
-from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Node, Product, Repeat, Round, Sum
+from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Flags, Node, Product, Repeat, Round, Sum
 from mmaprobe.smtmodel.nodes.node import Context, Shared, walk
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
@@ -70,6 +70,8 @@ class Unit:
         if self.scale is not None and (self.scale_block < 1 or self.length % self.scale_block):
             raise ParameterError("scale_block", f"{self.scale_block} does not divide the length {self.length}")
         assert self.rounding
+        if isinstance(self.result, Flags):
+            self.result.check()
         random = self.formats.get(RANDOM.name)
         if random is not None and not is_random(random):
             raise ParameterError(RANDOM.name, f"{random.name} is no format of random bits: uint2 to uint64 are")
@@ -79,7 +81,7 @@ class Unit:
     @property
     def rounding(self) -> Rounding:
         """The rounding of the result. Raises ParameterError where the result is not rounded."""
-        return self.last.rounding
+        return self.result.rounding if isinstance(self.result, Flags) else self.last.rounding
 
     @cached_property
     def last(self) -> Round:
@@ -88,7 +90,7 @@ class Unit:
         while isinstance(node, Repeat):
             node = node.body
         if not isinstance(node, Round):
-            raise ParameterError("d", "the result is not rounded to a format: its last step is a round")
+            raise ParameterError("d", "the result is not rounded to a format: its last step is a round, or its flags")
         return node
 
     @property

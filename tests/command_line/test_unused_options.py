@@ -26,7 +26,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("distinguish", "question"): ("carry-bits-ampere", f"count output target compare smt2 as_json {SOLVING}"),
     ("prove", "models"): (
         f"{AMPERE} {HOPPER}",
-        f"wanted restrictions compare confirm certificate explain length as_json {SOLVING}",
+        f"wanted restrictions compare confirm certificate explain length flags as_json {SOLVING}",
     ),
     ("prove", "property"): (
         f"{AMPERE} --property sign-symmetric",
@@ -84,8 +84,8 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
         f"--device model:{AMPERE}",
         "device_name formats length svg pdf tikz output device_timeout timeout as_json",
     ),
-    ("cover", "model"): (AMPERE, f"output pairs certificate every as_json {SOLVING}"),
-    ("evaluate", "rows"): ("VECTORS", "model output junit as_json"),
+    ("cover", "model"): (AMPERE, f"output pairs certificate every flags as_json {SOLVING}"),
+    ("evaluate", "rows"): ("VECTORS", "model output junit flags as_json"),
     ("run", "rows"): (f"VECTORS --device model:{AMPERE}", "device_name output check device_timeout as_json"),
     ("device", "model"): (AMPERE, ""),
     ("device", "cuda"): ("cuda:mma/none", "device_timeout"),

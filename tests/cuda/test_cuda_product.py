@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
-import re
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from numpy.typing import NDArray
 
 from mmaprobe.cli.main import main
-from mmaprobe.runner.gpu import cuda_product
 from mmaprobe.runner.gpu.cuda_product import CudaProduct
-from mmaprobe.runner.gpu.launch import Launcher
 from mmaprobe.runner.gpu.nvrtc import CompilerError, compiler_for, library
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
@@ -27,6 +17,7 @@ from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.cuda_tape import NAME, cuda_tape
 from mmaprobe.smtmodel.plans.gemm import simulate, simulate_each
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
+from tests.cuda.processor import product_by_text
 from tests.evaluation.test_compiled import patterns
 
 pytestmark = pytest.mark.kernels
@@ -50,76 +41,10 @@ PLANS = {name: parse_plan_path(name) for name in (
     "plan:cutlass/linear-combination")}  # fmt: skip
 CAPABILITIES = ((7, 0), (9, 0), (10, 0))
 
-#: what CUDA has and C++ has not, for one thread at a time
-_SHIM = """
-struct Place {{ unsigned x; }};
-static Place blockIdx, blockDim, threadIdx;
-#define __global__
-#define __device__
-#define __noinline__
-template <class To, class From> static To as(From x) {{ To y; __builtin_memcpy(&y, &x, sizeof y); return y; }}
-static int __clz(unsigned x) {{ return x ? __builtin_clz(x) : 32; }}
-static int __clzll(unsigned long long x) {{ return x ? __builtin_clzll(x) : 64; }}
-static float __uint_as_float(unsigned x) {{ return as<float>(x); }}
-static unsigned __float_as_uint(float x) {{ return as<unsigned>(x); }}
-static double __longlong_as_double(long long x) {{ return as<double>(x); }}
-static long long __double_as_longlong(double x) {{ return as<long long>(x); }}
-static float __fmaf_rn(float x, float y, float z) {{ return __builtin_fmaf(x, y, z); }}
-static double __fma_rn(double x, double y, double z) {{ return __builtin_fma(x, y, z); }}
-{source}
-extern "C" void launch(unsigned grid, unsigned each, {parameters}) {{
-  blockDim.x = each;
-  for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++)
-    for (threadIdx.x = 0; threadIdx.x < each; threadIdx.x++) product({arguments});
-}}
-"""
-
-
-class Processor(Launcher):
-    """Runs a kernel's text in place of its machine code."""
-
-    gpu, capability, cuda, versions = "none", (9, 0), (13, 0), {}
-
-    def __init__(self) -> None:
-        self._built: dict[bytes, ctypes.CDLL] = {}
-
-    def load(self, cubin: bytes, name: str) -> None:
-        if cubin not in self._built:
-            self._built[cubin] = _built(cubin.decode(), name)
-        self._library = self._built[cubin]
-
-    def launch(
-        self, blocks: int, threads: int, inputs: Sequence[NDArray[Any]], output: NDArray[Any],
-        numbers: Sequence[int], timeout: float,
-    ) -> None:  # fmt: skip
-        assert all(array.flags.c_contiguous for array in (*inputs, output))
-        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*inputs, output)]
-        self._library.launch(blocks, threads, *pointers, *map(ctypes.c_uint32, numbers))
-
-    def clock(self) -> int | None:
-        return None
-
-
-def _built(source: str, name: str) -> ctypes.CDLL:
-    """A kernel's text as a function of this processor."""
-    match = re.search(rf"void {name}\(([^)]*)\) {{", source)
-    assert match is not None
-    arguments = ", ".join(re.findall(r"(\w+)(?:,|$)", match[1]))
-    with tempfile.TemporaryDirectory() as folder:
-        text, built = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
-        text.write_text(_SHIM.format(source=source, parameters=match[1], arguments=arguments), encoding="utf-8")
-        flags = ["-O0", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
-        subprocess.run(["g++", *flags, "-o", built, text], check=True)
-        return ctypes.CDLL(str(built))
-
 
 @pytest.fixture
 def product(monkeypatch: pytest.MonkeyPatch) -> CudaProduct:
-    if shutil.which("g++") is None:
-        pytest.skip("no g++")
-    monkeypatch.setattr(cuda_product, "_cubin", lambda source, *_: source.encode())
-    monkeypatch.setattr(cuda_product, "MOST", 40)  # several launches
-    return CudaProduct(Processor())
+    return product_by_text(monkeypatch)
 
 
 @pytest.mark.parametrize("reference", MODELS)
@@ -147,11 +72,13 @@ def test_the_kernel_computes_a_plan(reference: str, product: CudaProduct) -> Non
         c = patterns(rng, plan.c, (3, 5, 7), True).astype(kind_of(plan.c)) if plan.addend else None
         one = None if c is None else c[0]
         assert np.array_equal(simulate(a[0], b[0], one, plan, engine=product), simulate(a[0], b[0], one, plan))
-        if k:
-            tape, out = cuda_tape(plan, k), np.zeros((3, 5, 7), kind_of(plan.d))
+        several = simulate_each(a, b, c, plan)
+        assert np.array_equal(product.each(plan, a, b, c), several)
+        if k:  # by one launch
+            out = np.zeros_like(several)
             zero = np.zeros(1, kind_of(plan.c))
-            product.blocks(tape, {"a": a, "b": b, "c": zero if c is None else c}, out)
-            assert np.array_equal(out, simulate_each(a, b, c, plan))
+            product.blocks(cuda_tape(plan, k), {"a": a, "b": b, "c": zero if c is None else c}, out)
+            assert np.array_equal(out, several)
 
 
 def test_tiny_results(product: CudaProduct) -> None:
@@ -176,6 +103,8 @@ def test_scale_factors(product: CudaProduct) -> None:
     ]  # type: ignore[arg-type]
     assert np.array_equal(*found)
     assert len(np.unique(found[0])) > 20
+    each = product.each(Plan.chained(model), a[None], b[None], None, {"scale_a": p[None], "scale_b": q[None]})
+    assert np.array_equal(each[0], found[0])
 
 
 def test_what_a_kernel_does_not_do(product: CudaProduct) -> None:
@@ -183,6 +112,8 @@ def test_what_a_kernel_does_not_do(product: CudaProduct) -> None:
     plan = parse_plan_path("plan:ozaki/int8-6")
     with pytest.raises(ParameterError, match="has no kernel: powers of two that rows share"):
         simulate(a.astype(np.uint64), a.T.astype(np.uint64), None, plan, engine=product)
+    wide = np.arange(64, dtype=np.uint64).reshape(1, 4, 16)
+    assert np.array_equal(product.each(plan, wide, wide.mT), simulate_each(wide, wide.mT, None, plan))
     empty = np.zeros((4, 0), dtype=np.uint16)
     model = parse_reference(MODELS[0])
     assert not simulate(empty, empty.T, None, model, engine=product).any()

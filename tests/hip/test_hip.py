@@ -4,6 +4,7 @@ stands in for ROCm's."""
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import random
 import shlex
@@ -18,8 +19,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import evidence, evidence_steps
 from mmaprobe.runner.devices import open_device
-from mmaprobe.runner.gpu import hip
+from mmaprobe.runner.gpu import cuda, hip
 from mmaprobe.runner.gpu.device import Position
 from mmaprobe.runner.gpu.hip_kernels import TARGETS, HipKernel, hip_kernel, hip_kernels
 from mmaprobe.runner.gpu.kernel_source import placing, source
@@ -322,3 +324,31 @@ def test_without_rocm(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="no HIP kernel"):
         hip_kernel("cdna2/mfma/f64_4x4x4f64")
     assert Position().row == 0
+
+
+@needs_compiler
+def test_evidence_asks_the_amd_gpu_where_there_is_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the library in place of ROCm, whose kernels answer c: in every position, and otherwise than the models."""
+
+    def nothing() -> None:
+        raise DeviceUnavailableError("no cupy")
+
+    monkeypatch.setattr(cuda, "launcher_here", nothing)
+    stood_in(tmp_path, monkeypatch, "gfx942")
+    out = tmp_path / "out"
+    few = ["--only", r"f32_16x16x16_f16$", "--steps", "position,random", "--count", "60", "-o", str(out)]
+    assert evidence.main(few) == 0
+    found = json.loads((out / "summary.json").read_text())["cdna3/mfma/f32_16x16x16_f16"]
+    assert found["position"]["independent"]
+    assert len(found["position"]["positions"]) == 7
+    assert 0 < found["random"]["mismatches"] <= found["random"]["vectors"] == 60
+
+
+def test_evidence_of_every_amd_gpu_has_its_instructions(tmp_path: Path) -> None:
+    for arch in evidence.AMD:
+        chosen = evidence.arguments(["--arch", arch, "-o", str(tmp_path)])
+        todo = evidence.jobs(chosen, arch)
+        assert [job.model.length for job in todo] == [job.shape[2] for job in todo]
+        assert {job.device() for job in todo} == {f"hip:{job.reference.partition('/')[2]}" for job in todo}
+    assert "cdna4" not in evidence.AMD
+    assert "fasi-final-rounding" in evidence_steps.question_names("cdna2/mfma/f64_16x16x4f64")

@@ -118,7 +118,7 @@ def retargeted(name: str, reference: str) -> list[Model]:
     ("name", "reference"),
     [
         ("nvidia-f16", "volta/mma/m8n8k4.f32.f16.f16.f32"),
-        ("nvidia-fp8", "hopper/wgmma/m64n8k32.f32.e4m3.e5m2"),
+        pytest.param("nvidia-fp8", "hopper/wgmma/m64n8k32.f32.e4m3.e5m2", marks=pytest.mark.slow),
         ("nvidia-block-scaled", "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3"),
         ("amd-mfma", "cdna3/mfma/f32_32x32x8_f16"),
         ("riscv-rvbna", "riscv/zvbdota/vfwbdota16bf.n8"),

@@ -45,6 +45,7 @@ from mmaprobe.smtmodel.plans.words import PLAIN
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_plan_reference, parse_reference
 from mmaprobe.studies.file import study_named
 from mmaprobe.studies.run import Draw, Product
+from tests.marks import some_slow
 from tests.said import believed
 
 pytestmark = pytest.mark.solvers
@@ -141,7 +142,7 @@ def formula_at(theorem: Theorem, length: int) -> Form:
     return sums._put(error_of(theorem), lambda factor: values.get(factor.name, sums._one(factor))).merged()
 
 
-@pytest.mark.parametrize("step", HALVES)
+@pytest.mark.parametrize("step", some_slow(HALVES, *HALVES[1::2]))
 def test_the_formula_of_halves_is_about_every_length(step: str) -> None:
     plan = plan_of(step)
     theorem = bound_of_plan(plan, None, believed)
@@ -366,6 +367,27 @@ def test_the_page_of_bounds_is_that_of_its_records() -> None:
             text = sum_text(error_of(bound_of_plan(plan, size["length"], believed)).merged())
             assert size["bound"] == f"|d - exact| <= {text}"
             assert size["nearest"] is None or 0 < size["nearest"]["ratio"] <= 1
+
+
+@pytest.mark.parametrize("name", ["cublas/tf32", "cutlass/tf32-truncated"])
+def test_inputs_lose_most_where_both_sides_are_converted(name: str) -> None:
+    plan = parse_plan_reference(f"plan:{name}")
+    near, _ = nearest_to(plan, error_of(bound_of_plan(plan, 64, believed)).merged(), 64)
+    assert near is not None
+    assert near.ratio > Fraction(9, 10)
+
+
+def test_changes_of_the_best_input_come_nearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a plan that rounds the sum to f16: the result moves to where that loses most."""
+    plan = parse_plan_reference("plan:cublas/plain")
+    form = error_of(bound_of_plan(plan, 96, believed)).merged()
+    climbed, tried = nearest_to(plan, form, 96)
+    monkeypatch.setattr(bound_samples, "STEPS", 0)
+    before, fewer = nearest_to(plan, form, 96)
+    assert climbed is not None
+    assert before is not None
+    assert tried > fewer
+    assert climbed.ratio > max(before.ratio, Fraction(9, 10))
 
 
 def test_inputs_come_near_a_bound_with_scale_factors() -> None:

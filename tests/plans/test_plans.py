@@ -31,6 +31,7 @@ from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.plans.tape import BLOCK, Tape
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
+from tests.marks import some_slow
 from tests.oracles.oracle import decode
 from tests.plans import plan_oracle
 
@@ -187,7 +188,7 @@ def test_what_is_done_with_the_sum(step: str) -> None:
     assert parse_plan(plan_text(plan), "tested", parse_reference) == plan
 
 
-@pytest.mark.parametrize("name", plans())
+@pytest.mark.parametrize("name", some_slow(plans(), "ozaki/int8-7", "ozaki/int8-8"))
 def test_shipped_plans(name: str) -> None:
     plan = parse_plan_reference(f"plan:{name}")
     assert plan.reference == name

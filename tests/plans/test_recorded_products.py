@@ -87,7 +87,11 @@ def test_a_split_of_a_matrix_unit_is_found_in_one_recording(save: Save) -> None:
 
 @pytest.mark.parametrize(
     ("at", "order", "length"),
-    [((48,), "sequential", 200), ((80, 112), "backwards", 200), ((32, 64, 160), "pairwise", 200)],
+    [
+        ((48,), "sequential", 200),
+        pytest.param((80, 112), "backwards", 200, marks=pytest.mark.slow),
+        pytest.param((32, 64, 160), "pairwise", 200, marks=pytest.mark.slow),
+    ],
 )
 def test_k_cut_at_a_few_places_is_found(at: tuple[int, ...], order: Order, length: int) -> None:
     """As by stream-K, C at the start; and no other way of cutting K gives these elements."""

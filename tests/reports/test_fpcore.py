@@ -174,6 +174,7 @@ def test_numbers(value: str, tmp_path: Path) -> None:
 FAULTS = {
     "(FPCore (a0 b0)": "1: a bracket is not closed",
     "(FPCore (a0 b0) (* a0 b0)))": "1: a bracket is closed",
+    "(FPCore [a0 b0) (* a0 b0))": "1: a bracket is closed",
     "(* a b)": "one (FPCore ...) is wanted",
     "(FPCore (a0 b0)\n (/ a0 b0))": "2: units have no words for /",
     "(FPCore (a0 b0)\n :pre (< a0 b0)\n (* a0 b0))": "2: :pre has no place",
@@ -181,6 +182,8 @@ FAULTS = {
     "(FPCore (a0 b0) :round up (* a0 b0))": "a rounding is one of",
     "(FPCore (a0 b0) :precision real (* a0 b0))": "an argument is a name with a precision that is not real",
     "(FPCore (a0 b0) (! :precision real (* a0 b0)))": "the result is not rounded",
+    "(FPCore ((! :precision binary16 a0) (! :precision binary16 b0)) (! :precision real (let* ("
+    "(x (! :precision binary32 (* a0 b0))) (y (! :precision binary32 x))) (* x y))))": "the result is not rounded",
     "(FPCore (x y z) (+ x (+ y z)))": "are no factors of products",
     "(FPCore (a0 b1) (* a0 b1))": "each element of a is to have one of b",
     "(FPCore (a1 b1) (* a1 b1))": "numbered from 0",

@@ -8,16 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from numpy.typing import NDArray
 
 from mmaprobe.cli.main import main
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, evaluate_row
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.tables.catalogue import catalogue
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.tables.sparse import sparse_rows, spread
+from tests.cpu import Inputs, Vectors, differing
+from tests.oracles import node_oracle
+from tests.units.test_nodes import oracle
+
+Whole = NDArray[np.int64]
 
 AMPERE = "ampere/mma_sp/m16n8k32.f32.f16.f16.f32"
 
@@ -105,3 +111,144 @@ def test_metadata_belongs_to_sparse_instructions(tmp_path: Path) -> None:
     assert run.exit_code == 2
     assert "no sparse instruction" in run.output
     assert "rising" in simulated(tmp_path, "a", "b", code=2)
+
+
+# -- each row against sums of the kept products alone, in whole numbers
+
+#: exponent bits, fraction bits, whether the top exponent is one of numbers (E4M3)
+FIELDS = {"f16": (5, 10, False), "bf16": (8, 7, False), "tf32": (8, 10, False), "f32": (8, 23, False),
+          "e4m3": (4, 3, True), "e5m2": (5, 2, False), "e8m13": (8, 13, False)}  # fmt: skip
+#: unused low bits of a pattern
+PADDING = {"tf32": 13, "e8m13": 10}
+#: fraction bits of the aligned terms and products of a step, zeros among them (of tf32 half of them), by what has it
+STEPS = {"ampere/mma_sp": (24, 8), "ada-lovelace/mma_sp": (24, 8), "hopper/mma_sp": (25, 16),
+         "hopper/wgmma_sp": (25, 16), "blackwell/mma_sp": (25, 16), "rtx-blackwell/mma_sp": (25, 16)}  # fmt: skip
+FP8_STEPS = {"ada-lovelace/mma_sp": (13, 16), "hopper/wgmma_sp": (13, 32), "rtx-blackwell/mma_sp": (25, 32)}
+NVIDIA = [name for name in sparse_rows() if "/smfmac/" not in name]
+CDNA3 = [name for name in sparse_rows() if "/smfmac/" in name]
+COUNT = 100_000
+
+
+def parts(patterns: Whole, fmt: str) -> tuple[Whole, Whole, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whole numbers and exponents (value: number * 2^(exponent - fraction)), which are infinite, which NaN; of these
+    the number is 1 or -1, of a NaN 0."""
+    exponents, fraction, numbers_on_top = FIELDS[fmt]
+    patterns = patterns.astype(np.int64) >> PADDING.get(fmt, 0)
+    sign = 1 - 2 * (patterns >> exponents + fraction)
+    top, digits = (1 << exponents) - 1, patterns & (1 << fraction) - 1
+    field = patterns >> fraction & top
+    special = (field == top) & ((digits == (1 << fraction) - 1) | (not numbers_on_top))
+    nan = special & ((digits != 0) | numbers_on_top)
+    number = sign * np.where(special, 1, digits | np.where(field > 0, 1 << fraction, 0))
+    return np.where(nan, 0, number), np.maximum(field, 1) - (top >> 1), special & ~nan, nan
+
+
+def packed(total: Whole, last: Whole, fmt: str) -> Whole:
+    """total * 2^last as a number of a format, f16 rounded to nearest even, others toward zero; every zero is +0."""
+    exponents, fraction, _ = FIELDS[fmt]
+    bias = (1 << exponents - 1) - 1
+    size = np.abs(total)
+    exponent = np.maximum(np.frexp(size.astype(np.float64))[1] - 1 + last, 1 - bias)
+    shift = exponent - fraction - last
+    right, left = np.clip(shift, 0, 62), np.clip(-shift, 0, 62)
+    kept = size >> right << left
+    if fmt == "f16":
+        rest, half = size - (size >> right << right), np.int64(1) << np.maximum(right, 1) - 1
+        kept += (right > 0) & ((rest > half) | ((rest == half) & (kept & 1 == 1)))
+    pattern = np.minimum(kept + (exponent + bias - 1 << fraction), (1 << exponents) - 1 << fraction)
+    pattern = np.where(size > 0, pattern, 0)
+    signed = np.where((total < 0) & (pattern > 0), pattern | 1 << exponents + fraction, pattern)
+    return signed << PADDING.get(fmt, 0)
+
+
+def kept_sums(name: str, a: Whole, b: Whole, c: Whole) -> Whole:
+    """The results of the kept products (count x K / 2), in steps of half as many as a dense instruction takes."""
+    row = sparse_rows()[name]
+    where = name.rpartition("/")[0]
+    bits, step = (FP8_STEPS if row.a in ("e4m3", "e5m2") else STEPS)[where]
+    kept = step // (4 if row.a == "tf32" else 2)
+    given, result = row.c, parse_reference(name).d.name
+    floor = (-14 if result == "f16" else -126) - (7 if bits == 25 or where == "hopper/wgmma_sp" else 6)
+    for k in range(0, a.shape[1], kept):
+        x, y, z = parts(a[:, k : k + kept], row.a), parts(b[:, k : k + kept], row.b), parts(c[:, None], given)
+        products = x[0] * y[0]
+        infinite = x[2] | y[2]
+        nan = (x[3] | y[3] | (infinite & (products == 0))).any(axis=1) | z[3][:, 0]
+        signs = np.sign(np.concatenate([np.where(infinite, products, 0), np.where(z[2], z[0], 0)], axis=1))
+        up, down = (signs > 0).any(axis=1), (signs < 0).any(axis=1)
+        number = np.concatenate([np.where(infinite, 0, products), np.where(z[2], 0, z[0])], axis=1)
+        places = np.array([FIELDS[row.a][1] + FIELDS[row.b][1]] * products.shape[1] + [FIELDS[given][1]])
+        exponent = np.concatenate([x[1] + y[1], z[1]], axis=1)
+        top = np.maximum(np.where(number == 0, floor, exponent).max(axis=1), floor)
+        shift = bits - places - (top[:, None] - exponent)
+        cut = np.abs(number) << np.clip(shift, 0, 40) >> np.clip(-shift, 0, 62)
+        found = packed((np.sign(number) * cut).sum(axis=1), top - bits, result)
+        infinity, negative = (0x7C00, 0xFC00) if result == "f16" else (0x7F800000, 0xFF800000)
+        found = np.where(up, infinity, np.where(down, negative, found))
+        c, given = np.where(nan | (up & down), 0x7FFF if result == "f16" else 0x7FFFFFFF, found), result
+    return c
+
+
+def masked(name: str, count: int) -> tuple[Vectors, Vectors]:
+    """Vectors of the dense unit with zeros in the places left out, and those of the kept products."""
+    model, rng = parse_reference(name), np.random.default_rng(7)
+    a, b, c = Inputs(model, seed=sum(map(ord, name))).vectors(count)
+    group = 2 if sparse_rows()[name].a == "tf32" else 4
+    order = np.argsort(rng.random((count, model.length // group, group)), axis=2)[:, :, : group // 2]
+    places = (np.sort(order, axis=2) + group * np.arange(model.length // group)[:, None]).reshape(count, -1)
+    kept = [np.take_along_axis(side, places, axis=1) for side in (a, b)]
+    whole = [np.zeros_like(side) for side in (a, b)]
+    for side, own in zip(whole, kept, strict=True):
+        np.put_along_axis(side, places, own, axis=1)
+    return (whole[0], whole[1], c), (kept[0], kept[1], c)
+
+
+def agrees(name: str, count: int) -> None:
+    vectors, (a, b, c) = masked(name, count)
+    wanted = kept_sums(name, a.astype(np.int64), b.astype(np.int64), c.astype(np.int64)).astype(np.uint64)
+    found = evaluate_batch(parse_reference(name), *vectors)
+    wrong = np.flatnonzero(found != wanted)
+    assert not wrong.size, (
+        len(wrong),
+        [side[wrong[0]].tolist() for side in vectors],
+        found[wrong[0]],
+        wanted[wrong[0]],
+    )
+
+
+@pytest.mark.parametrize("name", NVIDIA)
+def test_sums_of_the_kept_products(name: str) -> None:
+    agrees(name, 450)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NVIDIA)
+def test_sums_of_the_kept_products_of_many_vectors(name: str) -> None:
+    agrees(name, COUNT)
+
+
+def by_oracle(name: str, count: int) -> None:
+    vectors, _ = masked(name, count)
+    model = parse_reference(name)
+    wanted = np.array(oracle(model.unit, vectors))
+    wanted = np.where(wanted == node_oracle.ANY_NAN, model.d.nan, wanted).astype(np.uint64)
+    assert not differing(model, evaluate_batch(model, *vectors), wanted).size
+
+
+def test_the_oracle_agrees_on_smfmac() -> None:
+    for name in CDNA3[::4]:
+        by_oracle(name, 45)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CDNA3)
+def test_the_oracle_agrees_on_smfmac_on_many_vectors(name: str) -> None:
+    by_oracle(name, COUNT)
+
+
+def test_the_kept_products_contradict_what_is_near() -> None:
+    name = "hopper/mma_sp/m16n8k32.f32.f16.f16.f32"
+    vectors, (a, b, c) = masked(name, 2000)
+    wanted = kept_sums(name, a.astype(np.int64), b.astype(np.int64), c.astype(np.int64))
+    for change in ("fraction_bits=24", "block=8", "block=32", "align_rounding=down", "output_rounding=nearest_even"):
+        assert (evaluate_batch(parse_reference(f"{name}@{change}"), *vectors) != wanted).any(), change

@@ -1,0 +1,15 @@
+"""The exceptions of IEEE 754 by name, and the documents that say when each is signalled."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Document = Literal["riscv", "arm", "x86", "power"]
+DOCUMENTS: tuple[Document, ...] = get_args(Document)
+#: from the lowest bit of a word on, as in RISC-V's fflags; no unit here divides
+EXCEPTIONS = ("inexact", "underflow", "overflow", "divide by zero", "invalid")
+
+
+def exceptions_in(word: int) -> tuple[str, ...]:
+    """The names of the exceptions in a word."""
+    return tuple(name for place, name in enumerate(EXCEPTIONS) if word >> place & 1)
