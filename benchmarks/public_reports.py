@@ -101,9 +101,17 @@ def fma(a, b, c):
         return np.where(np.abs(x) < 2.0**-14, x / 2, x)
     return (half(a) @ half(b) + np.asarray(c, np.float64)).astype(np.float32)
 """
-PHASES = unit("phases", "bf16,bf16,bf16,bf16", 'r: "round(bf16, nearest_even, subnormals=flush_before)"',
-              'p: "r(exact(c, segment(a[0], 0, 5) * segment(b[0], 0, 7)))", '
-              'd: "r(exact(p, segment(a[0], 5, 8) * segment(b[0], 0, 7)))"')  # fmt: skip
+PHASES = {
+    "phases.yaml": """unit: phases
+formats: {a: bf16, b: bf16, c: bf16, d: bf16}
+length: 1
+inputs: {subnormals: zero}
+roundings: {r: "round(bf16, nearest_even, subnormals=flush_before)"}
+steps:
+  p: "r(exact(c, segment(a[0], 0, 5) * segment(b[0], 0, 7)))"
+  d: "r(exact(p, segment(a[0], 5, 8) * segment(b[0], 0, 7)))"
+"""
+}
 CHAIN = {
     "chain.yaml": """unit: chain
 formats: {a: f16, b: f16, c: f32, d: f32}
@@ -153,7 +161,7 @@ CASES = (
     Case("tt-metal 48996", "a loader halves subnormals: which unit?", "no unit, one vector printed twice",
          "identify --device python:./halves.py:fma --formats f16,f16,f32,f32 --length 1 --timeout 120",
          r"(?s)where .*subnormal", (3,), {"halves.py": HALVES}),
-    Case("Sarek 329", "|error| <= 2^-20 sum on Hopper, 16 products", "unknown, 90 s",
+    Case("Sarek 329", "an error of at most 2^-20 of the sum on Hopper, 16 products", "unknown, 90 s",
          "verify ./claim.yaml --timeout 60", r"proved|holds",
          files=claim("hopper/mma/m16n8k16.f32.f16.f16.f32", 16, "[-4, 4]", "2**-20")),
     Case("Sarek 329", "an error of RDNA3", "exit 2, \"overflows\"", "verify ./claim.yaml --timeout 60",
