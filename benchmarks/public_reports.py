@@ -28,7 +28,8 @@ HEAD = """# Public bug reports, asked again
 
 Written by `python -m benchmarks.public_reports`: the smallest inputs of public reports about products of matrices and
 fused multiply-adds, and questions of the same kind. `before`: commit 7836c878, wall seconds at two shared cores.
-`now`: seconds of a processor.
+`now`: as wanted, if the answer is the right one; functions may end by time, once their plan is found. `s`: seconds of
+a processor.
 
 | report | question | before | now | s |
 |---|---|---|---|---|
@@ -164,7 +165,7 @@ CASES = (
     Case("Sarek 329", "an error of at most 2^-20 of the sum on Hopper, 16 products", "unknown, 90 s",
          "verify ./claim.yaml --timeout 60", r"proved|holds",
          files=claim("hopper/mma/m16n8k16.f32.f16.f16.f32", 16, "[-4, 4]", "2**-20")),
-    Case("Sarek 329", "an error of RDNA3", "exit 2, \"overflows\"", "verify ./claim.yaml --timeout 60",
+    Case("Sarek 329", "an error of RDNA3 (not proved): is a result below the grid an overflow?", "yes", "verify ./claim.yaml --timeout 60",
          r"(?s)^(?!.*overflow)", (3,), claim("rdna3/wmma/f32_16x16x16_f16", 2, "[0, 2]", "2**-18")),
     Case("of this kind", "two chained steps of two products: which unit?", "1 other draft, not named",
          "identify --device model:./chain.yaml --formats f16,f16,f32,f32 --length 4 --timeout 120",
