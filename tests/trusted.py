@@ -83,10 +83,11 @@ GOALS = Part("what is asked", "all", [*_in("queries/kernel", "problem statements
 MEANING = Part("what a unit is", "all", [
     *_in("smtmodel/arithmetic", "alignment decode formats ieee ordering rounding"),
     *_in("smtmodel", "base/digits base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
+    "smtmodel/exceptions.py",
     "smtmodel/operand.py",
     *_in("smtmodel/nodes",
-         "cancelling counting cut element exact fold fused gate given grid index known node normal product relu "
-         "repeat residues rewriting round scale segment shared signed sums"),
+         "cancelling counting cut element exact flags fold fused gate given grid index known node normal product "
+         "relu repeat residues rewriting round scale segment shared signed sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages words"), "smtmodel/nodes/chains.py",

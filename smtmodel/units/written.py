@@ -10,32 +10,10 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
+from mmaprobe.smtmodel import nodes
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS
 from mmaprobe.smtmodel.exceptions import DOCUMENTS
-from mmaprobe.smtmodel.nodes import (
-    Cancelling,
-    Counting,
-    Cut,
-    Each,
-    ExactSum,
-    Flags,
-    FusedSum,
-    Gate,
-    GridSum,
-    Literal,
-    Node,
-    Product,
-    Recombined,
-    Relu,
-    Repeat,
-    Residue,
-    Round,
-    Scale,
-    Segment,
-    Shared,
-    Signed,
-)
 from mmaprobe.smtmodel.nodes.round import Rounding
 
 TRUTH = "true, false"
@@ -71,7 +49,7 @@ class Written:
     """One node: how it is written, what it means, what it takes, and the step `d` of a unit with it. `formats` and
     `length` of that unit; `more`: its further lines. `ranged`: of a range of terms it is one for each of them."""
 
-    node: type[Node]
+    node: type[nodes.Node]
     written: str
     meaning: str
     example: str
@@ -98,7 +76,7 @@ class Written:
         """The options that are given by name."""
         return tuple(option.name for option in self.options if option.by_name)
 
-    def text(self, node: Node, operands: Iterable[str]) -> str:
+    def text(self, node: nodes.Node, operands: Iterable[str]) -> str:
         """A call with the texts of its operands and, of the options, those given by place and those that differ from
         what they are if not given."""
         kind: Any = self.node
@@ -154,18 +132,18 @@ _REACH = Option("reach", "a term more than this many places below the largest ex
 #: the nodes that are called, of which error messages, `mmaprobe list nodes` and docs/nodes.md are made, and by which
 #: files are read and written: an option that stands in no row is none
 NODES = {row.name: row for row in (
-    Written(Product, "product(X, Y)",
+    Written(nodes.Product, "product(X, Y)",
             "the exact product X * Y; its exponent is the sum of both, also where the significand is 2 or more",
             "r(exact(product(a[0:4], b[0:4], normalised=true, limit=128), c))",
             (Option("normalised", "a significand of 2 or more raises the exponent by one", TRUTH, "false"),
              Option("limit", "a magnitude of 2^limit or more is infinite", "a whole number from -4096 to 4096",
                     "no limit"))),
-    Written(Gate, "gate(PRODUCT, -0)",
+    Written(nodes.Gate, "gate(PRODUCT, -0)",
             "a product that is this zero where a factor is zero, so that zero times infinity is no NaN",
             "r(exact(gate(a[0:4] * b[0:4], -0), c))",
             (Option("ZERO", "-0 adds nothing to any sum; +0 changes one that is -0", "+0, -0"),)),
-    Written(ExactSum, "exact(TERM, ...)", "the sum without loss", "r(exact(a[0:4] * b[0:4], c))"),
-    Written(FusedSum, "fused(TERM, ..., F=BITS)",
+    Written(nodes.ExactSum, "exact(TERM, ...)", "the sum without loss", "r(exact(a[0:4] * b[0:4], c))"),
+    Written(nodes.FusedSum, "fused(TERM, ..., F=BITS)",
             "the sum of terms aligned at the largest exponent among them, and truncated F bits below it",
             "r(fused(a[0:4] * b[0:4], c, F=24, carry=3, zeros=-132))",
             (Option("F", "the bits kept below the largest exponent",
@@ -179,7 +157,7 @@ NODES = {row.name: row for row in (
              Option("least", "the least exponent at which terms are aligned", "a whole number from -4096 to 4096",
                     "none"),
              _FLOORS, _REACH)),
-    Written(GridSum, "grid(TERM, ..., F=[BITS, ...])",
+    Written(nodes.GridSum, "grid(TERM, ..., F=[BITS, ...])",
             "the sum of terms as multiples of one power of two, the largest of exponent minus F over the terms",
             "r(grid(a[0:4] * b[0:4], c, F=[24, 26], frame=1))",
             (Option("F", "the bits kept below an exponent", "a list with a whole number for each operand"),
@@ -187,21 +165,21 @@ NODES = {row.name: row for row in (
              Option("frame", "the operand whose sign is the adder's: terms of the other sign are flipped bit by bit",
                     "the number of an operand, from 0", "terms are negated"),
              _FLOORS, _REACH)),
-    Written(Cancelling, "cancelling(SUM)",
+    Written(nodes.Cancelling, "cancelling(SUM)",
             "a sum that counts as a zero in the next alignment where its terms cancel",
             "r(fused(cancelling(fused(a[0:4] * b[0:4], F=24)), c, F=24))"),
-    Written(Signed, "signed(SUM)", "an aligned sum that has the sign of the exact sum where it is cut to zero",
+    Written(nodes.Signed, "signed(SUM)", "an aligned sum that has the sign of the exact sum where it is cut to zero",
             "r(signed(fused(a[0:4] * b[0:4], c, F=24, zeros=-126)))"),
-    Written(Counting, "counting(TERM)",
+    Written(nodes.Counting, "counting(TERM)",
             "an input or a product that counts in an alignment where it is zero, too, with its own exponent",
             "r(fused(counting(a[0:4] * b[0:4]), counting(c), F=24))", ranged=True),
-    Written(Cut, "cut(TERM, BITS, MODE)", "rounded to this many bits, with unbounded exponent",
+    Written(nodes.Cut, "cut(TERM, BITS, MODE)", "rounded to this many bits, with unbounded exponent",
             "r(cut(exact(a[0:4] * b[0:4], c), 31, down))",
             (Option("BITS", "the significant bits kept", "a whole number from 2 to 256"),
              Option("MODE", "how it is rounded", _MODE, "toward_zero"),
              Option("least", "the exponent below which sums are rounded at one fixed place",
                     "a whole number from -4096 to 4096", "none"))),
-    Written(Round, "round(TERM, FORMAT, MODE)", "rounded to a number of a format",
+    Written(nodes.Round, "round(TERM, FORMAT, MODE)", "rounded to a number of a format",
             "round(exact(a[0:4] * b[0:4], c), f32, toward_zero, overflow=infinity, zero=positive, nan=0x7fffffff)",
             (Option("FORMAT", "the format", "one of `mmaprobe list formats`, or of own_formats"),
              Option("MODE", "how it is rounded", ", ".join(RESULT_MODES), "nearest_even"),
@@ -212,21 +190,21 @@ NODES = {row.name: row for row in (
              Option("zero", "the sign of a zero: IEEE's; +0 of an exact zero sum; +0 always",
                     "ieee, exact_positive, positive", "ieee"),
              Option("nan", "the pattern of a NaN", "a pattern (0x7fffffff)", "any quiet NaN"))),
-    Written(Flags, "flags(RESULT, DOCUMENT)",
+    Written(nodes.Flags, "flags(RESULT, DOCUMENT)",
             "the exceptions that a result signals: 1 inexact, 2 underflow, 4 overflow, 16 invalid",
             "flags(round(exact(a[0] * b[0], c), f32), riscv)",
             (Option("DOCUMENT", "whose: arm and power find a result tiny before it is rounded; for x86 infinity times "
                     "zero, plus a quiet NaN, is not invalid", ", ".join(DOCUMENTS)),),
             "a: f32, b: f32, c: f32, d: int5", 1),
-    Written(Relu, "relu(TERM)", "max(x, 0): an activation",
+    Written(nodes.Relu, "relu(TERM)", "max(x, 0): an activation",
             "r(relu(r(exact(a[0:4] * b[0:4], c)), nan=zero, zero=keep))",
             (Option("nan", "what becomes of a NaN", "keep, zero", "keep"),
              Option("zero", "+0 always; -0 stays; the sign of x", "positive, keep, signed", "positive"))),
-    Written(Literal, "number(PATTERN, FORMAT)", "a number by its pattern; 2**11 is a power of two of f32",
+    Written(nodes.Literal, "number(PATTERN, FORMAT)", "a number by its pattern; 2**11 is a power of two of f32",
             "r(exact(a[0:4] * b[0:4], number(0x40000000, f32), c))",
             (Option("PATTERN", "its bits", "a pattern (0x40000000)"),
              Option("FORMAT", "the format", "one of `mmaprobe list formats`"))),
-    Written(Segment, "segment(INPUT, FIRST, END)",
+    Written(nodes.Segment, "segment(INPUT, FIRST, END)",
             "some bits of a significand, with the exponent of the whole number: for multipliers that take their "
             "factors in parts", "r(exact(segment(a[0:4], 0, 5) * b[0:4], segment(a[0:4], 5, 11) * b[0:4], c))",
             (Option("FIRST", "the first bit; 0 is the one before the binary point", "a whole number from 0 on"),
@@ -235,28 +213,28 @@ NODES = {row.name: row for row in (
                     "false"),
              Option("leading", "bits are counted from the leading one, in subnormal numbers too", TRUTH, "false")),
             ranged=True),
-    Written(Shared, "shared(a[0:16])",
+    Written(nodes.Shared, "shared(a[0:16])",
             "the largest power of two up to the largest magnitude of some elements; 1 / shared(...) divides by it",
             "r(shared(a[0:4]) * r(exact(a[0:4] * b[0:4], c)))",
             (Option("up", "the smallest power of two from the largest magnitude on", TRUTH, "false"),)),
-    Written(Residue, "residue(TERM, MODULUS)", "the integer part modulo a number, nearest to zero",
+    Written(nodes.Residue, "residue(TERM, MODULUS)", "the integer part modulo a number, nearest to zero",
             "r(residue(r(exact(a[0:4] * b[0:4], c)), 251))",
             (Option("MODULUS", "the number", "a whole number from 2 on"),)),
-    Written(Recombined, "recombined(TERM, ..., moduli=[MODULUS, ...])",
+    Written(nodes.Recombined, "recombined(TERM, ..., moduli=[MODULUS, ...])",
             "the integer nearest to zero with the residues of some integers",
             "r(recombined(r(exact(a[0:4] * b[0:4])), c, moduli=[256, 255]))",
             (Option("moduli", "the numbers modulo which they are residues, pairwise without a common factor",
                     "a list with a whole number for each operand"),)),
-    Written(Scale, "scale(TERM, SCALE_A, SCALE_B)", "a term times its two scale factors",
+    Written(nodes.Scale, "scale(TERM, SCALE_A, SCALE_B)", "a term times its two scale factors",
             "r(exact(each(k in range(4), scale(a[k] * b[k], scale_a[0], scale_b[0])), c))",
             (Option("SCALE_A", "its factor", "scale_a[i], or a positive number"),
              Option("SCALE_B", "its factor", "scale_b[i], or a positive number")),
             "a: e2m1, b: e2m1, c: f32, d: f32, scale: ue8m0", more="scale_block: 4\n"),
-    Written(Repeat, "repeat(k in range(...), START, BODY)", "a loop; `acc` is the result so far",
+    Written(nodes.Repeat, "repeat(k in range(...), START, BODY)", "a loop; `acc` is the result so far",
             "repeat(k in range(4), c, r(exact(acc, a[k] * b[k])))",
             (Option("START", "the first result so far", "c, +0, -0 or a step"),
              Option("BODY", "the next one, with acc", "an expression"))),
-    Written(Each, "each(k in range(...), TERM)", "one term of a sum for each place",
+    Written(nodes.Each, "each(k in range(...), TERM)", "one term of a sum for each place",
             "r(exact(each(k in range(4), a[k] * b[k]), c))",
             (Option("TERM", "the term for a place", "an expression with the place"),)),
 )}  # fmt: skip
