@@ -9,6 +9,7 @@ from typing import Any
 
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.files import whole_file
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.studies.run import points
 from mmaprobe.studies.study import Series, Study
 from mmaprobe.studies.table import Table
@@ -105,10 +106,13 @@ def draw(
     looks = looks_of(list(dict.fromkeys(series.group for series in study.series)))
     for index, (distribution, column) in enumerate(shown):
         panel, last = panels.flat[index], index + columns >= len(shown)
-        _panel(panel, study, sizes, seed, table, distribution, column, looks, 1.0 if millimetres is None else FINE)
-        panel.set_title(
-            f"{distribution} numbers: {TITLES[study.measures[column]]}", fontsize=11 if millimetres is None else 7
-        )
+        weight = 1.0 if millimetres is None else FINE
+        zeros = _panel(panel, study, sizes, seed, table, distribution, column, looks, weight)
+        title = f"{distribution} numbers: {TITLES[study.measures[column]]}"
+        if zeros:
+            ends = " to ".join(dict.fromkeys((f"{zeros[0]:,}", f"{zeros[-1]:,}")))
+            title += f"\n{counted(len(zeros), 'error')} of 0 not drawn, at {ends}"
+        panel.set_title(title, fontsize=11 if millimetres is None else 7)
         panel.set_ylabel(AXES[study.measures[column]])
         if last:
             panel.set_xlabel(size_text(study))
@@ -146,9 +150,11 @@ def looks_of(groups: Sequence[str]) -> dict[str, tuple[Any, str]]:
 def _panel(
     panel: Any, study: Study, sizes: Sequence[int], seed: int, table: Table, distribution: str, column: int,
     looks: dict[str, tuple[Any, str]], weight: float,
-) -> None:  # fmt: skip
+) -> list[int]:  # fmt: skip
+    """Returns the size of every error of 0, for which a logarithmic axis has no place, in order."""
     scale = SCALES.get(study.measures[column], "log")
     curves: list[tuple[Series, list[int], tuple[tuple[int, float], ...]]] = []
+    zeros: list[int] = []
     for series in study.series:
         curve = []
         for point, other in points(study, sizes, seed):
@@ -158,6 +164,7 @@ def _panel(
         lost = [size for size, value in curve if not math.isfinite(value)]
         shown = tuple((size, value) for size, value in curve if math.isfinite(value) and (scale != "log" or value > 0))
         curves.append((series, lost, shown))
+        zeros += [size for size, value in curve if scale == "log" and value == 0 and not series.bound]
     alike = [[series for series, _, other in curves if other == shown and shown and not series.bound]
              for _, _, shown in curves]  # fmt: skip
     for (series, lost, shown), equal in zip(curves, alike, strict=True):
@@ -194,6 +201,7 @@ def _panel(
         labelled = set(sorted(sizes)[::-every])
         panel.set_xticks(list(sizes), [str(size) if size in labelled else "" for size in sizes], fontsize=7)
     panel.grid(True, which="major", alpha=0.3)
+    return sorted(zeros)
 
 
 def _references(panel: Any, study: Study, sizes: Sequence[int], measure: str, weight: float) -> None:

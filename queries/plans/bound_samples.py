@@ -18,11 +18,13 @@ from mmaprobe.queries.properties.bound_samples import Exactly, value_of
 from mmaprobe.queries.search.samples import pattern_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Element, Literal, Node, Round
 from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.operand import FACTORS
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan, Products
@@ -31,6 +33,7 @@ from mmaprobe.smtmodel.plans.stages import Parted, Stage
 SEED, GAPS, RANDOM = 37, 30, 16
 MEASURED = 3  # elements of each matrix product whose errors are computed exactly
 SCOUTED = 768  # K at which rows of A are chosen for a longer K
+STEPS, CHANGES, CLIMBED = 12, 48, 1 << 21  # of climbing: steps, inputs of each, products evaluated at most
 NEARLY = 0.9  # of a ratio: no ratio in long double is that much too small
 EASY = Fraction(1, 4)  # of each format's largest number: sums of magnitudes up to it do not overflow
 NONE = Fraction(0)
@@ -91,7 +94,42 @@ def nearest_to(
             near = _measured(plan, form, a[row], b[:, column], int(results[row, column]))
             if near is not None and (best is None or near.ratio > best.ratio):
                 best = near
+    return _climbed(plan, form, best, tried, late)
+
+
+def _climbed(
+    plan: Plan, form: Form, best: NearPlan | None, tried: int, late: Callable[[], bool]
+) -> tuple[NearPlan | None, int]:
+    """An input at least as near, by changes of the best one so far, and how many were tried: in one side all elements
+    of one pattern, those of some of the places, or one of them get another fraction. It takes most to bring a result
+    next to a power of two, where the last rounding loses most of it."""
+    rng = np.random.default_rng(SEED)
+    for step in range(0 if best is None else min(STEPS, CLIMBED // (CHANGES * len(best.a)))):
+        if late() or best is None:
+            break
+        sides = [best.a, best.b]
+        sides[step % 2] = _varied(rng, sides[step % 2], (plan.a, plan.b)[step % 2].fraction)
+        a, b = (side.reshape(-1, len(best.a)) for side in sides)
+        results = _results_of(plan, a, np.ascontiguousarray(b.T))
+        tried += results.size
+        for row, column in _worst(plan, form, a, b.T, results, NEARLY * float(best.ratio)):
+            near = _measured(plan, form, a[row], b[column], int(results[row, column]))
+            if near is not None and near.ratio > best.ratio:
+                best = near
     return best, tried
+
+
+def _varied(rng: np.random.Generator, side: Matrix, fraction: int) -> Matrix:
+    """Rows of a side with another fraction in some places."""
+    rows = np.repeat(side[None], CHANGES, axis=0)
+    kinds = list(np.unique(side))
+    for row in rows:
+        alike = np.flatnonzero(side == rng.choice(kinds))
+        chosen = alike[: 1 + int(rng.integers(len(alike)))] if rng.random() < 0.5 else alike
+        chosen = chosen if rng.random() < 0.7 else rng.choice(alike, 1)
+        low = int(rng.integers(1, fraction + 1)) if fraction else 0
+        row[chosen] ^= side.dtype.type(rng.integers(1 << low))
+    return rows
 
 
 def _scouted(plan: Plan, form: Form) -> list[int]:
@@ -118,12 +156,13 @@ def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple
     """Pairs of A and B. In all pairs but the last some products are one, and the others are equal and smaller: of
     either sign, at each exponent gap, and with each of the fractions of `_fractions`. The last pair is random, with
     magnitudes from 1/2 to 2. `rows`: the rows of A to take of all pairs but the last; None for all."""
-    every, ways = (1 << 63) - 1, _fractions(plan)
+    ways = _fractions(plan.a, plan.convert_a)
     kinds = len(ways) * 2
     chosen = np.arange(kinds * GAPS) if rows is None else np.array(rows)
     gap, kind = chosen[:, None] % GAPS, chosen[:, None] // GAPS
     fraction = np.array(ways, dtype=np.uint64)[kind // 2]
-    low, digits = np.array([[0, 0, 12, 12]]), np.array([[0, every] * 2], dtype=np.uint64)
+    others = _fractions(plan.b, plan.convert_b)
+    low, digits = np.array([[0] * len(others) + [12] * len(others)]), np.array([others * 2], dtype=np.uint64)
     for heads in begins_of(plan, length):
         large = pattern_of(plan.a, 0 * kind, 0 * gap + plan.a.bias, 0 * fraction)
         small = pattern_of(plan.a, kind % 2, np.maximum(-gap, plan.least_normal("a")) + plan.a.bias, fraction)
@@ -142,11 +181,14 @@ def _typed(plan: Plan, a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
     return a.astype(kind_of(plan.a)), b.astype(kind_of(plan.b))
 
 
-def _fractions(plan: Plan) -> list[int]:
-    """Fraction fields of the smaller products: all zeros, all ones, and half a unit in the last place of the format to
-    which a is converted."""
-    how = plan.convert_a
-    return [0, (1 << 63) - 1] + ([] if how is None else [1 << max(0, plan.a.fraction - how.format.fraction - 1)])
+def _fractions(fmt: Format, how: Rounding | None) -> list[int]:
+    """Fraction fields of the smaller products: all zeros, all ones, and, where a side is converted, what that loses
+    most of: half a unit in the last place, and just less, which is lost the other way; a unit where it is cut off."""
+    every = (1 << 63) - 1
+    if how is None:
+        return [0, every]
+    unit = 1 << max(0, fmt.fraction - how.format.fraction)
+    return [0, every, unit // 2, max(0, unit // 2 - 1)] if how.mode in NEAREST else [0, every, unit - 1]
 
 
 def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix, least: float = 0.0) -> list[tuple[int, int]]:

@@ -369,6 +369,27 @@ def test_the_page_of_bounds_is_that_of_its_records() -> None:
             assert size["nearest"] is None or 0 < size["nearest"]["ratio"] <= 1
 
 
+@pytest.mark.parametrize("name", ["cublas/tf32", "cutlass/tf32-truncated"])
+def test_inputs_lose_most_where_both_sides_are_converted(name: str) -> None:
+    plan = parse_plan_reference(f"plan:{name}")
+    near, _ = nearest_to(plan, error_of(bound_of_plan(plan, 64, believed)).merged(), 64)
+    assert near is not None
+    assert near.ratio > Fraction(9, 10)
+
+
+def test_changes_of_the_best_input_come_nearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a plan that rounds the sum to f16: the result moves to where that loses most."""
+    plan = parse_plan_reference("plan:cublas/plain")
+    form = error_of(bound_of_plan(plan, 96, believed)).merged()
+    climbed, tried = nearest_to(plan, form, 96)
+    monkeypatch.setattr(bound_samples, "STEPS", 0)
+    before, fewer = nearest_to(plan, form, 96)
+    assert climbed is not None
+    assert before is not None
+    assert tried > fewer
+    assert climbed.ratio > max(before.ratio, Fraction(9, 10))
+
+
 def test_inputs_come_near_a_bound_with_scale_factors() -> None:
     unit = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e5m2.e5m2.ue8m0"
     (size,) = find_plan_bound(parse_plan_reference(f"plan:{unit}"), Inputs(), (96,), believed).sizes

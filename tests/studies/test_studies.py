@@ -267,6 +267,19 @@ def test_curves(tmp_path: Path) -> None:
     assert paths[1].read_text() == text
 
 
+def test_errors_of_zero_are_counted(tmp_path: Path) -> None:
+    """A logarithmic axis has no place for them: the panel says how many are missing, and where."""
+    pytest.importorskip("matplotlib")
+    table = Table(tmp_path / "x.csv", SMALL.measures)
+    first = SMALL.distributions[0]
+    table.rows = {point.key: (0.0 if point.distribution == first else 1e-6,) * len(SMALL.measures)
+                  for point, _ in points(SMALL, SMALL.sizes, 0)}  # fmt: skip
+    svg = draw(SMALL, SMALL.sizes, 0, table, tmp_path / "x")[1].read_text()
+    assert svg.count("4 errors of 0 not drawn, at 4 to 8") == len(SMALL.measures)
+    table.rows = {key: tuple(1e-6 for _ in row) for key, row in table.rows.items()}
+    assert "not drawn" not in draw(SMALL, SMALL.sizes, 0, table, tmp_path / "x")[1].read_text()
+
+
 def test_equal_curves_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At every point of the line exactly one of them is drawn; no marker hides another."""
     pytest.importorskip("matplotlib")
