@@ -16,7 +16,8 @@ from typing import NoReturn
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.units.fpcore_text import Expression, Group, Word
 
-MOST = 1 << 12  # products
+MOST = 1 << 12  # products, and turns of a loop
+ALL = 1 << 16  # turns of all loops
 _COUNTS: Mapping[str, Callable[..., Fraction]] = {
     "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "/": lambda x, y: x / y,
     "fmin": min, "fmax": max, "ceil": lambda x: Fraction(math.ceil(x)), "floor": lambda x: Fraction(math.floor(x)),
@@ -59,6 +60,7 @@ class _Unrolling:
     real: bool = False
     exact: bool = False
     names: int = 0
+    turns: int = 0
 
     def core(self, core: Group, tensors: list[Group]) -> Group:
         items = list(core.items)
@@ -171,6 +173,9 @@ class _Unrolling:
         count = self.number(times, names)
         if count.denominator != 1 or not 0 <= count <= MOST:
             self.fail(f"a loop has 0 to {MOST} turns, not {count}", given)
+        self.turns += int(count)
+        if self.turns > ALL:
+            self.fail(f"its loops have more than {ALL} turns", given)
         steps = list[Expression]()
         name = self.step(self.expression(start, names), steps)
         for turn in range(int(count)):

@@ -224,6 +224,7 @@ steps: {d: "r(exact(r(exact(r(exact(+0, r(a[0] * b[0]))), r(a[1] * b[1]))), r(a[
 LOOPS = {
     "(for ([i n]) ([s 0 (+ s (ref A (+ i 1)))]) s)": "2: A has places 0 to 3, not 4",
     "(for ([i (/ n 3)]) ([s 0 (+ s (ref A i))]) s)": "2: a loop has 0 to 4096 turns, not 4/3",
+    "(for ([i 4000]) ([s 0 (for ([j 4000]) ([t s t]) t)]) s)": "2: its loops have more than 65536 turns",
     "(for ([i (ref A 0)]) ([s 0 s]) s)": "2: a count is computed from K",
     "(for ([i n] [j n]) ([s 0 s]) s)": "2: a loop is (for",
     "(if (< (ref A 0) 0) (ref A 0) 0)": "2: a count is computed from K",
