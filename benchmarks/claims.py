@@ -15,6 +15,7 @@ from mmaprobe.documents.parts import ABSENT, Vector
 from mmaprobe.documents.prove import PairProof
 from mmaprobe.documents.verify import Claim, ClaimVector
 from mmaprobe.hypotheses.claim import claims, claims_named
+from mmaprobe.hypotheses.unit_claims import PropertyClaim
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.report import document_of
 from mmaprobe.queries.search.distinguish import Options
@@ -54,20 +55,23 @@ def vector_text(vector: ClaimVector | None) -> str:
         return ""
     errors = ", ".join(f"{name} {found.error_ulps:.3g} ulp" for name, found in vector.results.items()
                        if found.error_ulps is not ABSENT)  # fmt: skip
-    return f"{operands_text(vector)}: {errors}"
+    return f"{operands_text(vector)}: {errors}" if errors else operands_text(vector)
 
 
-def counterexample_text(proof: PairProof) -> str:
-    """The operands and the result of each side."""
+def counterexample_text(proof: PairProof, biased: bool) -> str:
+    """The operands and the result of each side; of a sum that is biased, no results, as it has one for each of the
+    random bits."""
     vector = proof.vector
     assert vector is not None
+    if biased:
+        return f"{operands_text(vector)}: another mean"
     sides, results = (vector, vector.other_side or vector), results_of(proof.sides, vector.results)
     return ", ".join(f"{operands_text(side)} gives {d}" for side, d in zip(sides, results, strict=True))
 
 
-def row(document: Claim) -> str:
+def row(document: Claim, biased: bool) -> str:
     proof = document.counterexample
-    decisive = vector_text(document.vector) if proof is None else counterexample_text(proof)
+    decisive = vector_text(document.vector) if proof is None else counterexample_text(proof, biased)
     cells = (document.id.replace("|", "\\|"), document.says, document.verdict, by(document),
              f"{document.seconds:.1f}", decisive)  # fmt: skip
     return f"| {' | '.join(cells)} |\n"
@@ -84,7 +88,8 @@ def main() -> None:
     chosen = [claim for name in arguments.names for claim in claims_named(name)] or shipped
     rows = {line.split(" | ")[0][2:]: f"{line}\n" for line in table.splitlines() if arguments.names}
     for claim in chosen:
-        rows[claim.id] = row(document_of(decide(claim, Options(timeout=300))))
+        biased = isinstance(claim, PropertyClaim) and claim.wanted == "unbiased"
+        rows[claim.id] = row(document_of(decide(claim, Options(timeout=300))), biased)
         print(rows[claim.id], end="", flush=True)
         lines = [rows[known.id] for known in shipped if known.id in rows]
         path.write_text(f"{text}{HEAD}{''.join(lines)}", encoding="utf-8")

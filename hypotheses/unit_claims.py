@@ -64,11 +64,13 @@ class _WrapFile(Head):
 class _ClassicalFile(Head):
     """`classical`: with K products, c = 0 and elements of which none is smaller than 2^-spread times the largest one of
     its row or column, the error is at most that many times K u sum |a_k b_k|; the largest ones are from 2^-reach to
-    2^reach, and u is 2^-53 if d is in f64."""
+    2^reach, and u is 2^-53 if d is in f64. With `span` instead of `spread`: where the product of the largest ones of a
+    row and a column is at most 2^span times the largest of their products, also of fewer than K."""
 
     plan: str
     products: StrictInt = Field(gt=0, le=1 << 20)
     spread: StrictInt = Field(default=0, ge=0, le=1 << 10)
+    span: StrictInt | None = Field(default=None, ge=0, le=1 << 10)
     reach: StrictInt = Field(default=100, ge=0, le=1 << 10)
     classical: StrictInt = Field(gt=0)
 
@@ -157,12 +159,14 @@ class ClassicalClaim(Statement):
     plan: Plan
     products: int
     spread: int
+    span: int | None
     reach: int
     classical: int
 
     @property
     def text(self) -> str:
         near = f"elements from 2^-{self.spread} times the largest"
+        near = near if self.span is None else f"max|a| max|b| <= 2^{self.span} max|a_k b_k|"
         return f"error(d) <= {self.classical} K u sum |a_k b_k|, K = {self.products}, {near}"
 
     @property
@@ -233,7 +237,7 @@ def classical_claims(file: YamlFile) -> Iterator[ClassicalClaim]:
     for parsed, plain, case in cases_of(file, _ClassicalFile):
         yield ClassicalClaim(
             **stated(parsed, plain, case), plan=_plan(plain, parsed.plan), products=parsed.products,
-            spread=parsed.spread, reach=parsed.reach, classical=parsed.classical,
+            spread=parsed.spread, span=parsed.span, reach=parsed.reach, classical=parsed.classical,
         )  # fmt: skip
 
 

@@ -6,13 +6,17 @@ import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.forms import Form
+from mmaprobe.queries.kernel.forms import EXACT, Form
+from mmaprobe.queries.kernel.slices import LosesOfLargest
 from mmaprobe.queries.plans.bound import bound_of_plan
+from mmaprobe.queries.plans.bound_samples import exact_result
+from mmaprobe.queries.plans.slices import slices_lose
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.pool import Pool
@@ -121,26 +125,52 @@ class Product:
 
 def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats:
     """What the error of each element of C + A * B is proved to stay below through a plan that has a formula in
-    magnitudes of products. Raises ParameterError where an element is no number of its formats, as what is lost by
-    rounding it is not in the bound, or the bound has another form."""
+    magnitudes of products, or in the largest ones of rows and columns. Raises ParameterError where an element is no
+    number of its formats, as what is lost by rounding it is not in the bound, or the bound has another form."""
     plan = parse_plan_path(reference)
     formats = {"a": plan.a, "b": plan.b, "c": plan.c}
     for (name, fmt), numbers in zip(formats.items(), (a, b, c), strict=True):
         if not np.array_equal(rounded(numbers, fmt.name), numbers):
             raise ParameterError("bound", f"{reference} takes {name} in {fmt.name}, of which the numbers drawn are "
                                  f"none: a study with this bound has `grid: {fmt.name}`")  # fmt: skip
+    if plan.shares:
+        return _slices_lose(plan, a, b, c)
     total = np.zeros_like(c)
     for atom, value in _bound_of(plan, a.shape[1]).parts.items():
         (item,) = atom
         given = {"a": a, "b": b, "c": c}
-        sizes = {f.name: _magnitudes(given[f.name], f.raised, 2.0 ** formats[f.name].emin) for f in item}
-        if set(sizes) <= {"c"}:
+        sizes = {f.name: _magnitudes(given[f.name], f.raised, 2.0 ** plan.least_normal(f.name)) for f in item
+                 if f.name != EXACT}  # fmt: skip
+        if len(sizes) < len(item):  # the exact result, which is no larger than one of magnitudes
+            of_sum, of_c = (float(exact_result(plan, x, 1 - x, magnitudes=True)) for x in (Fraction(1), Fraction(0)))
+            total += float(value) * (of_sum * (np.abs(a) @ np.abs(b)) + of_c * np.abs(c))
+        elif set(sizes) <= {"c"}:
             total += float(value) * sizes.get("c", 1.0)
         elif "c" not in sizes:  # a sum over k, also of a or b alone
             total += float(value) * (sizes.get("a", np.ones_like(a)) @ sizes.get("b", np.ones_like(b)))
         else:
             raise ParameterError("bound", f"{reference} has a bound in more than products")
     return total
+
+
+def _slices_lose(plan: Plan, a: Floats, b: Floats, c: Floats) -> Floats:
+    """The bound of a plan of slices, which is relative to the largest magnitudes. Raises ParameterError for a C, and
+    for a row or a column whose largest magnitude is so far from 1 that products may overflow."""
+    reach = plan.d.emax // 4
+    left, right = np.abs(a).max(1), np.abs(b).max(0)
+    sizes = np.concatenate((left, right))
+    if c.any() or sizes.min() < 2.0**-reach or sizes.max() > 2.0**reach:
+        what = f"c = 0, and for largest magnitudes from 2^-{reach} to 2^{reach}"
+        raise ParameterError("bound", f"{plan.reference} has a bound for {what}")
+    bound: Floats = _share_of(plan, a.shape[1], reach) * a.shape[1] * np.outer(left, right)
+    return bound
+
+
+@lru_cache
+def _share_of(plan: Plan, length: int, reach: int) -> float:
+    goal = slices_lose(plan, length, reach).goal
+    assert isinstance(goal, LosesOfLargest)
+    return float(goal.share)
 
 
 @lru_cache

@@ -50,7 +50,7 @@ SAME_PLANS = Part(
 COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions lone_bits"))
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))
 ROWS = Part("rules of sums of numbers", "claims of overflow, and of sums that wrap",
-            _in("queries/kernel", "rows truncating wraps slices"))  # fmt: skip
+            _in("queries/kernel", "rows truncating wraps slices every"))  # fmt: skip
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
              _in("queries/kernel", "same undecided expressions"))  # fmt: skip
 SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
@@ -96,7 +96,8 @@ PLANNED = Part("what a plan is, and the families that plans name units of", "pla
 DESIGNS = Part("what a design computes, by its netlist", "designs",
                ["queries/kernel/designs.py", *_in("smtmodel/designs", "design netlist")])  # fmt: skip
 CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", "all",
-                [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
+                [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py",
+                 *_in("smtmodel/plans", "gemm matrices"), *_in("smtmodel/evaluate", "tiles programs")])  # fmt: skip
 ANSWERS = Part("the engines: how they are asked, their processes, their answers, and where these are kept", "all",
                [*_in("queries/solvers", "asking portfolio engines pool store contract children worker"),
                 *_in("smtmodel/base", "folders frames jsontext")])  # fmt: skip

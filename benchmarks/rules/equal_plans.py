@@ -73,7 +73,8 @@ def multiples_of(number: int) -> Iterator[int]:
 
 def plans_agree(goal: PlansAgree, rng: random.Random) -> Iterator[str]:
     for length in [goal.length] if goal.length else multiples_of(goal.multiples):
-        yield from unlike((goal.left, goal.right), goal.left.c, length, rng)
+        c = "any" if goal.left.addend else "zero"
+        yield from unlike((goal.left, goal.right), goal.left.c, length, rng, c)
 
 
 def summing(plan: Plan, stage: Stage, zero: bool) -> Plan:

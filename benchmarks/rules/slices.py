@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from itertools import product
 
@@ -13,7 +14,7 @@ import numpy as np
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.numbers import Unchecked
-from mmaprobe.queries.kernel.slices import LosesOfLargest, WithinClassical
+from mmaprobe.queries.kernel.slices import LosesOfLargest, WithinClassical, WithinSpan
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -64,10 +65,11 @@ def _side(rng: random.Random, side: str, moduli: tuple[int, ...]) -> tuple[str, 
     return "\n".join(words), other, [first, first + step, first + 2 * step]
 
 
-def tiny(rng: random.Random) -> Plan:
-    """A plan of slices, or of residues. Raises MmaprobeError for one that cannot be."""
+def tiny(rng: random.Random, addend: bool = True, each: int = 0) -> Plan:
+    """A plan of slices, or of residues, which adds c or not; `each`: products of an instruction. Raises MmaprobeError
+    for one that cannot be."""
     moduli = rng.choice(((), (), (7, 8, 5), (8, 15), (16, 15, 13)))
-    (one, a_power, a), (other, b_power, b) = (_side(rng, side, moduli) for side in "ab")
+    (left, a_power, a), (right, b_power, b) = (_side(rng, side, moduli) for side in "ab")
     wrong = rng.choice((0,) * 12 + (1, -1))
     if moduli:
         sums = ", ".join(f"sum(mma(a{n}, b{n}))" for n in range(len(moduli)))
@@ -81,15 +83,17 @@ def tiny(rng: random.Random) -> Plan:
         steps += [f"  one: r(product(2**0, s{len(pairs) - 1}))"]
     scaled = rng.choice(("r(scale(one, {a}, {b}))", "r(product(r(product(one, {a})), {b}))", "r(product(one, {a}))"
                          if rng.random() < 0.2 else "r(scale(one, {b}, {a}))"))  # fmt: skip
-    steps.append(f"  d: r(exact({scaled.format(a=a_power, b=b_power)}, c))")
+    one = scaled.format(a=a_power, b=b_power)
+    steps.append(f"  d: r(exact({one}, c))" if addend else f"  d: {one}")
     text = PLAN.format(
-        a=rng.choice(("e2m1", "e2m1", "e3m2", "int3")), b=rng.choice(("e2m1", "e2m1", "int3")), words=f"{one}\n{other}",
+        a=rng.choice(("e2m1", "e2m1", "e3m2", "int3")), b=rng.choice(("e2m1", "e2m1", "int3")),
+        words=f"{left}\n{right}",
         q=rng.choice(("int4", "int5")), mode=rng.choice(("toward_zero",) * 4 + ("nearest_even",)),
         t=rng.choice(("f32", "f32", "f32", "e3m2", "e2m1")), steps="\n".join(steps),
         result="nearest_even" if rng.random() < 0.95 else "toward_zero",
     )  # fmt: skip
     unit = parse_unit(
-        UNIT.format(q=text.partition("q: round(")[2].partition(",")[0], length=rng.randint(1, 2)), "mma.yaml"
+        UNIT.format(q=text.partition("q: round(")[2].partition(",")[0], length=each or rng.randint(1, 2)), "mma.yaml"
     )
     return parse_plan(text, "tiny.yaml", lambda name: Model("mma.yaml", unit))
 
@@ -142,13 +146,33 @@ def within_classical(goal: WithinClassical, rng: random.Random) -> Iterator[str]
             return
 
 
+def within_span(goal: WithinSpan, rng: random.Random) -> Iterator[str]:
+    for length in range(1, min(goal.length, 3) + 1):
+        for errors, a, b in _errors(goal.plan, length, rng):
+            (left, one), (right, other) = (_largest(side, goal.reach) for side in (a, b))
+            kept = np.outer(left, right) <= 2.0**goal.span * (a[:, None] * b[None]).max(2)
+            bound = float(goal.times) * length * 2.0**-goal.plan.d.precision * (a @ b.T)
+            if (kept & (errors > bound * (1 + 2.0**-40)))[one][:, other].any():
+                yield "an error is beyond the bound"
+                return
+    if goal.length > 3:
+        raise Unchecked
+
+
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """A tiny plan at a few K."""
     try:
         plan = tiny(rng)
     except MmaprobeError:
         return
+    seed, length = rng.random(), rng.choice((1, 1, 2))
+    with suppress(MmaprobeError):
+        sides = [tiny(random.Random(seed + (each > 2)), False, each) for each in (1, rng.choice((2, 2, 3)))]
+        campaign.call("every_product", *sides, length)
     for length in (1, rng.randint(1, 3)):
+        campaign.call("every_sum", plan, length)
+        times, near, span = Fraction(2) ** rng.choice((10, 18, 20, 22, 24)), rng.randint(-1, 6), rng.random() < 0.5
+        campaign.call("every_error", plan, length, rng.choice((4, 10, -1)), near, times, span)
         most = rng.choice((None, None, None, None, None, None, 3))
         wraps = campaign.call("never_wraps", plan, length, most, None, check=False)
         if wraps is None:
@@ -158,6 +182,7 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
         if lost is not None:
             times = Fraction(2) ** rng.choice((20, 22, 23, 24, 25, 26, 28, 30))
             campaign.call("within_classical", lost, rng.choice((0, 0, 1, 2, 3, -1)), times)
+            campaign.call("within_span", lost, rng.choice((0, 0, 1, 2, 4, 6, -1)), times)
 
 
-MEANINGS = {LosesOfLargest: loses_of_largest, WithinClassical: within_classical}
+MEANINGS = {LosesOfLargest: loses_of_largest, WithinClassical: within_classical, WithinSpan: within_span}

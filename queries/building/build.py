@@ -44,18 +44,20 @@ from mmaprobe.queries.order.probe import AskAll, Probe
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, one_after_another
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table
-from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError
+from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError, ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes import Element
+from mmaprobe.smtmodel.nodes.node import Node as Expression
+from mmaprobe.smtmodel.nodes.node import Variant, walk
 from mmaprobe.smtmodel.units.unit import Unit
 
 ORDERS = 0.4  # share of an attempt's time for some of the possible orders
 REPORT = 0.03  # share of the time that is kept for the report
-DESCRIBED = 0.12  # share that is kept for a description of where the device differs from the nearest unit
+DESCRIBED = 0.2  # share that is kept for a description of where the device differs from the nearest unit
 DESCRIBING = 60.0  # seconds for it, at most
 BY_STEPS = 0.8  # share of the time after which only changes of near candidates are tried
 AGAIN = 5  # searches, each with the answers that refuted the unit of the one before
@@ -65,7 +67,7 @@ NAMED = 40  # last near candidates, of which the nearest is named where none is 
 NEAR = 0.3  # the largest share of wrong answers of a unit of which one stage is decided again
 NOTED = 6  # near candidates that are changed
 MENDS = 4  # of these and of the known units, those that are changed further
-COMPARED = 3  # near units, of which the one with the simplest difference is described
+COMPARED = 5  # near units, of which the one with the simplest difference is described
 SHOWN = 200  # vectors of each kind, by which these are chosen
 MENDED = 160  # answers with which changed units are compared first
 TRIED = 20  # orders that are tried one by one, where no uniform arithmetic fits any
@@ -405,14 +407,17 @@ class Builder:
         if not self.search.noted:
             return
         rows, answers = joined_rows(self.answers.bank)
-        near = [*list(self.search.noted)[-NAMED:], *(model.unit for model in self.known)]
+        noted = list(self.search.noted)
+        earlier = noted[: -NAMED : len(noted) // NAMED + 1]  # later ones may explain more answers and be further away
+        near = [*noted[-NAMED:], *earlier, *(model.unit for model in self.known)]
         differ = self.answers.differences(near, self.answers.bank)
         ranked = np.argsort(differ.sum(axis=1), kind="stable").tolist()
         self.result.description = self._described(near, near[ranked[0]])
-        best = ranked[0] if self.result.description is None else near.index(self.result.description.unit)
-        self.result.nearest = near[best]
-        results = self.answers.same(evaluate_models([Model(BUILT, near[best])], rows)[0])
-        answers, wrong = self.answers.same(answers), np.flatnonzero(differ[best])
+        best = near[ranked[0]] if self.result.description is None else self.result.description.unit
+        self.result.nearest = best
+        results = self.answers.same(evaluate_models([Model(BUILT, best)], rows)[0])
+        answers = self.answers.same(answers)
+        wrong = np.flatnonzero(answers != results)
         wrong = wrong[np.unique(rows[wrong], axis=0, return_index=True)[1]]  # a vector may have been asked twice
         wrong = wrong[np.argsort((rows[wrong] != 0).sum(axis=1), kind="stable")][:3]
         self.result.unexplained = [
@@ -434,9 +439,25 @@ class Builder:
             told, models = ask(new), [Model(BUILT, unit) for unit in near]
             wrong = (self.answers.same(evaluate_models(models, new)) != told).sum(axis=1)
             sizes = [len(list(walk(unit.result))) for unit in near]
-            units = [near[at] for at in np.lexsort((sizes, wrong))[:COMPARED].tolist()]
+            units = [*(near[at] for at in np.lexsort((sizes, wrong))[:COMPARED].tolist()), best]
+            units = list(dict.fromkeys([*units[:-1], *map(_plain, units), best]))
             rows, answers = joined_rows([*self.answers.bank, *self.answers.validated])
             rows, answers = np.concatenate([rows, new]), np.concatenate([self.answers.same(answers), told])
-            return Describer(self.asked, self.shapes, ask, until).described([*units, best], rows, answers)
+            return Describer(self.asked, self.shapes, ask, until).described(units, rows, answers)
         except IncompleteError:  # a recording has no answers to other vectors
             return None
+
+
+def _plain(unit: Unit) -> Unit:
+    """A unit whose inputs are read as IEEE 754 has them, and without nodes such as a gate around others; itself where
+    that is no unit."""
+
+    def changed(_: Expression, node: Expression) -> Expression:
+        if isinstance(node, Element):
+            return replace(node, subnormals="keep", positive_zeros=False)
+        return node.varied(Variant(node.kind, True, False))
+
+    try:
+        return unit.rewritten(changed)
+    except ParameterError:
+        return unit

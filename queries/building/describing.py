@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations, pairwise
 from operator import or_
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,15 +41,18 @@ ALONE = 4  # products that are named one by one
 LONG = 64  # products beyond which signals are not looked at
 TRIED = 20  # facts of which every two and three are tried together
 SPLITS = 8  # facts by which the vectors that differ are parted in two
-MOST = 6  # facts of a condition
+MOST = 8  # facts of a condition
 LOW = -(1 << 20)  # in place of the exponent of a zero
-ROUNDS = 8  # of learning from fresh vectors that refute a condition
+TURNS = 24  # of learning from fresh vectors that refute conditions
+ROUNDS = 8  # of the same, where conditions only have to hold
+EXACT = 0.7  # share of the time after which they only have to
 GOOD = 0.6  # the most of the vectors that do not differ, on which a condition that only has to hold may hold too
 NEAR = 0.5  # the most of random vectors on which a device may differ where a condition only has to hold
+FEW = 0.01  # of the vectors that differ, about so many others conditions may be wrong until these are learnt from
 BAD = 0.002  # the most of the fresh vectors that conditions may be wrong about
 SIMPLE = (False, 0.0, 3.5)  # the order of what is learnt, up to which no other unit is looked at
 CHOOSING = 0.3  # share of the time after which no other unit is looked at
-MANY = 9.0  # cost of conditions that say too much
+MANY = 24.0  # cost of conditions that say too much
 PART = 0.04  # of the vectors that do not differ, which a fact of a condition that only has to hold has to rule out
 RANDOM: tuple[Kind, ...] = ("middle", "anything")
 SHAPED: tuple[Kind, ...] = ("heavy", "small", "vanishing", "subnormal", "large")
@@ -170,19 +173,39 @@ def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]
         flag("opposite", products.negative.all(axis=1) != c.negative[:, 0], "not all products have the sign of c",
              "all products and c have one sign", 1.1) if length == 1 else None  # fmt: skip
     if 1 < length <= ALONE:
-        terms = [products, read["c"]] if asked.addend else [products]
-        exponents, negative = (np.concatenate([getattr(one, name) for one in terms], axis=1)
-                               for name in ("exponent", "negative"))  # fmt: skip
-        order = np.argsort(-exponents, axis=1, kind="stable")
-        sizes, minus = (np.take_along_axis(side, order, axis=1) for side in (exponents, negative))
-        what = "the largest term has a"
-        flag("first negative", minus[:, 0], f"{what} minus sign", f"{what} plus sign", 1.1)
-        for at, (larger, smaller) in enumerate(pairwise(("largest", "second", "third")[: sizes.shape[1]])):
-            between = np.where(sizes[:, at + 1] > LOW, sizes[:, at] - sizes[:, at + 1], LOW)
-            size(f"{larger} over {smaller}", between, f"the {larger} term over the {smaller}", 1.1)
-            what = f"the {larger} and the {smaller} term have"
-            flag(f"{larger} against {smaller}", minus[:, at] != minus[:, at + 1], f"{what} opposite signs",
-                 f"{what} one sign", 1.1)  # fmt: skip
+        terms = products.beside(read["c"]) if asked.addend else products
+        for told, fields, more in (("", False, 0.0), ("by exponent fields, ", True, 0.2)):
+            ranked = terms.ordered(terms.field if fields else terms.exponent)
+            own = ranked.field if fields else ranked.exponent
+            what = f"{told}the largest term has a"
+            flag(f"{told}first negative", ranked.negative[:, 0], f"{what} minus sign", f"{what} plus sign", 1.1 + more)
+            for at, (larger, smaller) in enumerate(pairwise(("largest", "second", "third")[: own.shape[1]])):
+                what, below = f"{told}the {larger} term over the {smaller}", own[:, at + 1]
+                size(what, np.where(below > LOW, own[:, at] - below, LOW), what, 1.1 + more)
+                what = f"{told}the {larger} and the {smaller} term have"
+                flag(what, ranked.negative[:, at] != ranked.negative[:, at + 1], f"{what} opposite signs",
+                     f"{what} one sign", 1.1 + more)  # fmt: skip
+                what = f"{told}the {larger} and the {smaller} term"
+                flag(f"{what} cancel", ranked.cancel(at), f"{what} cancel", f"{what} do not cancel", 1.1 + more)
+                what = f"{told}the {smaller} term"
+                flag(f"{what} zero", ranked.zero[:, at + 1], f"{what} is +-0", f"{what} is not zero", 1.1 + more)
+            if fields:
+                what = "the exponent field of the largest term over the second"
+                below = ranked.exponent[:, 1]
+                size(what, np.where(below > LOW, own[:, 0] - below, LOW), what, 1.2 + more)
+            rest, first = ranked.values[:, 1:].sum(axis=1), np.where(ranked.negative[:, 0], -1, 1)
+            what = f"{told}the sum of all but the largest term"
+            flag(f"{what} with", np.sign(rest) == first, f"{what} has its sign", f"{what} has not its sign", 1.2 + more)
+            flag(f"{what} zero", rest == 0, f"{what} is zero", f"{what} is not zero", 1.2 + more)
+            flag(f"{what} against", np.sign(rest) == -first, f"{what} has the other sign",
+                 f"{what} has not the other sign", 1.2 + more)  # fmt: skip
+            what = f"{told}the largest term over the sum of all others"
+            below = np.frexp(np.where(rest == 0, 1.0, rest))[1] - 1
+            size(what, np.where((rest == 0) | (own[:, 0] == LOW), LOW, own[:, 0] - below), what, 1.2 + more)
+            what = f"the last bit of {told}the largest term"
+            features[what] = Feature(
+                ranked.last[:, 0], f"{what} is at least 2^{{}}", f"{what} is below 2^{{}}", 1.2 + more
+            )
     if length <= LONG:
         features |= dict(_signals(asked, unit, rows))
     assert all(len(feature.values) == count for feature in features.values())
@@ -205,6 +228,7 @@ class _Numbers:
         self.subnormal = ~self.zero & ~self.special & (self.exponent < fmt.emin)
         whole = (self.mantissa * 2.0**53).astype(np.int64)
         self.bits = np.where(whole == 0, 0, 54 - np.frexp((whole & -whole).astype(np.float64))[1])
+        self.field = np.where(self.zero, LOW, np.maximum(self.exponent, fmt.emin))
 
     def times(self, other: _Numbers) -> _Numbers:
         """The products of these numbers and others."""
@@ -212,11 +236,46 @@ class _Numbers:
         product.nan = self.nan | other.nan
         product.special = self.special | other.special
         product.negative, product.zero = self.negative ^ other.negative, self.zero | other.zero
-        product.mantissa = self.mantissa * other.mantissa
-        exact = self.exponent + other.exponent + (product.mantissa >= 0.5)
+        mantissa = self.mantissa * other.mantissa
+        exact = self.exponent + other.exponent + (mantissa >= 0.5)
+        product.mantissa = np.where(mantissa < 0.5, 2 * mantissa, mantissa)
         product.exponent = np.where(product.zero, LOW, exact)
+        product.field = np.where(product.zero, LOW, self.field + other.field)
+        product.bits = self.bits + other.bits - (mantissa < 0.5)
         product.subnormal = np.zeros_like(product.zero)
         return product
+
+    def ordered(self, exponents: Places) -> _Numbers:
+        """The numbers of each vector, those with the largest of some exponents first."""
+        order = np.argsort(-exponents, axis=1, kind="stable")
+        return self._each(lambda values: np.take_along_axis(values, order, axis=1))
+
+    def beside(self, other: _Numbers) -> _Numbers:
+        """These numbers and others."""
+        return self._each(lambda values, more: np.concatenate([values, more], axis=1), other)
+
+    def _each(self, change: Callable[..., Any], *others: _Numbers) -> _Numbers:
+        made = object.__new__(_Numbers)
+        for name, values in vars(self).items():
+            setattr(made, name, change(values, *(getattr(other, name) for other in others)))
+        return made
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The numbers, those that are infinite or NaN as others."""
+        sizes = np.ldexp(self.mantissa, np.where(self.zero, 0, self.exponent + 1))
+        return np.where(self.zero, 0.0, np.where(self.negative, -sizes, sizes))
+
+    @property
+    def last(self) -> Places:
+        """The place of the last bit that is set, of a zero beyond all."""
+        return np.where(self.zero, -LOW, self.exponent - self.bits + 1)
+
+    def cancel(self, at: int) -> Flags:
+        """Whether two neighbouring numbers add up to zero, and are none."""
+        one, other = (slice(None), at), (slice(None), at + 1)
+        same = (self.mantissa[one] == self.mantissa[other]) & (self.exponent[one] == self.exponent[other])
+        return np.asarray(same & ~self.zero[one] & (self.negative[one] != self.negative[other]))
 
 
 def _exact(unit: Unit, mode: Literal["toward_zero", "up", "down"]) -> Unit:
@@ -360,32 +419,57 @@ def _fewer(condition: Condition, facts: list[Fact], table: Flags, prices: NDArra
     return condition
 
 
-def conditions(features: dict[str, Feature], differs: Flags, other: Flags, parts: int = 3) -> list[Condition]:
+def conditions(features: dict[str, Feature], differs: Flags, other: Flags, depth: int = 2) -> list[Condition]:
     """One condition for all vectors that differ; or several for parts of them, where these are right about more
-    vectors."""
+    vectors. `depth`: how often a part is parted."""
     whole = smallest(features, differs, other)
-    if not whole.wrong or parts < 2:
+    if not whole.wrong or not depth:
         return [whole]
-    best, rank = [whole], (whole.wrong, whole.cost)
-    counts = {name: int((feature.values[differs] != 0).sum()) for name, feature in features.items()
-              if "{}" not in feature.yes}  # fmt: skip
-    count = int(differs.sum())
-    mixed = sorted((name for name, own in counts.items() if 0 < own < count), key=lambda name: features[name].cost)
+    tried = [(sum(one.wrong for one in quick), sum(one.cost for one in quick), fact)
+             for fact in _parting(features, differs, other, whole)
+             for quick in ([_part(features, differs, other, one, 0, True)[0] for one in _sides(fact)],)]  # fmt: skip
+    wrong, cost, fact = min(tried, key=lambda one: one[:2], default=(whole.wrong, whole.cost, None))
+    if fact is None or (wrong, cost) >= (whole.wrong, whole.cost):
+        return [whole]
+    return [condition for one in _sides(fact) for condition in _part(features, differs, other, one, depth - 1)]
 
-    def parted(name: str, quick: bool) -> list[Condition]:
-        inside, made = features[name].values != 0, list[Condition]()
-        for fact, side in ((Fact(name, None, True), inside), (Fact(name, None, False), ~inside)):
-            one = smallest(features, differs & side, other & side, quick)
-            facts = (fact, *(x for x in one.facts if x != fact))
-            made.append(Condition(facts, one.cost + features[name].cost, one.wrong))
-        return made
 
-    for name in mixed[:SPLITS]:
-        tried = parted(name, quick=True)
-        own = sum(one.wrong for one in tried), sum(one.cost for one in tried)
-        if own < rank:
-            best, rank = parted(name, quick=False), own
-    return best
+def _sides(fact: Fact) -> tuple[Fact, Fact]:
+    """A fact and its negation."""
+    if fact.at is None:
+        return fact, fact._replace(holds=not fact.holds)
+    return fact, Fact(fact.name, fact.at - 1 if fact.holds else fact.at + 1, not fact.holds)
+
+
+def _part(
+    features: dict[str, Feature], differs: Flags, other: Flags, fact: Fact, depth: int, quick: bool = False
+) -> list[Condition]:
+    """Conditions for the vectors on which a fact holds, which they say as well."""
+    side = holds(fact, features)
+    inside, outside = differs & side, other & side
+    some = [smallest(features, inside, outside, True)] if quick else conditions(features, inside, outside, depth)
+    return [Condition((fact, *(x for x in one.facts if x != fact)), one.cost + features[fact.name].cost, one.wrong)
+            for one in some]  # fmt: skip
+
+
+def _parting(features: dict[str, Feature], differs: Flags, other: Flags, whole: Condition) -> list[Fact]:
+    """Facts that hold on some of the vectors that differ alone: flags, and sizes beyond all those of the other vectors
+    on which a condition holds too."""
+    wrong, count, found = other.copy(), int(differs.sum()), list[tuple[float, Fact]]()
+    for fact in whole.facts:
+        wrong &= holds(fact, features)
+    for name, feature in features.items():
+        inside, outside = feature.values[differs], feature.values[wrong]
+        if "{}" not in feature.yes:
+            options = [Fact(name, None, True)]
+        else:
+            options = [Fact(name, int(outside.max()) + 1, True), Fact(name, int(outside.min()) - 1, False)]
+        for fact in options:
+            kept = (inside != 0) if fact.at is None else inside >= fact.at if fact.holds else inside <= fact.at
+            if 0 < kept.sum() < count and (fact.at is None or abs(fact.at) < -LOW // 2):
+                found.append((feature.cost if fact.at is None else feature.cost + 1 - kept.sum() / count, fact))
+    flags, sizes = ([one for one in found if (one[1].at is None) == kind] for kind in (True, False))
+    return [fact for some in (flags, sizes) for _, fact in sorted(some, key=lambda one: one[0])[:SPLITS]]
 
 
 def necessary(features: dict[str, Feature], differs: Flags, other: Flags) -> Condition:
@@ -438,30 +522,36 @@ class Describer:
 
     def described(self, units: Sequence[Unit], rows: Table, answers: Patterns) -> Description | None:
         """The description of the unit of `units` that has the smallest one by the answers so far, tested on fresh
-        vectors; None where no condition is right about enough of them, or the time is over."""
+        vectors, or of the next one where its conditions are not right about enough of them; None where those of no unit
+        are, or the time is over."""
         rows, first = np.unique(rows, axis=0, return_index=True)
         answers = answers[first]
-        best: tuple[tuple[bool, float, float], Unit] | None = None
+        ranked: list[tuple[tuple[bool, float, float], int]] = []
         start = time.monotonic()
-        for unit in units:
-            if best is not None and time.monotonic() > start + CHOOSING * (self.until - start):
+        for number, unit in enumerate(units):
+            if ranked and time.monotonic() > start + CHOOSING * (self.until - start):
                 break
             learnt = _Learnt(self.asked, unit, rows, answers, self.random)
-            if learnt.differs.any() and (best is None or learnt.order < best[0]):
-                best = learnt.order, unit
+            if learnt.differs.any():
+                ranked.append((learnt.order, number))
             if learnt.ways and learnt.order <= SIMPLE:
                 break
-        return None if best is None else self._tested(best[1], rows, answers)
+        tested = (self._tested(units[number], rows, answers) for _, number in sorted(ranked))
+        return next((found for found in tested if found is not None), None)
 
     def _tested(self, unit: Unit, rows: Table, answers: Patterns) -> Description | None:
-        """Learn, and test on fresh vectors; those that refute the conditions are learnt from."""
-        for _ in range(ROUNDS):
-            learnt = _Learnt(self.asked, unit, rows, answers, self.random)
+        """Learn, and test on fresh vectors; those that refute the conditions are learnt from. Where this does not end,
+        the conditions only have to hold."""
+        exact = time.monotonic() + EXACT * (self.until - time.monotonic())
+        for turn in range(TURNS + ROUNDS):
+            loose = turn >= TURNS or time.monotonic() > exact
+            learnt = _Learnt(self.asked, unit, rows, answers, self.random, loose)
             if not learnt.good:
                 return None
             fresh, wrong, inside = 0, 0, np.zeros(2, dtype=np.int64)
             shares = {"random": [0, 0], "shaped": [0, 0]}
-            while fresh < FRESH and time.monotonic() < self.until and wrong < BATCH // 20:
+            most = BATCH // 20 if learnt.one_sided else BATCH // 100
+            while fresh < FRESH and time.monotonic() < self.until and wrong < most:
                 parts = [("random", self._of(RANDOM)), ("shaped", self._of(SHAPED)), ("", self._near(learnt))]
                 batch = np.concatenate([part for _, part in parts])
                 results = self.ask(batch)
@@ -535,12 +625,13 @@ class _Way(NamedTuple):
 
 
 class _Learnt:
-    """What is learnt of a unit from answers: for each way in which they differ, conditions; or, where these are wrong
-    or many, a condition that only has to hold wherever they differ (`one_sided`)."""
+    """What is learnt of a unit from answers: for each way in which they differ, conditions; or, if `loose` or where
+    these are wrong or many, a condition that only has to hold wherever they differ (`one_sided`)."""
 
     def __init__(
-        self, asked: Signature, unit: Unit, rows: Table, answers: Patterns, random: np.random.Generator
-    ) -> None:
+        self, asked: Signature, unit: Unit, rows: Table, answers: Patterns, random: np.random.Generator,
+        loose: bool = False,
+    ) -> None:  # fmt: skip
         self.asked, self.unit = asked, unit
         own = self.results(rows)
         differs = answers != own
@@ -567,7 +658,7 @@ class _Learnt:
             joint = conditions(self.features, differs, ~differs)
             if (sum(one.wrong for one in joint), sum(one.cost for one in joint)) <= self.rank:
                 self.ways = [_Way("the device gives another result", None, joint)]
-        if self.rank[0] or self.rank[1] > MANY:
+        if loose or self.rank[0] > FEW * differs.sum() + 2 or self.rank[1] > MANY:
             self.one_sided = True
             self.ways = [_Way("the device differs", None, [necessary(self.features, differs, ~differs)])]
         self._texts = {fact: words(fact, self.features[fact.name])

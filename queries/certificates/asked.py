@@ -33,7 +33,7 @@ from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.rows import NeverOverflows, largest_counts, models_of, recorded
 from mmaprobe.queries.kernel.same import SidesAgree
-from mmaprobe.queries.kernel.slices import WithinClassical
+from mmaprobe.queries.kernel.slices import WithinClassical, WithinSpan
 from mmaprobe.queries.kernel.statements import exchangeable, problems_of, symmetries_of
 from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.table9 import BoundInUnits
@@ -140,8 +140,15 @@ def of_wraps(claim: WrapClaim) -> Asked:
 
 def of_classical(claim: ClassicalClaim) -> Asked:
     """A claim that errors are within some times the classical bound."""
-    goal = WithinClassical(claim.plan, claim.products, claim.reach, claim.spread, Fraction(claim.classical))
-    return Asked(Subject(plans=(claim.plan,)), (goal,))
+    return Asked(Subject(plans=(claim.plan,)), (classical_goal(claim),))
+
+
+def classical_goal(claim: ClassicalClaim) -> WithinClassical | WithinSpan:
+    """What is to be proved."""
+    times = Fraction(claim.classical)
+    if claim.span is not None:
+        return WithinSpan(claim.plan, claim.products, claim.reach, claim.span, times)
+    return WithinClassical(claim.plan, claim.products, claim.reach, claim.spread, times)
 
 
 def of_sums(claim: OverflowClaim | WrapClaim | ClassicalClaim) -> Asked:

@@ -4,6 +4,7 @@ largest of their row or column: by rules of the kernel, or shown not to be by an
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,16 +12,20 @@ import numpy as np
 
 from mmaprobe.hypotheses.unit_claims import ClassicalClaim
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
-from mmaprobe.queries.kernel.slices import loses_of_largest, within_classical
-from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wraps import never_wraps
+from mmaprobe.queries.kernel.every import every_error
+from mmaprobe.queries.kernel.slices import within_classical, within_span
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.plans.slices import slices_lose
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.plan import Plan
 
 TRIED = 12  # significands of elements
+FEW = 4  # bits of a format of which all numbers are tried
+Pair = tuple[Fraction, Fraction]
 SEED = 1
 
 
@@ -42,54 +47,88 @@ def verify_classical(claim: ClassicalClaim) -> Outcome:
     """Decide a claim. Raises ParameterError for a plan that cannot be evaluated."""
     start, outcome = time.monotonic(), Outcome(claim)
     try:
-        wraps = never_wraps(claim.plan, claim.products, None, None)
-        lost = loses_of_largest(claim.plan, claim.products, claim.reach, wraps)
+        lost = slices_lose(claim.plan, claim.products, claim.reach)
         outcome.asked.append(SearchStep(lost.goal.statement()))
-        outcome.theorem = within_classical(lost, claim.spread, Fraction(claim.classical))
+        times = Fraction(claim.classical)
+        outcome.theorem = (
+            within_classical(lost, claim.spread, times) if claim.span is None else within_span(lost, claim.span, times)
+        )
     except RuleError as error:
         outcome.asked.append(SearchStep(str(error)))
+        outcome.theorem = _of_every(claim)
     if outcome.theorem is None:
-        found = beyond(claim)
+        found = beyond_claim(claim)
         outcome.overflows[claim.products] = found is not None
         outcome.asked.append(SearchStep("no input tried is beyond it" if found is None else str(found)))
     outcome.seconds = time.monotonic() - start
     return outcome
 
 
-def beyond(claim: ClassicalClaim) -> Beyond | None:
-    """The worst input of those tried, if its error is larger than the claim says: the first element of each row, and
-    the last one of each column, is from 1 to below 2, and the others are copies of it, 2^-spread times smaller."""
-    plan, count = claim.plan, claim.products
-    (a, left), (b, right) = (_tried(fmt, claim.spread, count) for fmt in (plan.a, plan.b))
+def _of_every(claim: ClassicalClaim) -> Theorem | None:
+    """Proved by all inputs, where these are few."""
+    spans, times = claim.span is not None, Fraction(claim.classical)
+    near = claim.spread if claim.span is None else claim.span
+    with suppress(RuleError):
+        return every_error(claim.plan, claim.products, claim.reach, near, times, spans)
+    return None
+
+
+def beyond_claim(claim: ClassicalClaim) -> Beyond | None:
+    """The worst input of those tried, if it contradicts a claim."""
+    return beyond(claim.plan, claim.products, claim.spread, claim.classical, claim.span)
+
+
+def beyond(plan: Plan, count: int, spread: int, most: int, span: int | None = None) -> Beyond | None:
+    """The worst input of `count` products of those tried, if its error is larger than `most` times the bound: each row
+    has one element before copies of another one, each column one after copies; of a format of few numbers all are
+    tried, of others numbers from 1 to below 2 and copies that are 2^-spread times as large. With `span` the product of
+    the largest elements is at most 2^span times the largest product."""
+    (a, left), (b, right) = (
+        _tried(fmt, spread if span is None else 1 << FEW if fmt.width <= FEW else span, count)
+        for fmt in (plan.a, plan.b)
+    )
     d = simulate(a, np.ascontiguousarray(b.T[::-1]), None, plan)
     worst: Beyond | None = None
     for i, (x, one) in enumerate(zip(a, left, strict=True)):
         for j, (y, other) in enumerate(zip(b, right, strict=True)):
-            exact = (
-                one[0] * other[0]
-                if count == 1
-                else (one[0] * other[1] + one[1] * other[0] + (count - 2) * one[1] * other[1])
-            )
+            products = [(one[0] * other[0], 1)] if count == 1 else [
+                (one[0] * other[1], 1), (one[1] * other[0], 1), (one[1] * other[1], count - 2)
+            ]  # fmt: skip
+            if span is not None and not _near(one, other, [x for x, times in products if times], span):
+                continue
+            exact = sum((x * times for x, times in products), Fraction(0))
+            size = sum((abs(x) * times for x, times in products), Fraction(0))
             result = exact_value(int(d[i, j]), plan.d)
             if not isinstance(result, Fraction):
                 continue
-            times = abs(result - exact) / (count * exact) * (1 << plan.d.precision)
-            if times > claim.classical and (worst is None or times > worst.times):
+            times = abs(result - exact) / (count * size) * (1 << plan.d.precision)
+            if times > most and (worst is None or times > worst.times):
                 own = [(to_hex(int(z[0]), fmt), to_hex(int(z[-1]), fmt)) for z, fmt in ((x, plan.a), (y, plan.b))]
                 worst = Beyond(own[0], own[1], times)
     return worst
 
 
-def _tried(fmt: Format, spread: int, count: int) -> tuple[Matrix, list[tuple[Fraction, Fraction]]]:
-    """Rows of `count` elements, and the two numbers in each."""
-    random, ones = np.random.default_rng(SEED), (1 << fmt.fraction) - 1
-    significands = [ones, 0, *(int(x) for x in random.integers(0, ones + 1, TRIED - 2, dtype=np.uint64))]
-    rows, numbers = np.empty((TRIED, count), dtype=kind_of(fmt)), []
-    for row, low in zip(rows, significands, strict=True):
-        first = fmt.one | low
-        row[0], row[1:] = first, first - (spread << fmt.fraction)
-        one, other = (exact_value(int(x), fmt) for x in (row[0], row[-1]))
-        assert isinstance(one, Fraction)
-        assert isinstance(other, Fraction)
-        numbers.append((one, other))
-    return rows, numbers
+def _near(one: Pair, other: Pair, products: list[Fraction], span: int) -> bool:
+    """Whether the largest product is no more than 2^span times smaller than that of the largest elements."""
+    return max(map(abs, one)) * max(map(abs, other)) <= (1 << span) * max(map(abs, products))
+
+
+def _tried(fmt: Format, spread: int, count: int) -> tuple[Matrix, list[Pair]]:
+    """Rows of `count` elements, and the two numbers in each: none is 0, or smaller than 2^-spread times the other."""
+    if fmt.width <= FEW:
+        every = range(1 << fmt.width)
+        pairs = [(x, y) for x in every for y in every if count > 1 or x == y]
+    else:
+        random, ones = np.random.default_rng(SEED), (1 << fmt.fraction) - 1
+        significands = [ones, 0, *(int(x) for x in random.integers(0, ones + 1, TRIED - 2, dtype=np.uint64))]
+        pairs = [(fmt.one | low, (fmt.one | low) - (spread << fmt.fraction)) for low in significands
+                 if spread <= fmt.bias - 1]  # fmt: skip
+    rows, numbers = list[Matrix](), list[Pair]()
+    for x, y in pairs:
+        one, other = exact_value(x, fmt), exact_value(y, fmt)
+        if not isinstance(one, Fraction) or not isinstance(other, Fraction) or not one or not other:
+            continue
+        if min(abs(one), abs(other)) * (1 << spread) >= max(abs(one), abs(other)):
+            rows.append(np.array([x, *[y] * (count - 1)], dtype=kind_of(fmt)))
+            numbers.append((one, other))
+    return np.array(rows, dtype=kind_of(fmt)).reshape(len(rows), count), numbers

@@ -9,7 +9,7 @@ import numpy as np
 
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, WrapClaim
-from mmaprobe.queries.claims.classical import beyond
+from mmaprobe.queries.claims.classical import beyond_claim
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.wraps import wrapping
@@ -43,7 +43,7 @@ def check_outcome(outcome: Outcome) -> None:
         _check_overflow(claim, claimed)
     elif outcome.verdict == "holds" and isinstance(claim, WrapClaim) and claim.proved:
         _check_wraps(claim, claimed)
-    elif outcome.verdict == "holds" and isinstance(claim, ClassicalClaim) and (found := beyond(claim)):
+    elif outcome.verdict == "holds" and isinstance(claim, ClassicalClaim) and (found := beyond_claim(claim)):
         raise_contradiction(claimed, str(found), "an error beyond the bound")
 
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 from mmaprobe.hypotheses.claim import AnyClaim, Claim
 from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, PropertyClaim, WrapClaim
+from mmaprobe.queries.certificates.asked import classical_goal
 from mmaprobe.queries.kernel.rows import NeverOverflows
 from mmaprobe.queries.kernel.shares import Apart
-from mmaprobe.queries.kernel.slices import WithinClassical
 from mmaprobe.queries.kernel.table9 import BoundInUnits
 from mmaprobe.queries.kernel.theorem import Goal, Theorem, is_theorem
 from mmaprobe.queries.kernel.undecided import NoInputDecides, NoLengthDecides
@@ -78,9 +78,8 @@ class Outcome:
                 return "holds" if verdict_on(self.claim.wanted, self.proofs) == "equal" else "unknown"
             case WrapClaim(plan=plan, proved=count, most_a=a, most_b=b):
                 return self._overflow(self.claim.products, self.claim.wraps, NeverWraps(plan, count, a, b))
-            case ClassicalClaim(plan=plan, products=count, spread=spread, reach=reach, classical=times):
-                goal = WithinClassical(plan, count, reach, spread, Fraction(times))
-                return self._overflow(count, "never", goal)
+            case ClassicalClaim():
+                return self._overflow(self.claim.products, "never", classical_goal(self.claim))
             case OverflowClaim(reduction=reduction, numbers=numbers, overflow=asked):
                 return self._overflow(numbers, asked, NeverOverflows(reduction, numbers - (asked == "smallest")))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -14,6 +15,7 @@ import numpy as np
 
 from mmaprobe.hypotheses.unit_claims import WrapClaim
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
+from mmaprobe.queries.kernel.every import every_sum
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.kernel.wraps import never_wraps, residues_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
@@ -55,6 +57,10 @@ def verify_wraps(claim: WrapClaim) -> Outcome:
         outcome.asked.append(SearchStep(f"no sum of up to {claim.proved} products wraps, by intervals"))
     except RuleError as error:
         outcome.asked.append(SearchStep(str(error)))
+        if claim.proved and claim.most_a is None and claim.most_b is None:
+            with suppress(RuleError):
+                outcome.theorem = every_sum(claim.plan, claim.proved)
+                outcome.asked.append(SearchStep(f"no sum of up to {claim.proved} products wraps, each evaluated"))
     for count in dict.fromkeys((claim.products, claim.proved)):
         if count and not (count == claim.proved and outcome.theorem is not None):
             wrap = wrapping(claim, count)

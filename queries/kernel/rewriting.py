@@ -248,15 +248,28 @@ def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("overflow that no number reaches")
 def unreached_overflow(scope: Scope, node: Node) -> Replacement | None:
-    """If every number that is rounded lies below 2^emax, none is rounded to one beyond the largest number. The rule for
-    overflow, which says nothing of infinities that come in, is then as if it were IEEE's."""
+    """If every number that is rounded lies below 2^emax, none is rounded to one beyond the largest number; nor, to
+    nearest or toward zero, if it is the sum of a number of the format and of others that are less than half a unit in
+    the largest number's last place. The rule for overflow, which says nothing of infinities that come in, is then as if
+    it were IEEE's."""
     if not isinstance(node, Round):
         return None
     how, top = node.rounding, scope.known(node.term).top
     plain: Overflow = AS_IEEE.get(how.mode, "ieee")
-    if how.overflow in ("ieee", plain) or top is None or top > how.format.emax:
+    below = (top is not None and top <= how.format.emax) or _adds_little(scope, node)
+    if how.overflow in ("ieee", plain) or not below:
         return None
     return Replacement(replace(node, rounding=replace(how, overflow=plain)))
+
+
+def _adds_little(scope: Scope, node: Round) -> bool:
+    """Whether a sum is that of a number of the format that it is rounded to, and of others that rounding takes away
+    beside the largest one."""
+    how, numbers = node.rounding, frozenset((node.rounding.format,))
+    known = [(item, scope.known(item)) for item in _added(node.term) if not scope.known(item).zero]
+    tops = [item.rounding.top(scope.known(item.term)) if isinstance(item, Round) else one.top for item, one in known]
+    alone = [item.count == 1 and one.formats == numbers for item, one in known]
+    return how.holds_beside([item.count for item, _ in known], tops, alone)
 
 
 @rewrite("no sum rounded to zero")

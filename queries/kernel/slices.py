@@ -60,6 +60,24 @@ class WithinClassical:
         return f"{self.plan.reference or 'a plan'}: {bound}, elements {which}"
 
 
+@dataclass(frozen=True)
+class WithinSpan:
+    """For each K from 1 to `length`, with c = +0 and finite elements: where the largest magnitudes of a row and of a
+    column are from 2^-reach to 2^reach, and their product is at most 2^span times the largest |a_k b_k|, |d - exact| <=
+    times * K * u * the sum of |a_k b_k|, with u as in `WithinClassical`."""
+
+    plan: Plan
+    length: int
+    reach: int
+    span: int
+    times: Fraction
+
+    def statement(self) -> str:
+        bound = f"|d - exact| <= {self.times} K u sum |a_k b_k| for K up to {self.length}"
+        which = f"max|a| max|b| <= 2^{self.span} max|a_k b_k|, largest from 2^-{self.reach} to 2^{self.reach}"
+        return f"{self.plan.reference or 'a plan'}: {bound}, where {which}"
+
+
 @rule
 def loses_of_largest(plan: Plan, length: int, reach: int, wraps: Theorem) -> Made:
     """The exact sum is one of products of words, as in `_Words`, and of what these leave out. What the plan computes is
@@ -96,6 +114,17 @@ def within_classical(premise: Theorem, spread: int, times: Fraction) -> Made:
     if goal.share * (1 << 2 * spread) > times * goal.length * unit:
         raise RuleError(f"within_classical: {float(goal.share):.6g} K max|a| max|b| is all that is known")
     return Made(WithinClassical(goal.plan, goal.length, goal.reach, spread, times), (premise,))
+
+
+@rule
+def within_span(premise: Theorem, span: int, times: Fraction) -> Made:
+    """The largest |a_k b_k| is no larger than the sum of all."""
+    goal = goal_of(premise, LosesOfLargest, "within_span")
+    if span < 0:
+        raise RuleError("within_span: a span is from 0 on")
+    if goal.share * (1 << span) > times * Fraction(1, 1 << goal.plan.d.precision):
+        raise RuleError(f"within_span: {float(goal.share):.6g} K max|a| max|b| is all that is known")
+    return Made(WithinSpan(goal.plan, goal.length, goal.reach, span, times), (premise,))
 
 
 def _most(word: Round) -> Fraction:

@@ -79,7 +79,7 @@ def never_wraps(plan: Plan, length: int, most_a: int | None, most_b: int | None)
                 interval_of(word, most) for word, most in zip(residues_of(plan, node), (most_a, most_b), strict=True)
             )
             half = Fraction(node.whole - 1, 2)
-            _check(_times(_product(*integers), length), (-half, half))
+            check_within(_times(product_of(*integers), length), (-half, half))
     return Made(NeverWraps(plan, length, most_a, most_b))
 
 
@@ -128,7 +128,7 @@ def _residues(plan: Plan, item: Node, modulus: int) -> tuple[Round, Round]:
     for word in plan.read(item.stage.words):
         match word:
             case Round(term=Residue(term=Round() as whole, modulus=own)) if own == modulus:
-                _check(_of_residues(modulus), _within(word.rounding.format, None))
+                check_within(_of_residues(modulus), _within(word.rounding.format, None))
                 if not (word.rounding.format.is_integer and whole.rounding.format.is_integer):
                     raise RuleError("never_wraps: a residue is of a number, or becomes one, that is no integer")
                 sides.append(whole)
@@ -174,7 +174,7 @@ class _Reads:
             case Product(left=Element(operand="a" | "b"), right=Element(operand="a" | "b"), limit=None):
                 if node.normalised:
                     raise RuleError("never_wraps: nothing is told of normalised products")
-                return _product(self.interval(node.left, places), self.interval(node.right, places))
+                return product_of(self.interval(node.left, places), self.interval(node.right, places))
             case Each():
                 return _sum(self.interval(node.body, {**places, node.level: place}) for place in node.places)
             case ExactSum():
@@ -184,11 +184,11 @@ class _Reads:
                 inner = _sum(self.interval(item, places) for item in node.items)
                 if node.carry_bits is not None:
                     top = 1 << node.bits_of_terms[0] + 1 + node.carry_bits
-                    _check(inner, (Fraction(-top), Fraction(top - 1)))
+                    check_within(inner, (Fraction(-top), Fraction(top - 1)))
                 return inner
             case Round() if node.rounding.format.is_integer and not isinstance(node.term, Round):
                 inner = self.interval(node.term, places)
-                _check(inner, _within(node.rounding.format, None))
+                check_within(inner, _within(node.rounding.format, None))
                 return inner
         raise RuleError(f"never_wraps: nothing is told of sums with a {node.kind}")
 
@@ -202,7 +202,7 @@ class _Reads:
             raise RuleError("never_wraps: a sum may lose bits")
 
 
-def _check(interval: Interval, room: Interval) -> None:
+def check_within(interval: Interval, room: Interval) -> None:
     if interval[0] < room[0] or interval[1] > room[1]:
         raise RuleError(f"never_wraps: a sum from {interval[0]} to {interval[1]} may leave {room[0]} to {room[1]}")
 
@@ -228,7 +228,7 @@ def interval_of(word: Node, most: int | None) -> Interval:
         case Residue():
             return _of_residues(word.modulus)
         case Product(limit=None):
-            return _product(interval_of(word.left, most), interval_of(word.right, most))
+            return product_of(interval_of(word.left, most), interval_of(word.right, most))
         case ExactSum():
             left = _left_over(word, most)
             return left or _sum(interval_of(item, most) for item in word.items)
@@ -313,6 +313,6 @@ def _times(one: Interval, count: int) -> Interval:
     return one[0] * count, one[1] * count
 
 
-def _product(one: Interval, other: Interval) -> Interval:
+def product_of(one: Interval, other: Interval) -> Interval:
     ends = [x * y for x in one for y in other]
     return min(ends), max(ends)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.compare.steady import same_answer
 from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.every import every_product
 from mmaprobe.queries.kernel.plan_units import AtLength, Form, Part, Steps, Tails, read_alike, same_forms, units_of
 from mmaprobe.queries.kernel.plans import PlansAgree, same_frames, same_sums, same_tails, same_units
 from mmaprobe.queries.kernel.problem import Placed, Problem
@@ -171,6 +172,8 @@ class _Prover:
         if length and (theorem := self._at(length)) is not None:
             self._equal(same_units(self.left, self.right, length, theorem))
             return None
+        if length and self._equal(self._of_every(length)):
+            return None
         if length is None:
             numbers = [*range(1, MULTIPLES + 1), *(-(-k // self.tile) for k in self._halved())]
             lengths = [n * self.tile for n in dict.fromkeys(numbers) if n * self.tile <= LONGEST]
@@ -240,6 +243,12 @@ class _Prover:
         return replace(self.options, timeout=max(0.0, limit - (self.options.clock() - self.start)) * share)
 
     # -- equal
+
+    def _of_every(self, length: int) -> Theorem | None:
+        """The theorem that the plans agree for a K, by all inputs, where these are few."""
+        with suppress(RuleError):
+            return every_product(self.left, self.right, length)
+        return None
 
     def _for_all(self, by_solver: bool = True) -> Theorem | None:
         """The theorem that the plans agree for every multiple of some number of products; None if no rule shows it.

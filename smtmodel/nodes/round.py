@@ -15,6 +15,7 @@ from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.ieee import with_specials
 from mmaprobe.smtmodel.arithmetic.rounding import (
+    NEAREST,
     OVERFLOWS,
     RESULT_OVERFLOWS,
     ROUNDINGS,
@@ -32,7 +33,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, select, truth
 from mmaprobe.smtmodel.nodes.cut import Cut
 from mmaprobe.smtmodel.nodes.element import Element, Literal
-from mmaprobe.smtmodel.nodes.known import ANY, Known
+from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, power
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -168,6 +169,25 @@ class Rounding:
             return False
         return fine and y.bits <= fmt.precision and y.top <= fmt.emax and (
             y.finite or (fmt.has_infinity and self.keeps_nan))  # fmt: skip
+
+    def top(self, y: Known) -> int:
+        """A t such that a finite y is rounded to a number below 2^t. A number below 2^n is rounded to one of at most
+        2^n, if this is one of the format."""
+        fmt, written = self.format, self.bounds_infinity or not (self.keeps_nan and self.format.has_infinity)
+        if written or y.top is None or not fmt.emin <= y.top < fmt.emax:
+            return fmt.emax + 1
+        return y.top + 1
+
+    def holds_beside(self, counts: Sequence[int], tops: Sequence[int | None], numbers: Sequence[bool]) -> bool:
+        """Whether no sum is rounded to a number beyond the largest: one term is a number of the format, and all others
+        are less than half a unit in the largest number's last place. Of each term: how often it is added, a t such that
+        it is below 2^t, and whether it is such a number, added once."""
+        fmt, sizes = self.format, all_known(None if top is None else count * power(top)
+                                            for count, top in zip(counts, tops, strict=True))  # fmt: skip
+        if fmt.complement or self.mode not in (*NEAREST, "toward_zero") or sizes is None or not any(numbers):
+            return False
+        largest = max(size for size, is_number in zip(sizes, numbers, strict=True) if is_number)
+        return sum(sizes, -largest) <= power(fmt.emax - fmt.precision)
 
     def _is_far(self, y: Known, normal: bool) -> bool:
         """Whether y is zero or at least 2^e, the smallest positive number of the format, the smallest normal one if

@@ -188,5 +188,9 @@ KINDS: Mapping[str, tuple[Callable[[Path], None], str]] = {
         lambda folder: _claim(folder, classical=20, plan="plan:ozaki/int8-ii-13", products=8),
         "within_classical",
     ),
+    "span": (
+        lambda folder: _claim(folder, classical=2048, span=4, plan="plan:ozaki/int8-8", products=8),
+        "within_span",
+    ),
     "cover": (_cover, "one_expression"),
 }

@@ -59,8 +59,9 @@ def test_a_certificate(tmp_path: Path) -> None:
 
 
 def test_one_product() -> None:
-    assert classical.beyond(claim_of(products=1, classical=1 << 20)) is None
-    found = classical.beyond(claim_of(products=1, classical=1))
+    plan = claim_of().plan
+    assert classical.beyond(plan, 1, 0, 1 << 20) is None
+    found = classical.beyond(plan, 1, 0, 1)
     assert found is not None
     assert 1 < found.times < 64
 

@@ -185,7 +185,7 @@ def test_verdicts_by_cases_on_changed_designs_are_those_of_all_inputs(
 ) -> None:
     """The result at once is given no time, so that it is divided by the distance of the exponents; few samples."""
     monkeypatch.setattr(sweeping, "WHOLE", 0.001)
-    monkeypatch.setattr(sweeping, "RANGE", 0.3)
+    monkeypatch.setattr(sweeping, "RANGE", sweeping.RANGE if seed % 2 else 0)  # else each distance by itself
     monkeypatch.setattr(sweeping, "SAMPLES", 8)
     random, design = Random(seed), left(tmp_path).design
     for other in [design, *(changed(design, random) for _ in range(4))]:
@@ -195,8 +195,7 @@ def test_verdicts_by_cases_on_changed_designs_are_those_of_all_inputs(
         assert proof.verdict == ("different" if differ else "equal")
         if not differ:
             cases = [lemma.name for lemma in proof.lemmas if "apart" in lemma.name]
-            assert len(cases) > 1
-            assert any(" to " in name for name in cases)
+            assert cases == ["result, exponents -16 to 15 apart"] if seed % 2 else len(cases) == 32
 
 
 def test_a_product_in_rows_is_the_product() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,11 @@ from mmaprobe.queries.building.describing import (
     SHAPED,
     Describer,
     Description,
+    Fact,
+    Feature,
+    conditions,
     features_of,
+    holds,
     smallest,
     ways,
     words,
@@ -121,6 +127,58 @@ def test_terms_in_the_order_of_their_sizes() -> None:
     assert not found.wrong
     assert "the second and the third term have opposite signs" in said
     assert "the largest term over the second is at least 2^28" in said
+
+
+def test_what_cancels_and_what_is_left() -> None:
+    """Exact numbers say which neighbours cancel, and which sign the sum of all but the largest term has."""
+    rng, asked = np.random.default_rng(4), parse_signature("f16,f16,f16,f16", 2)
+    some = np.array([0, 0x8000, 0x3C00, 0xBC00, 0x3C01, 0xBC01, 0x4000, 0x0001, 0x8003, 0x0400, 0x6400, 0xE400])
+    rows = some[rng.integers(0, len(some), (4000, 5))].astype(np.uint64)
+    unit = parse_unit(
+        "unit: u\nformats: {a: f16, b: f16, c: f16, d: f16}\nlength: 2\n"
+        'roundings: {r: "round(f16, nearest_even)"}\nsteps: {d: "r(exact(a[0:2] * b[0:2], c))"}\n',
+        "u.yaml",
+    )
+    features = features_of(asked, unit, rows)
+    numbers = [[Fraction(float(x)) for x in row] for row in to_numbers(rows.astype(np.uint16), FORMATS["f16"])]
+
+    def field(x: Fraction) -> int:
+        return max(math.frexp(x)[1] - 1, -14) if x else -(1 << 20)
+
+    for at, (a0, a1, b0, b1, c) in enumerate(numbers):
+        terms = [(a0 * b0, field(a0) + field(b0)), (a1 * b1, field(a1) + field(b1)), (c, field(c))]
+        for told, key in (("", lambda one: math.frexp(one[0])[1] if one[0] else -9999),
+                          ("by exponent fields, ", lambda one: one[1] if one[0] else -9999)):  # fmt: skip
+            first, *rest = (value for value, _ in sorted(terms, key=key, reverse=True))
+            left, what = sum(rest), f"{told}the sum of all but the largest term"
+            assert features[f"{what} zero"].values[at] == (left == 0)
+            if first:
+                assert features[f"{what} with"].values[at] == (left * first > 0)
+                assert features[f"{what} against"].values[at] == (left * first < 0)
+                lowest = first / Fraction(2) ** int(features[f"the last bit of {told}the largest term"].values[at])
+                assert lowest.denominator == 1
+                assert lowest.numerator % 2
+            cancel = features[f"{told}the second and the third term cancel"].values[at]
+            assert cancel == (rest[0] == -rest[1] != 0)
+
+
+def test_vectors_that_differ_are_parted_where_one_condition_is_wrong() -> None:
+    """Three parts, each with a condition of its own, where no fact holds on all of them."""
+    rng = np.random.default_rng(5)
+    numbers = {name: rng.integers(-20, 20, 4000) for name in ("x", "y")}
+    flags = {name: rng.integers(0, 2, 4000) for name in ("f", "g")}
+    features = {name: Feature(values, f"{name} is at least {{}}", f"{name} is below {{}}", 1.0)
+                for name, values in numbers.items()}  # fmt: skip
+    features |= {name: Feature(values, name, f"not {name}", 1.0) for name, values in flags.items()}
+    x, y, f, g = numbers["x"], numbers["y"], flags["f"] != 0, flags["g"] != 0
+    differs = np.where(f, x >= 5, np.where(g, y >= 7, x < -8))
+    found = conditions(features, differs, ~differs)
+    assert len(found) == 3
+    assert sum(one.wrong for one in found) == 0
+    told = np.any([np.all([holds(fact, features) for fact in one.facts], axis=0) for one in found], axis=0)
+    assert (told == differs).all()
+    some = conditions(features, x >= 5, x < 5)
+    assert [one.facts for one in some] == [(Fact("x", 5, True),)]
 
 
 def test_no_condition_is_made_up() -> None:

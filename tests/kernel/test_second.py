@@ -38,7 +38,7 @@ Document = dict[str, Any]
 #: modules of rules of which the oracle has no statement: of questions of terms, of plans, of algorithms, and of what
 #: follows for a whole unit
 OTHERS = ("facts", "same", "undecided", "unreachable", "expressions", "together", "sums", "shares", "unit_shares",
-          "rows", "plans", "plan_units", "stages", "wraps", "slices")  # fmt: skip
+          "rows", "plans", "plan_units", "stages", "wraps", "slices", "every")  # fmt: skip
 
 
 def document_of(unit: Unit) -> Document:

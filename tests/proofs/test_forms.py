@@ -17,6 +17,7 @@ from mmaprobe.queries.kernel.statements import negations, reorderings
 from mmaprobe.queries.properties.forms import ANY_ORDER, SAME, by_expression, by_rewriting
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.evaluate.batch import evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
@@ -190,3 +191,47 @@ def test_every_input_of_a_small_format_agrees_where_no_overflow_is_reached(fmt: 
                 assert (one == two).all()
             named = overflow != "ieee" and overflow != AS_IEEE.get(mode)
             assert (found is not None) == (named and fmt in ("e4m3", "e5m2"))
+
+
+BESIDE = """unit: beside
+formats: {{a: {a}, b: e2m1, c: {fmt}, d: {fmt}}}
+length: 1
+roundings: {{r: "round({fmt}, {mode}, overflow={overflow})", q: "round(e5m2, up)"}}
+steps: {{d: "r(exact({term}, c))"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("a", "fmt", "term", "applies"),
+    [
+        ("e2m1", "e4m3", "a[0] * b[0]", False),
+        ("e2m1", "e5m2", "a[0] * b[0]", True),
+        ("e2m1", "e4m3", "a[0], b[0]", True),
+        ("e2m1", "e4m3", "a[0], b[0], b[0]", False),
+        ("e2m3", "e4m3", "a[0]", True),
+        ("e2m3", "e4m3", "q(a[0])", True),
+        ("e2m3", "e4m3", "q(a[0]), b[0]", False),
+        ("e2m3", "e5m2", "q(a[0] * b[0])", True),
+    ],
+)
+def test_every_small_number_beside_one_of_the_format_overflows_as_the_rule_says(
+    a: str, fmt: str, term: str, applies: bool
+) -> None:
+    """What is added to a number of the format must be less than half a unit in the largest number's last place."""
+    every = np.array([(x, y, z) for x in range(64) for y in range(16) for z in range(256)], dtype=np.uint64)
+    every = every[every[:, 0] < 1 << FORMATS[a].width]
+    for mode in ("nearest_even", "nearest_away", "toward_zero", "up", "down", "to_odd"):
+        plain = AS_IEEE.get(mode, "ieee")
+        for overflow in ("infinity", "saturate"):
+            model = Model("x", parse_unit(BESIDE.format(a=a, fmt=fmt, mode=mode, overflow=overflow, term=term), "x"))
+            node = model.unit.result
+            assert isinstance(node, Round)
+            found = unreached_overflow(Scope.of(model.unit), node)
+            how = replace(node.rounding, overflow=plain)
+            other = Model("y", replace(model.unit, result=replace(node, rounding=how)))
+            one, two = evaluate_models([model, other], every)
+            inward = mode in ("nearest_even", "nearest_away", "toward_zero")
+            assert (found is not None) == (overflow != plain and applies and inward)
+            if found is not None:
+                assert found.other == other.unit.result
+                assert (one == two).all()

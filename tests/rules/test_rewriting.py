@@ -157,6 +157,14 @@ roundings: {{r: "round({fmt}, {mode}, overflow={overflow})"}}
 steps: {{d: "r(exact(a[0:2] * b[0:2]))"}}
 """
 SATURATES = UNREACHED.format(fmt="f32", mode="nearest_even", overflow="saturate")
+ADDED = """
+unit: added
+formats: {{a: {a}, b: e2m1, c: e4m3, d: e4m3}}
+length: 1
+roundings: {{r: "round(e4m3, nearest_even, overflow=saturate)"}}
+steps: {{d: "r(exact(a[0], c))"}}
+ignored: [0]
+"""
 READ = ODD.format("repeat(k in range(0, 2), c, r(exact(q(acc), a[k] * b[k])))")
 #: (a published unit or one near it, the rules that apply); with another parameter, at its limit, they do not
 USEFUL = [
@@ -255,6 +263,7 @@ LIMITS = [
      f"{BF16}@product=rounded_f32"),
     ("overflow as the rounding has it", f"{LATE}@overflow=ieee", f"{LATE}@overflow=ieee,output_rounding=up"),
     ("overflow that no number reaches", SATURATES, SATURATES.replace("f32", "f16")),
+    ("overflow that no number reaches", ADDED.format(a="e2m3"), ADDED.format(a="e3m2")),
     ("sign of a zero that nothing reads", LANES, LANES.replace("+0", "-0")),
     ("a term that is never -0", LANES, LANES.replace("nearest_even", "down")),
     ("number of the format, rounded again", ODD.format("r(exact(a[0:2] * b[0:2], r(r(a[0] * c))))"),

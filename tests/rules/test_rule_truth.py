@@ -207,7 +207,7 @@ WRONG = {
     ),
     "an instruction loses nothing": Wrong("shares", ("after_instruction",), shares._Sizes, "share", _nothing, 16),
     "two results share all": Wrong("shares", ("near_each_other",), shares, "apart", _nothing, 53),
-    "no sum leaves its range": Wrong("sums that wrap", ("never_wraps",), wraps, "_check", lambda *given: None),
+    "no sum leaves its range": Wrong("sums that wrap", ("never_wraps",), wraps, "check_within", lambda *given: None),
     "no slice leaves anything": Wrong(
         "sums that wrap", ("never_wraps",), wraps, "_left_over", lambda word, most: wraps.NOTHING
     ),

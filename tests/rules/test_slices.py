@@ -10,7 +10,14 @@ from math import log2
 import numpy as np
 import pytest
 
-from mmaprobe.queries.kernel.slices import LosesOfLargest, WithinClassical, loses_of_largest, within_classical
+from mmaprobe.queries.kernel.slices import (
+    LosesOfLargest,
+    WithinClassical,
+    WithinSpan,
+    loses_of_largest,
+    within_classical,
+    within_span,
+)
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.smtmodel.plans.gemm import simulate
@@ -87,6 +94,18 @@ def test_within_the_classical_bound() -> None:
         within_classical(premise, 3, Fraction(114))
     with pytest.raises(RuleError, match="from 0 on"):
         within_classical(premise, -1, Fraction(1 << 60))
+
+
+def test_within_a_span() -> None:
+    """Each factor of two between the product of the largest and the largest product costs one of the bound."""
+    premise = lost(parse_plan_reference("plan:ozaki/int8-7"), 1024, 200)
+    assert isinstance(within_span(premise, 0, Fraction(1830)).goal, WithinSpan)
+    assert isinstance(within_span(premise, 3, Fraction(8 * 1830)).goal, WithinSpan)
+    for span, times in ((0, 1829), (3, 1830), (3, 8 * 1829)):
+        with pytest.raises(RuleError, match="is all that is known"):
+            within_span(premise, span, Fraction(times))
+    with pytest.raises(RuleError, match="from 0 on"):
+        within_span(premise, -1, Fraction(1 << 60))
 
 
 @pytest.mark.parametrize(

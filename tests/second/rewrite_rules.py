@@ -180,10 +180,36 @@ def unreached_overflow(place: Place) -> Needs:
     own = {"nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate", "to_odd": "saturate"}
     plain = own.get(how["mode"], "ieee")
     need(how["overflow"] not in ("ieee", plain), "its overflow is IEEE's")
-    top = place.known.value(place.scope, place.node["term"]).top
-    need(top is not None and top <= largest_number(place.tree.formats[how["format"]])[0], "a number may be as large")
+    fmt, term = place.tree.formats[how["format"]], place.node["term"]
+    top, emax = place.known.value(place.scope, term).top, largest_number(fmt)[0]
+    if top is None or top > emax:
+        need(how["mode"] in ("nearest_even", "nearest_away", "toward_zero"), "a number may be as large")
+        need(fmt["specials"] != "complement", "a number may be as large")
+        _adds_little(place, term, how["format"], Fraction(2) ** (emax - fmt["fraction"] - 1))
     place.rounds(overflow=plain)
     return Needs()
+
+
+def _adds_little(place: Place, at: int, name: str, half: Fraction) -> None:
+    """A sum is that of one number of a format and of others that are below `half`."""
+    sizes: list[tuple[Fraction, bool]] = []
+    for item in _terms(place, at):
+        facts, count = place.known.value(place.scope, item), place.known.count(item)
+        top, node = facts.top, place.tree.nodes[item]
+        if node["kind"] == "round":
+            how, fmt = node["rounding"], place.tree.formats[node["rounding"]["format"]]
+            below = place.known.value(place.scope, node["term"]).top
+            kept = how["overflow"] in ("ieee", "infinity", "saturate") and fmt["specials"] == "ieee"
+            kept = kept and (how["nan"] is None or nan_as(how, fmt) == "nan")
+            if below is not None and kept and 1 - fmt["bias"] <= below < largest_number(fmt)[0]:
+                top = below + 1 if top is None else min(top, below + 1)
+        if not facts.zero:
+            need(top is not None or (facts.formats == {name} and count == 1), "a number may be as large")
+            size = half * 4 if top is None else count * Fraction(2) ** top
+            sizes.append((size, facts.formats == {name} and count == 1))
+    numbers = [size for size, is_number in sizes if is_number]
+    need(bool(numbers), "a number may be as large")
+    need(sum((size for size, _ in sizes), -max(numbers)) <= half, "a number may be as large")
 
 
 def _rounds_alike(place: Place, fitting: bool = False) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,13 @@ from click.testing import CliRunner, Result
 from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.claim import AnyClaim, Claim, build_claims
 from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, WrapClaim
+from mmaprobe.queries.certificates.asked import classical_goal
 from mmaprobe.queries.claims import decide as deciding
 from mmaprobe.queries.claims import overflow
 from mmaprobe.queries.claims.decide import decide as decided
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.rows import NeverOverflows
-from mmaprobe.queries.kernel.slices import WithinClassical
 from mmaprobe.queries.kernel.statements import problems_of
 from mmaprobe.queries.kernel.table9 import BoundInUnits
 from mmaprobe.queries.kernel.theorem import Goal
@@ -149,8 +148,7 @@ def _truthful(claim: AnyClaim, options: Options) -> Outcome:
         case WrapClaim():
             goal = NeverWraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
         case ClassicalClaim():
-            times = Fraction(claim.classical)
-            goal = WithinClassical(claim.plan, claim.products, claim.reach, claim.spread, times)
+            goal = classical_goal(claim)
         case _:
             assert isinstance(claim, OverflowClaim)
             goal = NeverOverflows(claim.reduction, claim.numbers)

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.reports.exports.fptest import Tininess, flags_of
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Rounding
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
@@ -26,6 +26,7 @@ from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.exceptions import DOCUMENTS, Document, exceptions_in
 from mmaprobe.smtmodel.tables.reference import SIGNALLING, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
+from tests.marks import some_slow
 from tests.oracles.termeval import evaluate_term
 
 BITS = {"x": 1, "u": 2, "o": 4, "i": 16}
@@ -74,6 +75,20 @@ def test_they_are_those_of_exact_rationals(fmt: str, document: Document) -> None
             if is_quiet(row[2], fmt) and {pattern & ~own.sign_bit for pattern in row[:2]} == {0, own.infinity}:
                 wanted = BITS["i"]
             assert flags == wanted, (mode, [*map(hex, row)], flags, wanted)
+
+
+@pytest.mark.parametrize("mode", some_slow(ROUNDINGS, *ROUNDINGS[1:]))
+def test_they_are_those_of_exact_rationals_in_few_bits(mode: Rounding) -> None:
+    """Six bits: edges of binades are met, and powers of two beyond the largest number."""
+    fmt, rows = "e3m2_ieee", np.random.default_rng(1).integers(0, 64, (300, 3), dtype=np.uint64)
+    edges = np.array([[0x27, 0x26, 0x01], [0x12, 0x1A, 0x34]], np.uint64)
+    rows, own = np.concatenate([rows, edges]), format_named(fmt)
+    results, found = (evaluate_models([one], rows)[0].tolist() for one in (fused(fmt, mode), fused(fmt, mode, "riscv")))
+    for row, d, flags in zip(rows.tolist(), results, found, strict=True):
+        if row[2] & 31 > own.infinity and {row[0] & 31, row[1] & 31} == {0, own.infinity}:
+            continue  # infinity times zero, and a NaN
+        wanted = sum(BITS[letter] for letter in flags_of(row, d, own, mode, "after"))
+        assert flags == wanted, ([*map(hex, row)], flags, wanted)
 
 
 def test_infinity_times_zero_with_a_quiet_nan_is_as_each_document_has_it() -> None:
