@@ -176,5 +176,6 @@ def _is_reference(name: str) -> bool:
     from mmaprobe.smtmodel.tables.reference import keys_of
 
     if name.endswith((".yaml", ".yml")) or is_file(name):
-        return is_file(name) and "unit" in keys_of(name)
+        keys = keys_of(name)  # of a unit without its key `unit` it is said that this is missing
+        return "unit" in keys or ("formats" in keys and "plan" not in keys)
     return "/" in name.partition("@")[0]

@@ -63,6 +63,8 @@ def _verdict(pair: PairAnswer) -> str:
         return f"no input distinguishes it from all of them; not confirmed by a second solver [{asked}]"
     if outcome.verdict == "different":
         more = "" if outcome.complete else " (there may be more kinds)"
+        if outcome.complete and outcome.steps and outcome.steps[-1].answer.status == "unsat":
+            more = " (any other exercises the same)"
         return f"different, {counted(len(outcome.witnesses), 'vector')}{more} [{asked}]"
     if outcome.verdict == "equal":
         return f"equal on every admitted input; not confirmed by a second solver [{asked}]"

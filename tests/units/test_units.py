@@ -391,7 +391,23 @@ def test_two_unit_files_are_told_apart_and_proved_equal(tmp_path: Path) -> None:
     assert told["predictions"]["left"] != told["predictions"]["right"]
     refused = CliRunner().invoke(main, ["distinguish", str(one), "ieee/fma/f16"])
     assert (refused.exit_code, "the models take different formats: e4m3i and f16" in refused.stderr) == (2, True)
+    other.write_text(OWN.replace("unit: own\n", ""), encoding="utf-8")
+    refused = CliRunner().invoke(main, ["distinguish", str(one), str(other)])
+    assert (refused.exit_code, "unit: this key is missing" in refused.stderr) == (2, True)
     assert json.loads(run("prove", str(one), str(one), "--solver", "bitwuzla", "--json"))["verdict"] == "equal"
+
+
+def test_fewer_vectors_than_asked_for_are_all_there_are(tmp_path: Path) -> None:
+    """The results differ for one kind of input alone: 3 vectors were asked for, and why there is 1 is said."""
+    text = "unit: {}\nformats: {{a: f32, b: f32, c: f16, d: e4m3}}\nlength: 1\nignored: [0]\nroundings: " \
+        "{{r: 'round(e4m3, nearest_even, overflow={})'}}\nsteps: {{d: r(c)}}\n"  # fmt: skip
+    files = [tmp_path / f"{name}.yaml" for name in ("saturate", "infinity")]
+    for file in files:
+        file.write_text(text.format(file.stem, file.stem), encoding="utf-8")
+    asked = ["distinguish", *map(str, files), "--solver", "bitwuzla"]
+    for count, said in (("3", "different, 1 vector (any other exercises the same) ["), ("1", "different, 1 vector [")):
+        result = CliRunner().invoke(main, [*asked, "-n", count])
+        assert (result.exit_code, said in result.stderr) == (0, True), result.stderr
 
 
 def test_equal_expressions_have_one_text() -> None:
