@@ -1,6 +1,6 @@
 """How many single changes to the netlist of a printed model its covering vectors catch: benchmarks/netlists.md.
 
-`python -m benchmarks.netlists [--only TEXT] [--count 400] [--timeout 60] [-o FILE]`
+`python -m benchmarks.netlists [--only TEXT] [--count 400] [--timeout 60] [--samples] [--rows 13000] [-o FILE]`
 
 Yosys reads the module that `export --format verilog` prints. In a changed netlist one cell is of another type, or one
 bit that a cell reads is a constant: an OR with an input missing, say. Those that no covering vector tells from the
@@ -27,16 +27,19 @@ from mmaprobe.queries.covering.cover import Covering
 from mmaprobe.queries.equality.sweeping import prove_design
 from mmaprobe.queries.kernel.designs import Designed
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.reports.exports.verilog import module
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.designs.design import Design
 from mmaprobe.smtmodel.designs.yosys import read_design
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Layout
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 ROWS = ["ieee/fma/f16", "ieee/fma/bf16", "ieee/fma/f32", "arm/neon/bfdot", "volta/mma/m8n8k4.f32.f16.f16.f32",
-        "hopper/mma/m16n8k8.f32.tf32.tf32.f32", "x86/avx10.2/vdpphps", "cdna3/mfma/32x32x8.f32.f16.f16.f32",
+        "hopper/mma/m16n8k8.f32.tf32.tf32.f32", "x86/avx10.2/vdpphps", "cdna3/mfma/f32_32x32x8_f16",
         "riscv/v/vfwmaccbf16", "arm/sme/fmopa-f16f32"]  # fmt: skip
 KINDS = ({"$and", "$or", "$xor"}, {"$add", "$sub"}, {"$eq", "$ne"}, {"$lt", "$le", "$gt", "$ge"},
          {"$logic_and", "$logic_or"}, {"$reduce_or", "$reduce_and", "$reduce_bool", "$logic_not"})  # fmt: skip
@@ -81,8 +84,19 @@ def changed(design: Design, document: dict[str, Any], change: tuple[str, str, in
     return replace(design, netlist=json.dumps(other))
 
 
-def measured(reference: str, count: int, timeout: float, whole: bool, line: Line) -> tuple[Counter[str], int]:
-    """What became of the changes of one model, and the number of covering vectors."""
+def other_rows(layout: Layout, fmt: Format, count: int) -> Table:
+    """Rows that no condition was asked of: of three kinds, so many of each, and of random ones twice as many."""
+    seed = SEED + 1
+    kinds = (sample_rows(layout, 2 * count, seed), tie_rows(layout, fmt, count, seed),
+             subnormal_rows(layout, count, seed))  # fmt: skip
+    return np.concatenate([rows for rows in kinds if len(rows)])
+
+
+def measured(
+    reference: str, count: int, timeout: float, whole: bool, others: int, line: Line
+) -> tuple[Counter[str], int]:
+    """What became of the changes of one model, and the number of covering vectors. `others`: in place of proofs, so
+    many rows of each kind tell changes apart that covering vectors do not."""
     model = parse_reference(reference)
     covering = Covering(model)
     if whole:
@@ -91,6 +105,7 @@ def measured(reference: str, count: int, timeout: float, whole: bool, line: Line
         covering.sample(lambda text: None)
         rows = covering.finished().rows
     design, table = design_of(model), np.array(rows, dtype=np.uint64)
+    rest = other_rows(covering.layout, model.d, others) if others else table
     document = json.loads(design.netlist)
     every = list(changes_of(document))
     chosen = every if len(every) <= count else Random(SEED).sample(every, count)
@@ -102,6 +117,9 @@ def measured(reference: str, count: int, timeout: float, whole: bool, line: Line
                 found["caught"] += 1
                 continue
         except ParameterError:  # the changed cell hangs on itself
+            continue
+        if others:
+            found["different" if replay(problem, rest).differs.any() else "unknown"] += 1
             continue
         proof = prove_design(problem, Options(timeout=timeout), confirm=False)
         found[proof.verdict] += 1
@@ -118,12 +136,15 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=400, help="changes of a model, chosen at random")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for the covering vectors, and for a proof")
     parser.add_argument("--samples", action="store_true", help="covering vectors of samples alone")
+    parser.add_argument("--rows", type=int, default=0, help="rows of each kind in place of proofs")
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     line, lines = Line(), list[str]()
     for reference in ROWS:
         if arguments.only in reference:
-            found, count = measured(reference, arguments.count, arguments.timeout, not arguments.samples, line)
+            found, count = measured(
+                reference, arguments.count, arguments.timeout, not arguments.samples, arguments.rows, line
+            )
             total = sum(found.values())
             lines.append(f"| `{reference}` | {count} | {total} | {found['equal']} | {found['caught']} | "
                          f"{found['different']} | {found['unknown']} |")  # fmt: skip

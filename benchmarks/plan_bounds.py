@@ -34,6 +34,7 @@ inputs on which no rounding overflows.
 - Sums are over all K products. x° is x, or the smallest normal number of its format where x is smaller and not zero.
 - near: the largest error found, divided by the bound for the same input. With 0.9 no bound can be more than 10 percent
   smaller. The inputs have c = 0, and were evaluated bit for bit; where the cell is empty none was searched for.
+- Bounds in K * max |a_k| * max |b_k| are for c = 0 and largest elements from 2^-100 to 2^100.
 
 `mmaprobe prove --property error-bound plan:NAME` gives one of these bounds, with the lemmas on which it rests
 ([plans](plans.md)). `python -m benchmarks.plan_bounds` writes this page.
@@ -57,7 +58,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
     """The tables."""
     numbers = "".join(
         f"| {row['plan']} | {size['length']} | {_text(size['bound'])} | {_ratio(size)} |\n"
-        for row in rows for size in row["sizes"]
+        for row in rows for size in [*row["sizes"], *row.get("largest", ())]
     )  # fmt: skip
     formulas = "".join(f"| {row['plan']} | {_formula(row)} |\n" for row in rows)
     return f"{HEAD}{numbers}{FORMULAS}{formulas}"
@@ -68,7 +69,7 @@ def _text(bound: str) -> str:
 
 
 def _ratio(size: dict[str, Any]) -> str:
-    return f"{size['nearest']['ratio']:.3f}" if size["nearest"] is not None else ""
+    return f"{near['ratio']:.3f}" if (near := size.get("nearest")) is not None else ""
 
 
 def _formula(row: dict[str, Any]) -> str:
@@ -87,7 +88,8 @@ def kept(row: dict[str, Any]) -> dict[str, Any]:
         if near is not None and max(len(near["a"]), len(near["b"])) > LISTED:
             near = {key: near[key] for key in ("ratio", "error", "bound")}
         sizes.append({**size, "nearest": near})
-    return {key: row[key] for key in ("plan", "verdict", "reason", "formula")} | {"sizes": sizes}
+    names = ("plan", "verdict", "reason", "formula", "largest")
+    return {key: row[key] for key in names if key in row} | {"sizes": sizes}
 
 
 def read_records() -> dict[str, dict[str, Any]]:

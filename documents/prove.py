@@ -256,6 +256,14 @@ class PlanBoundAt(Part):
     """of these, the one with the largest ratio of error to bound; null where none was tried"""
 
 
+class LargestBoundAt(Part):
+    """A bound for one K, in the largest elements of a row of A and of a column of B."""
+
+    length: int  #: K
+    bound: str  #: the bound as a formula, where c is 0
+    reach: int  #: the largest elements are from 2^-reach to 2^reach
+
+
 class PlanErrorBound(Document):
     """A bound of |d - exact| of a plan."""
 
@@ -269,5 +277,6 @@ class PlanErrorBound(Document):
     sizes: Sequence[PlanBoundAt]  #: a bound for each K asked
     rules: Mapping[str, int]  #: rule: how often it was used
     lemmas: Sequence[LemmaOfBound]  #: what solvers proved of the datapath
+    largest: Sequence[LargestBoundAt] = ABSENT  #: where there is no other, for each K asked
     certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
     certificate_error: str = ABSENT  #: why a certificate could not be written

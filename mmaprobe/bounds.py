@@ -158,11 +158,15 @@ def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, c
     result = find_plan_bound(plan, inputs, () if length is None else (length,), settled, late=settled.late)
     document = document_of_plan(result, plan.reference)
     every, size = document.formula, document.sizes[0] if document.sizes else None
+    largest = document.largest[0] if result.largest else None
+    where = ", ".join(result.premises)
+    if largest is not None:
+        where = f"inputs are finite, c = 0, and the largest magnitudes are from 2^-{largest.reach} to 2^{largest.reach}"
     return Bound(
         document,
-        None if size is None else size.bound,
+        size.bound if size is not None else largest.bound if largest is not None else None,
         None if every is None else _every(every),
-        ", ".join(result.premises),
+        where,
         result.window.max,
         None if size is None else size.window.bound,
         _nearest_of_plan(result),

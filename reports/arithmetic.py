@@ -31,7 +31,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Sum,
 )
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import with_parameters
 from mmaprobe.smtmodel.units.unit import Unit
@@ -115,7 +115,7 @@ def on_the_way(unit: Unit) -> dict[str, list[str]]:
 
 
 def _other_roundings(unit: Unit) -> list[Round]:
-    return [node for node in walk(unit.result) if isinstance(node, Round) and node.rounding != unit.rounding]
+    return [node for node in of_kind(unit.result, Round) if node.rounding != unit.rounding]
 
 
 def _rounding(how: Rounding) -> dict[str, str]:
@@ -188,7 +188,7 @@ def _rounded(unit: Unit, node: Node) -> str:
 
 def _operations(unit: Unit) -> Iterator[str]:
     """The sums in the order in which they are formed; consecutive ones of equal form once."""
-    sums = [node for node in walk(unit.result) if isinstance(node, Sum)]
+    sums = list(of_kind(unit.result, Sum))
     for text, run in groupby(sums, key=_operation):
         names = list(dict.fromkeys(unit.labels[node] for node in run))
         yield text if len(sums) == 1 or not names[0] else f"{names[0]}{f' to {names[-1]}' * (len(names) > 1)}: {text}"
@@ -239,7 +239,7 @@ def _steps(unit: Unit) -> str:
     steps, size = len(unit.blocks), len(unit.blocks[0])
     if steps == 1:
         return "all products in one step"
-    if len([node for node in walk(unit.result) if isinstance(node, Repeat)]) != 1:
+    if len(list(of_kind(unit.result, Repeat))) != 1:
         return f"{steps} steps of {size}"
     plain = [k for block in unit.blocks for k in block] == list(range(unit.length))
     first = ", ".join(map(str, unit.blocks[0][:6])) + (", ..." if size > 6 else "")
@@ -281,18 +281,15 @@ def _product(node: Product) -> str:
 def _addend(unit: Unit, nodes: list[Node]) -> str:
     """How c, or the running sum, is added to the products."""
     joins = [node for node in nodes if isinstance(node, Sum) and any(map(_comes_in, node.items))]
-    texts = dict.fromkeys(_joins(node) for node in joins)
-    if any(isinstance(node, Constant) for node in nodes) and any(_is_c(item) for node in joins for item in node.items):
-        texts = dict.fromkeys(_joins(node) for node in joins if any(map(_is_c, node.items)))
+    late = [node for node in joins if any(item.is_addend for item in node.items)]
+    if late and any(isinstance(node, Constant) for node in nodes):
+        joins = late
+    texts = dict.fromkeys(map(_joins, joins))
     return "; ".join(texts)
 
 
 def _comes_in(term: Node) -> bool:
-    return isinstance(term, Running) or _is_c(term)
-
-
-def _is_c(term: Node) -> bool:
-    return isinstance(term, Element) and term.operand == "c"
+    return isinstance(term, Running) or term.is_addend
 
 
 def _joins(node: Sum) -> str:

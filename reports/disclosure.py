@@ -10,7 +10,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, FusedSum, Node, Product, Repeat, Round, Running
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -83,7 +83,7 @@ def _step(unit: Unit) -> tuple[Node, Node]:
         if not (isinstance(last.start, Element) and last.start.operand == "c"):
             raise _other("its first group is not added to C")
         return last.body, Running(last.level)
-    return last, next((node for node in walk(last) if isinstance(node, Element) and node.operand == "c"), last)
+    return last, next((node for node in of_kind(last, Element) if node.operand == "c"), last)
 
 
 def _group(step: Node, added: Node) -> tuple[FusedSum | None, Round | None]:

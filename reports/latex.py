@@ -1,9 +1,18 @@
-"""Formulas of bounds as LaTeX, for papers."""
+"""Formulas of bounds and data sheets as LaTeX, for papers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from mmaprobe.reports.datasheet import Sheet, SheetLine
+from mmaprobe.reports.drawings.tikz import TEX
+
+#: what running text has in place of a character
+PROSE = TEX | {"-": "-", " ": " ", "/": r"/\allowbreak{}", "<": "$<$", ">": "$>$", "|": r"$\vert$", "°": r"$^{\circ}$"}
+COLUMNS = (
+    r"@{}>{\raggedright}p{.24\linewidth}>{\raggedright}p{.4\linewidth}>{\raggedright\arraybackslash}p{.28\linewidth}@{}"
+)
 #: in order: what stands in formulas, and what LaTeX has for it
 _RULES = (
     (r"(after n instructions:|of each)", r"\\text{ \1 }"),
@@ -29,3 +38,31 @@ def latex_of(formula: str) -> str:
     for pattern, new in _RULES:
         formula = re.sub(pattern, new, formula)
     return re.sub(r"  +", " ", formula)
+
+
+def latex_of_sheets(sheets: Sequence[Sheet]) -> str:
+    """Data sheets as tables of LaTeX, one that may go on to further pages for each."""
+    return "\n".join([r"% needs \usepackage{amsmath,array,longtable}", *(_table(sheet) for sheet in sheets)])
+
+
+def _table(sheet: Sheet) -> str:
+    notes = sheet.notes
+    rows = [(_prose(line.name), _value(line), f"[{notes[line.basis]}]" if line.basis in notes else _prose(line.basis))
+            for line in sheet.lines]  # fmt: skip
+    about = [", ".join(sheet.instructions), sheet.basis, *(f"[{number}] {text}" for text, number in notes.items())]
+    return "\n".join([
+        rf"\paragraph{{{_prose(sheet.title)}}}",
+        rf"\begin{{longtable}}{{{COLUMNS}}}",
+        r"property & value & basis \\ \hline \endhead",
+        *(rf"{' & '.join(row)} \\" for row in rows),
+        r"\end{longtable}",
+        *(rf"\noindent {_prose(text)}\par" for text in about), "",
+    ])  # fmt: skip
+
+
+def _value(line: SheetLine) -> str:
+    return f"${latex_of(line.value)}$" if line.value.startswith("|") else _prose(line.value)
+
+
+def _prose(text: str) -> str:
+    return r"$\to$".join("".join(PROSE.get(letter, letter) for letter in part) for part in text.split("->"))

@@ -11,7 +11,7 @@ from mmaprobe.queries.plans.results import Given
 from mmaprobe.reports.plan_sheet import stage_words
 from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.nodes import Literal, Relu, Round
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.joins import rounding_words
@@ -52,10 +52,10 @@ def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
     """What two plans may differ in: of each what decides whether they do, and the words of this plan."""
     hows = dict.fromkeys(how for how in (plan.convert_a, plan.convert_b) if how is not None)
     stages = (one for products in plan.sums for one in stage_words(products.stage))
-    factors = [number_text(node.pattern, node.format) for node in walk(plan.result) if isinstance(node, Literal)]
+    factors = [number_text(node.pattern, node.format) for node in of_kind(plan.result, Literal)]
     result = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
-    result += ", but zero for those below zero" if any(isinstance(node, Relu) for node in walk(plan.result)) else ""
-    roundings = [rounding_words(node.rounding) for node in walk(plan.result) if isinstance(node, Round)]
+    result += ", but zero for those below zero" if any(of_kind(plan.result, Relu)) else ""
+    roundings = [rounding_words(node.rounding) for node in of_kind(plan.result, Round)]
     result += "".join(f", {'then ' if number else ''}rounded to {how}" for number, how in enumerate(roundings))
     starts = any(products.start.kind == "element" for products in plan.sums)
     uses = any(node.kind == "element" for node in walk(plan.result))

@@ -86,5 +86,7 @@ def _bounds(bound: PlanErrorBound) -> Iterator[SheetLine]:
     for size in bound.sizes:
         near = "" if size.nearest is None else f"; an input comes to {size.nearest.ratio:.2f} of it"
         yield SheetLine(f"Error, K = {size.length}", size.bound, f"proved{near}")
+    for most in bound.largest or ():
+        yield SheetLine(f"Error, K = {most.length}", most.bound, "proved; finite inputs, c = 0")
     if bound.verdict == "unknown":
         yield SheetLine("Error against the exact sum", "no bound is proved", str(bound.reason))

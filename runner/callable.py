@@ -89,9 +89,15 @@ class CallableDevice(Device):
             x, y = (
                 from_numbers(side, fmt, "nearest_even") for side, fmt in zip(numbers, (model.a, model.b), strict=True)
             )
+            a, b = np.tile(x, (rows, 1)), np.tile(y[:, None], (1, width))
             c = np.zeros(self.shape, dtype=kind_of(model.c))
-            results = self._product(model, np.tile(x, (rows, 1)), np.tile(y[:, None], (1, width)), c, vector)
+            results = self._product(model, a, b, c, vector)
             alike &= results == results[self.place]
+        if rows == width > 1:  # of another shape a transposed result is refused
+            a[1:] = 0
+            first = self._product(model, a, b, c, vector)
+            if (first[:, 0] == results[:, 0]).all() and (first[0, 1:] != results[0, 1:]).all():
+                raise self._failure("it gives the product transposed: d[j, i] where d[i, j] is asked for", vector)
         if alike.all():
             return None
         row, column = self.place

@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.designs.design import RESULT
-from mmaprobe.smtmodel.designs.yosys import MissingYosysError, read_design
+from mmaprobe.smtmodel.designs.yosys import MissingProgramError, read_design
 from mmaprobe.smtmodel.evaluate.batch import Patterns, lanes, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
@@ -46,7 +46,7 @@ class RtlDevice(BatchDevice):
         constants = {name: _number(name, value) for name, value in values.items()}
         try:
             design = read_design(files, top, parameters, constants)
-        except MissingYosysError as error:
+        except MissingProgramError as error:
             raise DeviceUnavailableError(str(error)) from None
         self.netlist, self.name = design.parsed, f"rtl:{text}"
         self.description = {"name": f"design {top}", "latency": self.netlist.latency}

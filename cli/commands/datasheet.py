@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     shell_complete=models_or_architectures,
 )
 @click.option("--all", "every", is_flag=True, help="Every architecture of the table.")
-@click.option("-o", "--output", type=PageFile(".html", ".md"), metavar="FILE",
-              help="Write the page here: HTML, or of a GPU a short one as Markdown (FILE.md).")  # fmt: skip
+@click.option("-o", "--output", type=PageFile(".html", ".tex", ".md"), metavar="FILE",
+              help="Write the page here: HTML, tables of LaTeX (FILE.tex), or of a GPU a short one as Markdown "
+              "(FILE.md).")  # fmt: skip
 @click.option("--disclosure", type=click.Choice(["riscv-ime"]),
               help="No page: print what a standard asks to be disclosed of a unit. RISC-V's integrated matrix "
               "extension: (G, psm, rnd) and the reduction.")  # fmt: skip
@@ -73,6 +74,7 @@ def datasheet(
     """
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.reports.datasheet import BOUND, UNPROVED, page
+    from mmaprobe.reports.latex import latex_of_sheets
 
     if disclosure is not None or p3109:
         if every or output is not None:
@@ -100,7 +102,10 @@ def datasheet(
     def write(ask: _Asker) -> int:
         sheets = _sheets(subject, ask, pieces)
         ask.bounds = sum(line.name == BOUND and line.value in UNPROVED for sheet in sheets for line in sheet.lines)
-        write_whole(output, page(sheets, f"mmaprobe {VERSION}", _title(subject, sheets)))
+        tables = output.suffix == ".tex"
+        write_whole(
+            output, latex_of_sheets(sheets) if tables else page(sheets, f"mmaprobe {VERSION}", _title(subject, sheets))
+        )
         progress("")
         return len(sheets)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from mmaprobe.documents.prove import ErrorBound, Nearest, NumericBound, PlanErrorBound
+    from mmaprobe.documents.prove import ErrorBound, LargestBoundAt, Nearest, NumericBound, PlanErrorBound
     from mmaprobe.queries.kernel.forms import Form
     from mmaprobe.queries.plans.bound_report import PlanBound
     from mmaprobe.queries.properties.bound_report import BoundResult
@@ -90,7 +90,12 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
         return
     if how.latex:
         of_any = [] if document.formula is None else [document.formula.bound]
-        _show_latex([*of_any, *(row.bound for row in document.sizes)])
+        largest = document.largest if bound.largest else ()
+        _show_latex([*of_any, *(row.bound for row in document.sizes), *(most.bound for most in largest)])
+        return
+    if bound.largest:
+        _show_largest(document.largest)
+        say(f"{ERROR_BOUND}: proved in {bound.seconds:.1f} s; none in sum |a_k b_k|: {bound.reason}")
         return
     for theorem in bound.theorems[0].walk() if how.explain else ():
         say(f"  {theorem.rule}: {theorem.goal.statement()}{f' ({theorem.word})' if theorem.word else ''}")
@@ -113,6 +118,13 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
     rules = sum(document.rules.values()) - len(document.lemmas)
     say(f"{ERROR_BOUND}: proved in {bound.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
         f"{counted(len(document.lemmas), 'lemma')} about the datapath")  # fmt: skip
+
+
+def _show_largest(every: Sequence[LargestBoundAt]) -> None:
+    for one in every:
+        say(f"  for K = {one.length}: {one.bound}")
+        say(f"    where inputs are finite, c = 0, and the largest magnitudes of the row and of the column are from "
+            f"2^-{one.reach} to 2^{one.reach}")  # fmt: skip
 
 
 def _show_latex(formulas: Sequence[str]) -> None:

@@ -46,7 +46,11 @@ OF_MODELS = {
         "cpp_header",
         "exported",
     ),
-    "fpcore": ("an FPCore 2.0 expression, of a model whose sums are exact", "fpcore", "exported"),
+    "fpcore": (
+        "an FPCore 2.0 expression, of a model whose sums are exact, or of a plan for every K",
+        "fpcore",
+        "exported",
+    ),
 }
 BINARY = ("npz", "aiger")
 HELP = """Write vectors in a format of other programs. They are those of FILE, with what their models give.
@@ -97,7 +101,7 @@ def _listed(formats: dict[str, tuple[str, str, str]]) -> str:
 def export(file: str, wanted: str, output: str | None, model: str | None, tininess: str | None) -> None:
     from mmaprobe.queries.compare.observed import evaluate_vectors
     from mmaprobe.smtmodel.inputs.vectors import read_vectors
-    from mmaprobe.smtmodel.tables.reference import parse_reference
+    from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path, parse_reference
 
     if wanted in BINARY and output in (None, "-") and _terminal():
         raise click.UsageError(f"{wanted} is binary, and standard output is a terminal: name a file with --output")
@@ -108,7 +112,8 @@ def export(file: str, wanted: str, output: str | None, model: str | None, tinine
         if candidate is not None:
             raise click.UsageError(f"--model is of vectors: {wanted} is of the model {file}")
         _, module, function = OF_MODELS[wanted]
-        written = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(parse_reference(file))
+        given = parse_plan_path(file) if wanted == "fpcore" and names_plan(file) else parse_reference(file)
+        written = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(given)
         _write(output, *written)
         return
     with open_input(file) as (lines, name):

@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 import torch
+from torch._prims_common import suggest_memory_format
 
 Places = Sequence[int]
 
@@ -55,7 +56,15 @@ def _plain(multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, dilati
     d = multiply(patches, columns, c, 1.0, 1.0, None, False)
     d = d.reshape(groups, x.shape[0], *places, out)
     axes = len(kernel)
-    return d.permute(1, 0, 2 + axes, *range(2, 2 + axes)).reshape(x.shape[0], groups * out, *places).contiguous()
+    return d.permute(1, 0, 2 + axes, *range(2, 2 + axes)).reshape(x.shape[0], groups * out, *places)
+
+
+def _laid(found: Any, *sides: Any) -> Any:
+    """In memory as PyTorch lays it: channels last if those of one of the sides are."""
+    own = [suggest_memory_format(side) for side in sides]
+    return found.contiguous(
+        memory_format=next((one for one in own if one != torch.contiguous_format), torch.contiguous_format)
+    )
 
 
 def _turned(weight: Any, groups: int) -> Any:
@@ -90,9 +99,11 @@ def forward(multiply: Any, given: Mapping[str, Any]) -> Any:
     stride, padding, dilation, more = _sizes(given)
     x, weight, bias, groups = given["input"], given["weight"], given.get("bias"), given["groups"]
     if given["transposed"]:
-        return _transposed(multiply, x, weight, bias, stride, padding, dilation, groups, more)
-    whole = _padded(x, [(pad, pad) for pad in padding])
-    return _plain(multiply, whole, weight, bias, stride, dilation, groups)
+        found = _transposed(multiply, x, weight, bias, stride, padding, dilation, groups, more)
+    else:
+        whole = _padded(x, [(pad, pad) for pad in padding])
+        found = _plain(multiply, whole, weight, bias, stride, dilation, groups)
+    return _laid(found, x, weight)
 
 
 def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
@@ -105,7 +116,7 @@ def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
     edges = [(pad, pad) for pad in padding]
     if of_input and given["transposed"]:
         gradients[0] = _plain(multiply, _padded(grad, edges), weight, None, stride, dilation, groups)
-        gradients[0] = gradients[0][(..., *(slice(0, size) for size in x.shape[2:]))].contiguous()
+        gradients[0] = gradients[0][(..., *(slice(0, size) for size in x.shape[2:]))]
     elif of_input:
         reach = [(o - 1) * s - 2 * p + d * (k - 1) + 1 for o, s, p, d, k in
                  zip(grad.shape[2:], stride, padding, dilation, weight.shape[2:], strict=True)]  # fmt: skip
@@ -125,4 +136,4 @@ def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
         gradients[1] = multiply(rows, patches, None, 1.0, 1.0, None, False).reshape(weight.shape)
     if of_bias:
         gradients[2] = grad.sum((0, *range(2, 2 + axes)))
-    return tuple(gradients)
+    return (*(None if one is None else _laid(one, x, weight) for one in gradients[:2]), gradients[2])

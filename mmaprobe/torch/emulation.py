@@ -15,7 +15,7 @@ from math import prod
 from typing import Any, Literal
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
 
 from mmaprobe.documents.emulate import Emulated
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of
@@ -99,7 +99,10 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func.namespace == "aten" and not _hidden(args, kwargs):
+        if any(is_traceable_wrapper_subclass(x) for x in _flat(args, kwargs)):
+            return NotImplemented  # jagged tensors, DTensor and their like: their own operators are seen here
+        nested = any(x.is_nested for x in _flat(args, kwargs))
+        if func.namespace == "aten" and not nested and not _hidden(args, kwargs):
             known = _OPERATORS.get(func.overloadpacket._qualified_op_name.partition("::")[2].rstrip("_"))
             given = _bound(func, args, kwargs)
             if known is not None and _of_numbers(given):

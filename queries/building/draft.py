@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, is_stochastic
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round
 from mmaprobe.smtmodel.nodes.element import Subnormals
-from mmaprobe.smtmodel.nodes.node import Terminal, walk
+from mmaprobe.smtmodel.nodes.node import Terminal, of_kind, walk
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 
@@ -125,7 +125,7 @@ class Step:
     @cached_property
     def aligned(self) -> FusedSum | None:
         """The fused sum that has its products; None if there is none."""
-        return next((node for node in walk(self.sum) if isinstance(node, FusedSum)), None)
+        return next((node for node in of_kind(self.sum, FusedSum)), None)
 
     @property
     def bits(self) -> int | None:

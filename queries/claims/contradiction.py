@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_models
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import FusedSum
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 
 BOUND_ROWS = 512  # inputs in rationals
 CLAIM_ROWS = 4096
@@ -73,7 +73,7 @@ def _check_bound(claim: BoundClaim, claimed: str) -> None:
 def within_bound(claim: BoundClaim, given: list[Fraction], d: float) -> bool:
     """Whether a result is finite and its error in the bound."""
     model, k = claim.model, claim.model.length
-    [bits] = {bits for node in walk(model.unit.result) if isinstance(node, FusedSum) for bits in node.bits_of_terms}
+    [bits] = {bits for node in of_kind(model.unit.result, FusedSum) for bits in node.bits_of_terms}
     a, b, c = given[:k], given[k : 2 * k], given[2 * k]
     tops = [top_of(x, model.a) * top_of(y, model.b) for x, y in zip(a, b, strict=True) if x and y]
     unit = max([*tops, *([top_of(c, model.c)] if c else [])], default=Fraction(0)) / 2**bits

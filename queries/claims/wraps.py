@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes import Constant, Recombined, Round
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.gemm import simulate
@@ -84,11 +84,8 @@ def wrapping(claim: WrapClaim, count: int) -> Wrapped | None:
             if not _holds(plan.d, exact) and (result := _of_copies(plan, *pair, count)) != exact:
                 left, right = (to_hex(x, fmt) for x, fmt in zip(pair, (plan.a, plan.b), strict=True))
                 return Wrapped(count, left, right, exact, result)
-    return next(filter(None, (_recombined(claim, node, count) for node in _all_recombined(claim.plan))), None)
-
-
-def _all_recombined(plan: Plan) -> Iterator[Recombined]:
-    return (node for node in walk(plan.result) if isinstance(node, Recombined))
+    every = (_recombined(claim, node, count) for node in of_kind(claim.plan.result, Recombined))
+    return next(filter(None, every), None)
 
 
 def _recombined(claim: WrapClaim, node: Recombined, count: int) -> Wrapped | None:

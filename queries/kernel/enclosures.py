@@ -243,7 +243,7 @@ def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothes
             nodes = set(walk(goal.node))
             if nodes & kept:
                 raise RuleError(f"{name}: a rounding that is kept is also taken as one that is not")
-            if chained and any(isinstance(node, Element) and node.operand == "c" for node in nodes):
+            if chained and any(node.is_addend for node in nodes):
                 raise RuleError(f"{name}: the addend is taken both as a previous result and as an exact input")
     return assumed
 

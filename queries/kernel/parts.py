@@ -52,7 +52,7 @@ from mmaprobe.smtmodel.nodes import (
     Sum,
 )
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.plans.plan import Products
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -207,7 +207,7 @@ class OfPlan(Parted):
     def summed(self, polynomial: Polynomial, counts: Callable[[bool], bool]) -> Form:
         sides: tuple[dict[Powers, Fraction], dict[Powers, Fraction]] = {}, {}
         for item, value in polynomial.items():
-            sides[all(isinstance(node, Element) and node.operand == "c" for (node, _), _ in item)][item] = value
+            sides[all(node.is_addend for (node, _), _ in item)][item] = value
         products, rest = (self.size(side, counts) for side in sides)
         return times_products(products, self.at.length) + rest
 
@@ -269,13 +269,9 @@ def _times(one: Polynomial, other: Polynomial) -> Polynomial:
     return _added([{joined(x, y): v * w} for x, v in one.items() for y, w in other.items()])
 
 
-def roundings_in(node: Node) -> list[Round]:
-    return [one for one in walk(node) if isinstance(one, Round)]
-
-
 def part_lemmas(node: Node) -> list[RoundingLoses]:
     """The lemmas about the datapath on which a part rests."""
-    return list(dict.fromkeys(RoundingLoses(one.rounding.format, one.rounding.fixed) for one in roundings_in(node)))
+    return list(dict.fromkeys(RoundingLoses(one.rounding.format, one.rounding.fixed) for one in of_kind(node, Round)))
 
 
 @rule
@@ -288,7 +284,7 @@ def part(unit: Unit | Windowed, node: Round, places: Places, lemmas: Sequence[Th
         raise RuleError("part: it is not a rounding of a unit, or has other loop variables")
     if not all(isinstance(one, EXACTLY) for one in walk(node)):
         raise RuleError("part: a rounding of what is not exact")
-    kept = frozenset(roundings_in(node))
+    kept = frozenset(of_kind(node, Round))
     parted, how = Parted(unit, kept), node.rounding
     polynomial = parted.of(node, places)
     size = parted.size(polynomial)
@@ -302,10 +298,6 @@ def part(unit: Unit | Windowed, node: Round, places: Places, lemmas: Sequence[Th
     )  # fmt: skip
     made = Made(Enclosed(unit, node, places, facts, frozenset(map(Kept, kept)), provided))
     return with_lemmas(made, lemmas, part_lemmas(node))
-
-
-def _reads_addend(node: Node) -> bool:
-    return any(isinstance(one, Element) and one.operand == "c" for one in walk(node))
 
 
 def adds_products_once(unit: Unit) -> None:
@@ -336,7 +328,7 @@ def rejoined(premise: Theorem) -> Made:
         raise RuleError("rejoined: the premise is about some places alone")
     if others and is_of_plan(goal.unit):
         raise RuleError("rejoined: a plan is no instruction of a chain")
-    if others and any(_reads_addend(node) for node in kept):
+    if others and any(one.is_addend for node in kept for one in walk(node)):
         raise RuleError("rejoined: the addend is taken both as a previous result and as an exact input")
     parted = OfPlan(goal.unit, kept) if is_of_plan(goal.unit) else Parted(goal.unit, kept, bool(others))
     polynomial = parted.of(goal.node, ())

@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select, trut
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Gate, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.known import Known
-from mmaprobe.smtmodel.nodes.node import Knowledge, walk
+from mmaprobe.smtmodel.nodes.node import Knowledge, of_kind
 from mmaprobe.smtmodel.units.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
@@ -122,7 +122,7 @@ class Scope:
     def of(unit: Unit) -> Scope:
         """Raises RuleError for a unit that takes random bits, or whose roundings make numbers of infinities: no rule of
         rewriting knows of these."""
-        rounded = [node.rounding for node in walk(unit.result) if isinstance(node, Round)]
+        rounded = [node.rounding for node in of_kind(unit.result, Round)]
         if any(how.stochastic or how.bounds_infinity for how in rounded):
             raise RuleError("units that take random bits, or make numbers of infinities, are not rewritten")
         return Scope(tuple(unit.formats.items()))

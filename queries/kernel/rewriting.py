@@ -54,7 +54,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
 )
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
-from mmaprobe.smtmodel.nodes.node import Terminal, walk
+from mmaprobe.smtmodel.nodes.node import Terminal, of_kind, walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, replaced, with_operands, with_running
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.scale import spread
@@ -519,7 +519,7 @@ def read_once(scope: Scope, node: Node) -> Replacement | None:
     if not isinstance(node, Repeat):
         return None
     so_far = Running(node.level)
-    hows = {part.rounding for part in walk(node.body) if isinstance(part, Round) and part.term == so_far}
+    hows = {part.rounding for part in of_kind(node.body, Round) if part.term == so_far}
     if len(hows) != 1:
         return None
     (how,) = hows
@@ -543,11 +543,7 @@ def first_step(scope: Scope, node: Node) -> Replacement | None:
     """A loop equals the loop that starts from the result of its first step and has one step less; a loop of one step
     equals that step. This is applied to loops that start from +0, and to loops of at most `SHORT` steps, which are
     written in both ways."""
-    if (
-        not isinstance(node, Repeat)
-        or not plus_for_zeros(node.body)
-        or any(isinstance(part, (Repeat, Each)) for part in walk(node.body))
-    ):
+    if not isinstance(node, Repeat) or not plus_for_zeros(node.body) or any(of_kind(node.body, (Repeat, Each))):
         return None
     if node.start != Constant() and len(node.places) > SHORT:
         return None

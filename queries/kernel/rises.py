@@ -41,7 +41,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
 )
 from mmaprobe.smtmodel.nodes.known import Known, all_known
-from mmaprobe.smtmodel.nodes.node import Knowledge, walk
+from mmaprobe.smtmodel.nodes.node import Knowledge, of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -366,7 +366,7 @@ class Rises:
 def needed(unit: Unit, raised: int | None, normal: bool) -> tuple[Lemma, ...]:
     """The lemmas about the datapath that `rises` needs. Raises RuleError if the result may fall."""
     rise = _Rise(unit, raised, normal)
-    reads = [node for node in walk(unit.result) if isinstance(node, Element)]
+    reads = list(of_kind(unit.result, Element))
     if raised is not None and not any(node.operand == "a" for node in reads):
         raise RuleError("rises: the unit reads no products")
     rise.rounded(unit.result, {}, {})

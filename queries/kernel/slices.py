@@ -15,7 +15,7 @@ from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, r
 from mmaprobe.queries.kernel.wraps import NeverWraps, interval_of, residues_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Recombined, Round, Scale
+from mmaprobe.smtmodel.nodes import ExactSum, Literal, Node, Product, Recombined, Round, Scale
 from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -312,7 +312,7 @@ class _Results:
             case Scale():
                 return self._product(self._product(self.of(node.term), self.of(node.left)), self.of(node.right))
             case ExactSum():
-                return self._sum([self.of(item) for item in node.items if not _is_zero(item)])
+                return self._sum([self.of(item) for item in node.items if not item.is_addend])
             case Round() if not node.rounding.format.is_integer:
                 return self._rounded(node, self.of(node.term))
         raise RuleError(f"loses_of_largest: nothing is told of results with a {node.kind}")
@@ -368,7 +368,3 @@ class _Results:
             return _Form(form.factors, form.error, form.powers, form.grid, form.whole, fmt)
         error = form.error + form.most / (1 << fmt.precision)
         return _Form(form.factors, error, form.powers, form.grid, keeps=fmt)
-
-
-def _is_zero(node: Node) -> bool:
-    return isinstance(node, Element) and node.operand == "c"

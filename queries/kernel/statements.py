@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.evaluate.operands import RAISED, Layout, Operands, check_
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 from mmaprobe.smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Literal, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.element import power_of_two
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.operand import NAMED, RANDOM
 from mmaprobe.smtmodel.tables.reference import with_parameters
@@ -187,9 +187,7 @@ def exchangeable(model: Model) -> list[Sequence[int]]:
 
 def _scaled_together(model: Model) -> int:
     """How many consecutive products have the same scales and are added in one sum."""
-    sums = [
-        node.term for node in walk(model.unit.result) if isinstance(node, Scale) and isinstance(node.term, ExactSum)
-    ]
+    sums = [node.term for node in of_kind(model.unit.result, Scale) if isinstance(node.term, ExactSum)]
     counts = {sum(item.count for item in total.items) for total in sums}
     return min([model.scale_block, *counts])
 
@@ -319,7 +317,7 @@ def _all_terms(model: Model) -> ExactSum:
     if model.scale is not None:
         raise ParameterError("scale_format", "exact sums of scaled products are not modelled")
     unit, loop = model.unit, Index(0, ((1, 1),))
-    if not {"a", "b"} <= {node.operand for node in walk(unit.result) if isinstance(node, Element)}:
+    if not {"a", "b"} <= {node.operand for node in of_kind(unit.result, Element)}:
         raise ParameterError("inputs", f"{model.reference} does not read each of a and b")
     terms = Each(1, range(unit.length), Product(Element("a", loop), Element("b", loop)))
     addend = (Element("c"),) if unit.addend else ()

@@ -44,7 +44,7 @@ from mmaprobe.queries.kernel.forms import (
     total,
 )
 from mmaprobe.queries.kernel.induction import Chained, linear, reads
-from mmaprobe.queries.kernel.parts import OfPlan, adds_products_once, part_lemmas, roundings_in, times_products
+from mmaprobe.queries.kernel.parts import OfPlan, adds_products_once, part_lemmas, times_products
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import (
     Added,
@@ -66,10 +66,10 @@ from mmaprobe.queries.kernel.windows import Windowed, plan_at
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH, form_text, sum_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
-from mmaprobe.smtmodel.nodes import Element, Node, Product, Round, Scale
+from mmaprobe.smtmodel.nodes import Element, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.units.unit import Unit
@@ -573,7 +573,7 @@ def of_all_products(
         any(own.holds(fmt) for own in formats) for _, formats in goal.assuming for fmt in known
     ):  # fmt: skip
         raise RuleError("of_all_products: the start is not a number of the format assumed")
-    if any(sum(_has_sum(operand) for operand in one.operands) > 1 for one in walk(at.result)
+    if any(sum(any(of_kind(operand, Products)) for operand in one.operands) > 1 for one in walk(at.result)
            if isinstance(one, (Product, Scale))):  # fmt: skip
         raise RuleError("of_all_products: two sums are multiplied")
     starts = {Factor(ERROR, START): first.facts.error, Factor(SIZE, START): first.facts.size}
@@ -609,13 +609,9 @@ def times_elements(form: Form, length: int | None) -> Form:
 
 def words_in(plan: Plan) -> list[Round]:
     """The roundings in words that the units of a plan read."""
-    return list(dict.fromkeys(one for pair in pairs_of(plan) for node in pair for one in roundings_in(node)))
+    return list(dict.fromkeys(one for pair in pairs_of(plan) for node in pair for one in of_kind(node, Round)))
 
 
 def word_lemmas(plan: Plan) -> list[RoundingLoses]:
     """The lemmas about the datapath on which the words of a plan rest."""
     return list(dict.fromkeys(goal for word in words_in(plan) for goal in part_lemmas(word)))
-
-
-def _has_sum(node: Node) -> bool:
-    return any(isinstance(one, Products) for one in walk(node))

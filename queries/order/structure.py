@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mmaprobe.queries.order.tree import Kind, Leaf, Node, joined_branch
 from mmaprobe.smtmodel import nodes
 from mmaprobe.smtmodel.nodes.fold import Fold
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.units.unit import Unit
 
 Branch = Node | Leaf
@@ -33,7 +33,7 @@ def steps_of(unit: Unit) -> Branch:
 
 
 def _whole_tree(unit: Unit, aligned_apart: bool) -> Branch:
-    fused = frozenset(node for node in walk(unit.result) if isinstance(node, nodes.FusedSum))
+    fused = frozenset(of_kind(unit.result, nodes.FusedSum))
     tree = _Trees(fused, aligned_apart).of(unit.result)
     assert tree is not None
     return tree
@@ -78,7 +78,7 @@ def has_groups(unit: Unit) -> bool:
 
 def starts_at_zero(unit: Unit) -> bool:
     """Whether steps start from zero, so that c is added after them."""
-    return any(isinstance(node, nodes.Constant) for node in walk(unit.result))
+    return any(of_kind(unit.result, nodes.Constant))
 
 
 def bits_of_late_products(unit: Unit) -> int | None:
@@ -106,7 +106,7 @@ class _Trees(Fold[Branch | None]):
             case nodes.Element():
                 return "c" if node.operand == "c" else None
             case nodes.Product():  # one leaf, however its factors are read or converted
-                inputs = (part for factor in node.operands for part in walk(factor) if isinstance(part, nodes.Element))
+                inputs = (part for factor in node.operands for part in of_kind(factor, nodes.Element))
                 return next((part.index.at(self.places) for part in inputs if part.index is not None), None)
             case nodes.Sum():
                 children = list(self._children(node, node))

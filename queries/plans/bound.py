@@ -29,7 +29,7 @@ from mmaprobe.queries.properties.bound import Settle, chain_of, formats_of, from
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Stage
@@ -148,7 +148,7 @@ class _Composer:
 
     def _chain(self, model: Model) -> Theorem:
         if (theorem := self.chains.get((model, False))) is None:
-            if any(isinstance(node, Relu) for node in walk(model.unit.result)):  # the exact result is then no sum
+            if any(of_kind(model.unit.result, Relu)):  # the exact result is then no sum
                 raise RuleError("no rule bounds sums of a unit that rectifies")
             theorem = self.chains[model, False] = chain_of(model.unit, self.settle)
         return theorem
@@ -167,7 +167,7 @@ def _rejoined_at(plan: Plan) -> set[Node]:
     node = plan.result
     while isinstance(node, (Round, Cut, Relu)):
         node = node.term
-    return set(plan.sums) if any(isinstance(one, Relu) for one in walk(node)) else {node}
+    return set(plan.sums) if any(of_kind(node, Relu)) else {node}
 
 
 def _results(step: Step) -> frozenset[Format]:

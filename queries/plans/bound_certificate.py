@@ -18,6 +18,8 @@ from mmaprobe.queries.search.distinguish import Options
 def certify_plan_bound(bound: PlanBound, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate of the bounds of a plan, for each K and for any. Raises CertificateError if nothing is
     proved or a proof fails, and OutOfTimeError."""
+    if bound.largest:
+        raise CertificateError("a bound in the largest elements has a certificate as a claim alone (`classical`)")
     if not bound.theorems:
         raise CertificateError("only what is proved has a certificate")
     about = of_bounded_plan(bound.plan, [_length(theorem.goal) for theorem in bound.theorems])

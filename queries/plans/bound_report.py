@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import groupby
 from typing import Literal
 
+from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.prove import (
     Alike,
+    LargestBoundAt,
     LemmaOfBound,
     NearestProduct,
     NumericBound,
@@ -24,11 +27,13 @@ from mmaprobe.queries.kernel.enclosures import Enclosed, weakened
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.slices import LosesOfLargest, loses_of_largest
 from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.wording import premises_of_plan, raised_in, sum_text, up_float, up_text
+from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.queries.plans.bound import bound_of_plan
-from mmaprobe.queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, nearest_to
+from mmaprobe.queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, hold_largest, nearest_to
 from mmaprobe.queries.properties.bound import Settle, error_of
 from mmaprobe.queries.properties.bound_report import WINDOW
 from mmaprobe.queries.properties.bound_samples import largest_of
@@ -38,6 +43,7 @@ from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.plan import Plan
 
+REACH = 100  # exponents of the largest elements, in bounds that are of their product
 SIZES = (1024, 8192, 65536)
 
 
@@ -60,7 +66,8 @@ class AtLength:
 @dataclass
 class PlanBound:
     """The bounds of one plan. `any`: the one for every multiple of the plan's period, None if no rule gives it;
-    `sizes`: those for each K asked; `reason`: why a bound is missing."""
+    `sizes`: those for each K asked; `largest`: those in the largest elements, where words share a power of two and no
+    rule gives others; `reason`: why a bound is missing."""
 
     plan: Plan
     window: ExponentRange
@@ -69,10 +76,11 @@ class PlanBound:
     reason: str = ""
     seconds: float = 0.0
     premises: list[str] = field(default_factory=list)
+    largest: list[LosesOfLargest] = field(default_factory=list)
 
     @property
     def verdict(self) -> Literal["holds", "unknown"]:
-        return "holds" if self.any is not None or self.sizes else "unknown"
+        return "holds" if self.any is not None or self.sizes or self.largest else "unknown"
 
     @property
     def theorems(self) -> list[Theorem]:
@@ -130,10 +138,21 @@ def find_plan_bound(
             bound.sizes.append(AtLength(length, theorem, number, near, tried))
     except RuleError as error:
         bound.reason = str(error)
+        bound.largest = list(_of_largest(plan, lengths))
     if any("°" in sum_text(error_of(theorem)) for theorem in bound.theorems):
         bound.premises.append(raised_in(plan))
     bound.seconds = time.monotonic() - start
     return bound
+
+
+def _of_largest(plan: Plan, lengths: Sequence[int]) -> Iterator[LosesOfLargest]:
+    """The bounds of slices and residues, in the product of the largest elements of a row and of a column."""
+    for length in lengths:
+        with suppress(RuleError):
+            goal = loses_of_largest(plan, length, REACH, never_wraps(plan, length, None, None)).goal
+            assert isinstance(goal, LosesOfLargest)
+            hold_largest(plan, length, goal.share)
+            yield goal
 
 
 def _near(plan: Plan, form: Form, length: int, settle: Settle, late: Callable[[], bool]) -> tuple[NearPlan | None, int]:
@@ -192,7 +211,13 @@ def document_of_plan(bound: PlanBound, name: str) -> PlanErrorBound:
         sizes=[_at_length(bound, size) for size in bound.sizes],
         rules=dict(sorted(Counter(one.rule for one in every).items())),
         lemmas=[LemmaOfBound(lemma=lemma, by=by) for lemma, by in lemmas.items()],
+        largest=list(map(_largest, bound.largest)) or ABSENT,
     )
+
+
+def _largest(goal: LosesOfLargest) -> LargestBoundAt:
+    text = f"|d - exact| <= {up_text(goal.share)} * K * max |a_k| * max |b_k|"
+    return LargestBoundAt(length=goal.length, bound=text, reach=goal.reach)
 
 
 def lengths_text(formula: PlanFormula) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Element, Literal, Node, Round
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.operand import FACTORS
 from mmaprobe.smtmodel.plans.gemm import simulate
@@ -32,6 +33,7 @@ from mmaprobe.smtmodel.plans.stages import Parted, Stage
 
 SEED, GAPS, RANDOM = 37, 30, 16
 MEASURED = 3  # elements of each matrix product whose errors are computed exactly
+FEW = 64  # products of random elements
 SCOUTED = 768  # K at which rows of A are chosen for a longer K
 STEPS, CHANGES, CLIMBED = 12, 48, 1 << 21  # of climbing: steps, inputs of each, products evaluated at most
 NEARLY = 0.9  # of a ratio: no ratio in long double is that much too small
@@ -169,12 +171,30 @@ def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple
         one = pattern_of(plan.b, 0 * low, 0 * low + plan.b.bias, 0 * digits)
         less = pattern_of(plan.b, 0 * low, np.maximum(-low, plan.least_normal("b")) + plan.b.bias, digits)
         yield _typed(plan, np.where(heads, large, small), np.where(heads[:, None], one, less))
+    yield _random(plan, length)
+
+
+def _random(plan: Plan, length: int) -> tuple[Matrix, Matrix]:
     rng = np.random.default_rng(SEED)
     sides = []
     for fmt, shape in ((plan.a, (RANDOM, length)), (plan.b, (length, 1))):
         sign, exponent = rng.integers(2, size=shape), rng.integers(-1, 1, size=shape)
         sides.append(pattern_of(fmt, sign, exponent + fmt.bias, rng.integers(1 << 63, size=shape, dtype=np.uint64)))
-    yield _typed(plan, *sides)
+    return _typed(plan, *sides)
+
+
+def hold_largest(plan: Plan, length: int, share: Fraction) -> None:
+    """Compare a bound of share * K * max |a| * max |b| for each K up to a length with random products. Raises
+    FaultError for one beyond it."""
+    length = min(length, FEW)
+    a, b = _random(plan, length)
+    a = a[:MEASURED]
+    for row, d in zip(a, simulate(a, b, None, plan, engine="numpy")[:, 0].tolist(), strict=True):
+        x, y = ([_number(one, fmt) for one in side.tolist()] for side, fmt in ((row, plan.a), (b[:, 0], plan.b)))
+        error = abs(_number(d, plan.d) - sum(map(mul, x, y), Fraction(0)))
+        if error > share * length * max(map(abs, x)) * max(map(abs, y)):
+            raise FaultError(f"the error bound of {plan.reference} in the largest elements was proved, but {d:x} is "
+                             f"{float(error):.6g} from the exact result")  # fmt: skip
 
 
 def _typed(plan: Plan, a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
@@ -249,7 +269,7 @@ def _easy(plan: Plan) -> Fraction:
 
 def _formats(plan: Plan) -> set[Format]:
     """The formats of all results, intermediate ones included."""
-    outside = {node.rounding.format for node in walk(plan.result) if isinstance(node, Round)}
+    outside = {node.rounding.format for node in of_kind(plan.result, Round)}
     inside = {fmt for products in plan.sums for fmt in _formats_of(products.stage)}
     converted = {how.format for how in (plan.convert_a, plan.convert_b) if how is not None}
     return outside | inside | converted | {model.d for model in plan.models}

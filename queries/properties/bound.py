@@ -11,7 +11,7 @@ from mmaprobe.queries.kernel.enclosures import Enclosed, Places, bound_places, t
 from mmaprobe.queries.kernel.forms import Form
 from mmaprobe.queries.kernel.induction import Carried, chained, repeated
 from mmaprobe.queries.kernel.lemmas import Lemma
-from mmaprobe.queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined, roundings_in
+from mmaprobe.queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
 from mmaprobe.queries.kernel.sums import Summed
 from mmaprobe.queries.kernel.table9 import loosened, sum_of, summed, terms_of_sum, truncated
@@ -38,7 +38,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.units.unit import Unit
 
 #: proves a lemma about the datapath; None if it cannot
@@ -70,19 +70,19 @@ def parts_of(unit: Unit | Windowed) -> frozenset[Node]:
     result; empty if no rest is used."""
 
     def inputs(node: Node) -> set[Node]:
-        return {one for one in walk(node) if isinstance(one, Element)}
+        return set(of_kind(node, Element))
 
     top, node = set[Node](), unit.result
     while isinstance(node, (Round, Cut)):
         top.add(node)
         node = node.term
-    roundings = {node for node in roundings_in(unit.result) if len(inputs(node)) == 1 and node.random is None
+    roundings = {node for node in of_kind(unit.result, Round) if len(inputs(node)) == 1 and node.random is None
              and node not in top and all(isinstance(one, EXACTLY) for one in walk(node))}  # fmt: skip
     return frozenset(roundings) if any(roundings & set(walk(node.term)) for node in roundings) else frozenset()
 
 
 def _operands_of(node: Node) -> set[str]:
-    return {one.operand for one in walk(node) if isinstance(one, Element)}
+    return {one.operand for one in of_kind(node, Element)}
 
 
 def chain_of(unit: Unit, settle: Settle) -> Theorem:

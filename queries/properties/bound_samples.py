@@ -38,7 +38,7 @@ from mmaprobe.smtmodel.nodes import (
     Sum,
 )
 from mmaprobe.smtmodel.nodes.fold import Fold
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -291,7 +291,7 @@ def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fract
     """The value of the bound for a chain of `count` instructions, if no input's exponent is above `exponent`."""
     layout, unit = layout_of(model), in_magnitudes(model.unit)
     largest: dict[tuple[str, int], tuple[Fraction, Format]] = {}
-    in_segments = any(isinstance(node, Segment) for node in walk(unit.result))
+    in_segments = any(of_kind(unit.result, Segment))
     for (name, place), fmt in zip(layout.places, layout.formats, strict=True):
         stride = _elements(model, name)
         top = all_ones(fmt, exponent) if in_segments else largest_of(fmt, exponent)

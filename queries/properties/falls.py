@@ -20,7 +20,7 @@ from mmaprobe.queries.search.witness import Row, Witness, confirmed_witness, rep
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Sum
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 
 Table = NDArray[np.uint64]
 Lanes = NDArray[np.int64]
@@ -141,7 +141,7 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
 
 def _kept(model: Model) -> int:
     """How many bits below its largest term a sum is truncated or rounded."""
-    kept = [bits for node in walk(model.unit.result) if isinstance(node, Sum) for bits in node.bits_of_terms]
+    kept = [bits for node in of_kind(model.unit.result, Sum) for bits in node.bits_of_terms]
     return min(kept, default=model.d.precision)
 
 

@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes import Sum
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 
 ROWS, LEAST = 3072, 256  # inputs for a verdict, and at least for each of the problems on which it rests
 SEED = 20  # other seeds than those of the provers
@@ -61,5 +61,5 @@ def _rows(problem: Problem, count: int) -> list[Row]:
 
 def kept_bits(*models: Model) -> list[int]:
     """The numbers of fraction bits that the models' units keep."""
-    sums = (node for model in models for node in walk(model.unit.result) if isinstance(node, Sum))
+    sums = (node for model in models for node in of_kind(model.unit.result, Sum))
     return sorted({bits for node in sums for bits in node.bits_of_terms})

@@ -1,8 +1,14 @@
-"""A model as an FPCore 2.0 expression: exact sums of reals, each rounded where the unit rounds."""
+"""A model, or a plan for every K, as an FPCore 2.0 expression: exact sums of reals, each rounded where the unit rounds.
+
+Of a plan A and B are tensors of K elements, and its stages are loops (`for`) over runs of them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import count
 
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -21,7 +27,12 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
 )
 from mmaprobe.smtmodel.nodes.fold import Fold
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.joins import Add, Only, Promote, Through
+from mmaprobe.smtmodel.plans.partitions import Equal, Runs
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage
 
 MODES = {
     "nearest_even": "nearestEven",
@@ -34,10 +45,10 @@ NAMES = {"f16": "binary16", "f32": "binary32", "f64": "binary64"}
 NOTE = "the sign of a zero and the pattern of a NaN are not said: FPCore's reals have neither"
 
 
-def exported(model: Model) -> tuple[bytes, str, str]:
-    """The text of a model's core; what it does not say; and what it is."""
-    text = core(model)
-    return text_bytes(text), NOTE, f"FPCore, {counted(text.count('cast'), 'rounding')}; {NOTE}"
+def exported(given: Model | Plan) -> tuple[bytes, str, str]:
+    """The text of the core of a model or a plan; what it does not say; and what it is."""
+    text = plan_core(given) if isinstance(given, Plan) else core(given)
+    return text_bytes(text), NOTE, f"FPCore, {counted(text.count('(cast (!'), 'rounding')}; {NOTE}"
 
 
 def core(model: Model) -> str:
@@ -59,10 +70,12 @@ def core(model: Model) -> str:
 
 
 class _Writer(Fold[str]):
-    """Nodes as expressions. `bound`: the names of results on the way with their expressions, in order."""
+    """Nodes as expressions. `bound`: the names of results on the way with their expressions, in order. `elements`:
+    those of a, b and c, where they have no names of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, elements: Callable[[str, int | None], str] | None = None) -> None:
         super().__init__()
+        self.elements = elements
         self.bound: list[tuple[str, str]] = []
 
     def carried(self, value: str) -> str:
@@ -74,7 +87,10 @@ class _Writer(Fold[str]):
             case Element():
                 if node.subnormals != "keep":
                     raise _other("subnormal inputs that are read as zero")
-                return node.operand if node.index is None else f"{node.operand}{node.index.at(self.places)}"
+                place = None if node.index is None else node.index.at(self.places)
+                if self.elements is not None:
+                    return self.elements(node.operand, place)
+                return node.operand if place is None else f"{node.operand}{place}"
             case Constant():
                 return "0"
             case Literal():
@@ -88,6 +104,125 @@ class _Writer(Fold[str]):
             case Round():
                 return _rounded(node.rounding, self.of(node.term))
         raise _other(f"a node {node.kind}")
+
+
+def plan_core(plan: Plan) -> str:
+    """The FPCore of a plan for every K. Raises ParameterError for what it has no words for, as `core` does, and for
+    stages and joins that are no loops over runs of K."""
+    if plan.scale is not None:
+        raise _other("operands beside a, b and c")
+    body = _Loops(plan).result(plan.result)
+    addend = f" {_argument('c', plan.c)}" if plan.addend else ""
+    return f'(FPCore ((A K) (B K){addend})\n  :name "{plan.reference}"\n  :precision real\n  {body})\n'
+
+
+@dataclass
+class _Loops:
+    """The stages of a plan, each from a start (an expression) over the products from `low` to before `high`."""
+
+    plan: Plan
+    names: Iterator[int] = field(default_factory=count)
+
+    def result(self, node: Node) -> str:
+        if isinstance(node, Products):
+            return self.stage(node.stage, "0", "K", self.result(node.start))
+        if isinstance(node, ExactSum) and any(isinstance(item, Products) for item in walk(node)):
+            return _sum([self.result(item) for item in node.items])
+        if isinstance(node, Round):
+            return _rounded(node.rounding, self.result(node.term))
+        if isinstance(node, Product) and node.limit is None:
+            return f"(* {self.result(node.left)} {self.result(node.right)})"
+        return _Writer().of(node)
+
+    def stage(self, stage: Stage, low: str, high: str, start: str) -> str:
+        if isinstance(stage, Chain):
+            return self.chain(stage, low, high, start)
+        if not isinstance(stage, Parted) or stage.head is not None:
+            raise _other("a stage that is no unit, and no runs of K")
+        partition, join = stage.partition, stage.join
+        if isinstance(join, Only):
+            return _rounded(join.rounding, self.stage(stage.body, low, high, start))
+        if isinstance(partition, Runs) and not (partition.even or partition.share):
+            size, so_far = str(partition.every), self.name("s")
+            if isinstance(join, Through):
+                return self.loop(stage, size, (low, high), (so_far, start),
+                                 lambda _, own, end: self.stage(stage.body, own, end, so_far))  # fmt: skip
+            if isinstance(join, Promote):
+                rounding = join.rounding
+                return self.loop(stage, size, (low, high), (so_far, start), lambda _, own, end: _rounded(
+                    rounding, f"(+ {so_far} {self.stage(stage.body, own, end, '0')})"))  # fmt: skip
+        if isinstance(partition, Equal) and isinstance(join, Add) and join.in_order and stage.body.d == stage.d:
+            grain, so_far, rounding = partition.grain or stage.body.period, self.name("s"), join.rounding
+            size = f"(* {grain} (ceil (/ {_less(high, low)} {grain * partition.ways})))"
+
+            def added(number: str, own: str, end: str) -> str:
+                sums = (self.stage(stage.body, own, end, so_far), self.stage(stage.body, own, end, "0"))
+                return f"(if (== {number} 0) {sums[0]} {_rounded(rounding, f'(+ {so_far} {sums[1]})')})"
+
+            return self.loop(stage, size, (low, high), (so_far, start), added)
+        raise _other(f"the stage {stage.word} of a plan for every K, only of one for some K (PLAN@length=K)")
+
+    def name(self, letter: str) -> str:
+        return f"{letter}{next(self.names)}"
+
+    def loop(
+        self, stage: Stage, size: str, span: tuple[str, str], so_far: tuple[str, str],
+        body: Callable[[str, str, str], str],
+    ) -> str:  # fmt: skip
+        """A loop over runs of a size, the last one what is left; `body`: of a run's number, its first product and the
+        one behind its last."""
+        (low, high), number, own, end, each = span, self.name("i"), self.name("l"), self.name("h"), self.name("n")
+        whole = "floor" if stage.tail is not None else "ceil"
+        run = body(number, own, end)
+        first = _more(low, f"(* {number} {each})")
+        step = f"(let* ([{own} {first}] [{end} (fmin {high} (+ {own} {each}))]) {run})"
+        times = f"({whole} (/ {_less(high, low)} {each}))"
+        text = f"(for ([{number} {times}]) ([{so_far[0]} {so_far[1]} {step}]) {so_far[0]})"
+        text = f"(let ([{each} {size}]) {text})"
+        return text if stage.tail is None else self.tail(stage.tail, each, (low, high), text, size)
+
+    def tail(self, tail: Stage, each: str, span: tuple[str, str], text: str, size: str) -> str:
+        """What a tail makes of the products left over after the whole runs."""
+        (low, high), so_far, own = span, self.name("s"), self.name("l")
+        whole = _more(low, f"(* {size} (floor (/ {_less(high, low)} {size})))")
+        rest = self.stage(tail, own, high, so_far)
+        return f"(let* ([{so_far} {text}] [{own} {whole}]) (if (< {own} {high}) {rest} {so_far}))"
+
+    def chain(self, chain: Chain, low: str, high: str, start: str) -> str:
+        """Tiles of a unit, the last one filled up with zeros."""
+        model, so_far = chain.model, self.name("s")
+        if model.scale is not None or model.unit.more:
+            raise _other("operands beside a, b and c")
+        words = dict(zip("ab", self.plan.read(chain.words), strict=True))
+
+        def tile(number: str, own: str, end: str) -> str:
+            def element(operand: str, place: int | None) -> str:
+                if operand == "c":
+                    return so_far
+                word, given = words[operand], getattr(self.plan, operand)
+                at = _more(own, str(place))
+                text = f"(ref {operand.upper()} {at})"
+                text = f"(! :precision {_precision(given)} (cast {text}))"
+                if word is not None:
+                    if not (isinstance(word.term, Element) and word.term.subnormals == "keep"):
+                        raise _other("words of an element that are not the element rounded")
+                    text = _rounded(word.rounding, text)
+                return f"(if (< {at} {end}) {text} 0)"
+
+            writer = _Writer(element)
+            result = writer.of(model.unit.result)
+            bound = " ".join(f"({name} {text})" for name, text in writer.bound)
+            return f"(let* ({bound}) {result})" if bound else result
+
+        return self.loop(chain, str(model.length), (low, high), (so_far, start), tile)
+
+
+def _more(low: str, by: str) -> str:
+    return by if low == "0" else low if by == "0" else f"(+ {low} {by})"
+
+
+def _less(high: str, low: str) -> str:
+    return high if low == "0" else f"(- {high} {low})"
 
 
 def _other(what: str) -> ParameterError:

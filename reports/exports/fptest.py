@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Tiny
 
 TYPES = {"f16": "b16", "f32": "b32", "f64": "b64"}
@@ -81,9 +81,7 @@ def _line(row: ObservedVector, tininess: Tininess) -> str | None:
     inputs = [_in_format(pattern, fmt, model.d) for pattern, fmt in given.values()]
     if None in inputs:
         return None
-    flushed = {
-        part.operand for part in walk(model.unit.result) if isinstance(part, Element) and part.subnormals != "keep"
-    }
+    flushed = {part.operand for part in of_kind(model.unit.result, Element) if part.subnormals != "keep"}
     read = [
         0 if operand in flushed and _is_subnormal(pattern, fmt) else own
         for (operand, (pattern, fmt)), own in zip(given.items(), inputs, strict=True)

@@ -1,8 +1,10 @@
-"""Reading designs in Verilog and SystemVerilog, by Yosys: flat, with words, and registers alone besides gates."""
+"""Reading designs in Verilog and SystemVerilog, by Yosys: flat, with words, and registers alone besides gates. VHDL is
+translated by GHDL first."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,29 +15,35 @@ from typing import Any
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
 from mmaprobe.smtmodel.designs.design import Design, netlist_text
 
-PROGRAM = "yosys"
+PROGRAM, TRANSLATOR = "yosys", "ghdl"
+VHDL = (".vhd", ".vhdl")
 SECONDS = 300.0
 WRAPPED = "mmaprobe_wrapped"
 #: to words, gates and registers: what is given a constant is folded, enables and resets become multiplexers
 _FLAT = "proc; flatten; opt_expr; memory; opt; async2sync; dffunmap; opt_clean"
 
 
-class MissingYosysError(IncompleteError):
-    """Yosys is not installed."""
+class MissingProgramError(IncompleteError):
+    """Yosys is not installed, or GHDL for a design in VHDL."""
 
 
 def read_design(files: Sequence[Path], top: str, parameters: Mapping[str, int] | None = None,
                 constants: Mapping[str, int] | None = None, seconds: float = SECONDS) -> Design:  # fmt: skip
     """The design of the module `top`, its ports yet to be told. `parameters`: values of its parameters; `constants`: of
-    input ports that are no operand, as a reset. Raises InputError with what Yosys says of the files, MissingYosysError,
-    IncompleteError when the seconds are over, and ParameterError for a design that is no function of its inputs."""
+    input ports that are no operand, as a reset. Raises InputError with what Yosys says of the files,
+    MissingProgramError, IncompleteError when the seconds are over, and ParameterError for a design that is no function
+    of its inputs."""
     for file in files:
         if not file.is_file():
             raise InputError("there is no such file", str(file))
-    given = " ".join(f"-set {name} {value}" for name, value in (parameters or {}).items())
-    load = [f"read_verilog -sv {_quoted(file)}" for file in files]
-    chosen = [*([f"chparam {given} {top}"] if given else []), f"hierarchy -check -top {top}"]
     with TemporaryDirectory(prefix="mmaprobe-") as folder:
+        texts = files
+        if any(file.suffix.lower() in VHDL for file in files):
+            text, top = _translated(files, top, parameters or {}, Path(folder), seconds)
+            texts, parameters = [text], None
+        given = " ".join(f"-set {name} {value}" for name, value in (parameters or {}).items())
+        load = [f"read_verilog -sv {_quoted(file)}" for file in texts]
+        chosen = [*([f"chparam {given} {top}"] if given else []), f"hierarchy -check -top {top}"]
         if constants:
             ports = _run([*load, *chosen, "proc"], top, Path(folder), files, seconds)["modules"][top]["ports"]
             wrapper = Path(folder) / "wrapper.v"
@@ -59,19 +67,47 @@ def _wrapper(top: str, ports: Mapping[str, Any], constants: Mapping[str, int]) -
     return f"module {WRAPPED}({head});\n  {top} inner({', '.join(wires)});\nendmodule\n"
 
 
+def _translated(
+    files: Sequence[Path], top: str, parameters: Mapping[str, int], folder: Path, seconds: float
+) -> tuple[Path, str]:
+    """A file in Verilog with what files in VHDL say of an entity, and its name as they write it, in upper or lower
+    case. Raises InputError, IncompleteError and MissingProgramError."""
+    names = ", ".join(map(str, files))
+    if others := [file for file in files if file.suffix.lower() not in VHDL]:
+        raise InputError(f"{others[0].name} is not in VHDL, and other files are: a design has one language", names)
+    program = which(TRANSLATOR)
+    if program is None:
+        raise MissingProgramError("GHDL reads designs in VHDL, and is not here: install the package ghdl")
+    given = [f"-g{name}={value}" for name, value in parameters.items()]
+    said = [program, "synth", "--std=08", *given, "--out=verilog", *map(str, map(Path.resolve, files)), "-e", top]
+    done = _finished(said, folder, seconds, "GHDL")
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        error = next((line for line in lines if ":error:" in line), lines[-1] if lines else "it failed")
+        raise InputError(f"GHDL: {error}", names)
+    path = folder / "translated.v"
+    path.write_bytes(done.stdout)
+    modules = re.findall(r"^module (\w+)", done.stdout.decode(errors="replace"), re.MULTILINE)
+    return path, next((name for name in modules if name.lower() == top.lower()), top)
+
+
+def _finished(command: Sequence[str], folder: Path, seconds: float, name: str) -> subprocess.CompletedProcess[bytes]:
+    """What a program said. Raises IncompleteError."""
+    try:
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, cwd=folder)
+    except subprocess.TimeoutExpired:
+        raise IncompleteError(f"{name} did not end within {seconds:g} s") from None
+
+
 def _run(commands: Sequence[str], top: str, folder: Path, files: Sequence[Path], seconds: float) -> dict[str, Any]:
     """The document that Yosys writes after some commands."""
     program = which(PROGRAM)
     if program is None:
-        raise MissingYosysError("Yosys reads designs, and is not here: install the package yosys")
+        raise MissingProgramError("Yosys reads designs, and is not here: install the package yosys")
     out = folder / "design.json"
     script = "\n".join([*commands, f"write_json {_quoted(out)}"])
     (folder / "script.ys").write_text(script, encoding="utf-8")
-    try:
-        done = subprocess.run([program, "-q", "-s", str(folder / "script.ys")], stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=seconds, cwd=folder)  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise IncompleteError(f"Yosys did not end within {seconds:g} s") from None
+    done = _finished([program, "-q", "-s", str(folder / "script.ys")], folder, seconds, "Yosys")
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         error = next((line for line in reversed(said) if "ERROR" in line), said[-1] if said else "it failed")

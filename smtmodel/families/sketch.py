@@ -11,7 +11,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.families.parts import Blocks, Inputs, Products, Scales, Steps
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Node, Repeat, Round, Running, Scale
 from mmaprobe.smtmodel.nodes.chains import OUTER, terms_at
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.operand import RANDOM
@@ -57,7 +57,7 @@ class Expression:
 @lru_cache(maxsize=4096)
 def _conversions(result: Node) -> tuple[tuple[Round, Element], ...]:
     """The roundings in an expression that only convert a factor, each with the factor's element."""
-    rounds = [node for node in walk(result) if isinstance(node, Round)]
+    rounds = list(of_kind(result, Round))
     read = [(node, node.converts) for node in rounds]
     return tuple((node, item) for node, item in read if item is not None and item.operand in ("a", "b"))
 
@@ -154,7 +154,7 @@ class Sketch:
 
 def _rounds_once(result: Node) -> bool:
     """Whether no rounding but the last one takes random bits, and that one once."""
-    drawn = [node for node in walk(result) if isinstance(node, Round) and node.random is not None]
+    drawn = [node for node in of_kind(result, Round) if node.random is not None]
     return drawn == [result]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from mmaprobe.smtmodel.nodes.element import Element
 from mmaprobe.smtmodel.nodes.index import Index
-from mmaprobe.smtmodel.nodes.node import Node, walk
+from mmaprobe.smtmodel.nodes.node import Node, of_kind, walk
 from mmaprobe.smtmodel.nodes.product import Product
 from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running, places_of
 from mmaprobe.smtmodel.nodes.rewriting import replaced
@@ -89,19 +89,19 @@ def chain_of(result: Node) -> ProductChain | None:
         if result.level != OUTER or OUTER in start.free:
             return None
     else:
-        start = next((node for node in walk(result) if isinstance(node, Element) and node.operand == "c"), result)
+        start = next((node for node in of_kind(result, Element) if node.operand == "c"), result)
         if any(isinstance(node, Product) and start in node.operands for node in walk(result)):
             return None  # the running sum is multiplied
         step = replaced(result, lambda part: Running(OUTER) if part == start else None)
-    ranges = [node for node in walk(step) if isinstance(node, Each)]
+    ranges = list(of_kind(step, Each))
     indices = {index for node in walk(step) if (index := _single_place(node)) is not None}
-    nested = any(isinstance(node, Repeat) for node in walk(step))
+    nested = any(of_kind(step, Repeat))
     if nested or len(indices) != 1 or len(ranges) > 1 or Running(OUTER) not in set(walk(step)):
         return None
     [index] = indices
     terms: Node | None = next(iter(ranges), None)
     if terms is None:  # the step adds a single term, which may be rounded
-        items = [item for node in walk(step) if isinstance(node, Sum) for item in node.items]
+        items = [item for node in of_kind(step, Sum) for item in node.items]
         terms = next((item for item in items if any(part.kind == "product" for part in walk(item))), None)
     if terms is None or any(_single_place(node) is not None for node in walk(_step_without(step, terms))):
         return None  # no products, or other terms besides

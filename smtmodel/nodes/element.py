@@ -51,6 +51,10 @@ class Element(Terminal):
         """Whether it is a scale factor."""
         return NAMED[self.operand].is_factor
 
+    @property
+    def is_addend(self) -> bool:
+        return self.operand == "c"
+
     @kept_property
     def free(self) -> frozenset[int]:
         return frozenset(level for level, _ in self.index.factors) if self.index else frozenset()

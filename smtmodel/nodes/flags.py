@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, consta
 from mmaprobe.smtmodel.exceptions import DOCUMENTS, Document
 from mmaprobe.smtmodel.nodes.element import Constant, Element, Literal
 from mmaprobe.smtmodel.nodes.exact import ExactSum
-from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others, walk
+from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, of_kind, others, walk
 from mmaprobe.smtmodel.nodes.product import Product
 from mmaprobe.smtmodel.nodes.round import Round, Rounding
 from mmaprobe.smtmodel.nodes.trace import Stage
@@ -64,7 +64,7 @@ class Flags(Unary):
     @cached_property
     def roundings(self) -> tuple[Round, ...]:
         """The roundings that signal."""
-        return tuple(node for node in walk(self.term) if isinstance(node, Round))
+        return tuple(of_kind(self.term, Round))
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         self.check()

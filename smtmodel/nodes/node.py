@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
@@ -390,6 +390,11 @@ class Node:
         return False
 
     @property
+    def is_addend(self) -> bool:
+        """Whether it is the input c."""
+        return False
+
+    @property
     def factors(self) -> tuple[Node, Node] | None:
         """The two numbers of which the node is the exact product; None for other nodes."""
         return None
@@ -551,6 +556,14 @@ def walk(node: Node, without: Container[Node] = ()) -> Iterator[Node]:
             nodes[current] = None
             waiting.pop()
     return iter(nodes)
+
+
+Kind = TypeVar("Kind", bound=Node)
+
+
+def of_kind(node: Node, kind: type[Kind] | tuple[type[Kind], ...]) -> Iterator[Kind]:
+    """Of the node and all nodes below it those of a kind, operands first."""
+    return (part for part in walk(node) if isinstance(part, kind))
 
 
 def structure(node: Node, spelled: Callable[[object], str] = repr) -> str:

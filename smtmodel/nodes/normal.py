@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from mmaprobe.smtmodel.nodes.element import Element
 from mmaprobe.smtmodel.nodes.index import Index
-from mmaprobe.smtmodel.nodes.node import Node, walk
+from mmaprobe.smtmodel.nodes.node import Node, of_kind, walk
 from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running, places_of
 from mmaprobe.smtmodel.nodes.rewriting import Numbered, at_place, numbered, replaced, with_operands, with_running
 from mmaprobe.smtmodel.nodes.round import Round, Rounding
@@ -161,4 +161,4 @@ def _with_plain_variable(node: Loop) -> Loop:
 
 
 def _indices(node: Node) -> Iterator[Index]:
-    return (part.index for part in walk(node) if isinstance(part, Element) and part.index is not None)
+    return (part.index for part in of_kind(node, Element) if part.index is not None)

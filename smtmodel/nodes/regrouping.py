@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.nodes.exact import ExactSum
 from mmaprobe.smtmodel.nodes.fused import FusedSum
 from mmaprobe.smtmodel.nodes.gate import Gate
 from mmaprobe.smtmodel.nodes.index import Index
-from mmaprobe.smtmodel.nodes.node import Node, Variant, walk
+from mmaprobe.smtmodel.nodes.node import Node, Variant, of_kind, walk
 from mmaprobe.smtmodel.nodes.product import Product
 from mmaprobe.smtmodel.nodes.repeat import Repeat, Running
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced
@@ -103,7 +103,7 @@ def _with_operand(inner: FusedSum, outer: FusedSum, position: int) -> FusedSum:
 
 
 def _addend_after(chain: ProductChain) -> Node | None:
-    own = next(node.rounding for node in walk(chain.step) if isinstance(node, Round))
+    own = next(node.rounding for node in of_kind(chain.step, Round))
     last = Rounding(own.format, "nearest_even", "ieee", own.subnormals, "ieee", own.nan)
     before = chain.in_blocks(chain.blocks, Constant())
     return None if before is None else Round(ExactSum((before, chain.start)), last)

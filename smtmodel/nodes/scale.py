@@ -10,7 +10,7 @@ from mmaprobe.smtmodel.arithmetic.decode import multiply
 from mmaprobe.smtmodel.carriers.algebra import any_of
 from mmaprobe.smtmodel.nodes.exact import ExactSum
 from mmaprobe.smtmodel.nodes.known import Known
-from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Value, walk
+from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Value, of_kind
 from mmaprobe.smtmodel.nodes.repeat import Each
 
 
@@ -55,7 +55,7 @@ def spread(item: Node, free: Callable[[Node], bool]) -> Node:
         return replace(item, body=spread(item.body, free))
     if not isinstance(item, Scale) or not isinstance(item.term, ExactSum):
         return item
-    levels = {part.level for part in walk(item.term) if isinstance(part, Each)}
+    levels = {part.level for part in of_kind(item.term, Each)}
     if levels & (item.left.free | item.right.free) or not (free(item.left) and free(item.right)):
         return item
     return ExactSum(tuple(_scaled(item, term) for term in item.term.items))

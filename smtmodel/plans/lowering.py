@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.nodes import (
     Shared,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.rewriting import at_place, numbered, replaced, shifted, written_out
 from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
 from mmaprobe.smtmodel.nodes.sums import Sum
@@ -221,7 +221,7 @@ def _padded(node: Node, count: int, block: int) -> Node:
         return part.index.at(places) * (block if part.is_factor else 1) >= count
 
     def inputs(part: Node) -> list[Element]:
-        return [inner for inner in walk(part) if isinstance(inner, Element) and inner.index is not None]
+        return [inner for inner in of_kind(part, Element) if inner.index is not None]
 
     def zeroed(part: Node) -> Node:
         return replaced(part, lambda x: Constant() if isinstance(x, Element) and x.index is not None else None)

@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.base.htmltext import html_table
 from mmaprobe.smtmodel.base.wording import shortened
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, Node, Round
-from mmaprobe.smtmodel.nodes.node import Context, Value, walk
+from mmaprobe.smtmodel.nodes.node import Context, Value, of_kind, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, check_holds, check_takes
 from mmaprobe.smtmodel.plans.words import SharedOf, Words, check_word, rounded_element, share_of, shares
@@ -118,7 +118,7 @@ class Plan:
     @cached_property
     def addend(self) -> bool:
         """Whether c enters the result."""
-        return any(isinstance(node, Element) and node.operand == "c" for node in walk(self.result))
+        return any(node.is_addend for node in walk(self.result))
 
     @cached_property
     def formats(self) -> Mapping[str, Format]:
@@ -128,7 +128,7 @@ class Plan:
     @cached_property
     def sums(self) -> tuple[Products, ...]:
         """The sums of all products in it."""
-        return tuple(node for node in walk(self.result) if isinstance(node, Products))
+        return tuple(of_kind(self.result, Products))
 
     @cached_property
     def models(self) -> tuple[Model, ...]:

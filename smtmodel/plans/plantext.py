@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, Literal, Node, Product, Round
 from mmaprobe.smtmodel.nodes.element import F32, MINUS
 from mmaprobe.smtmodel.nodes.given import Given
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.partitions import All, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
@@ -71,7 +71,7 @@ class _Writer:
         conversions = {"a": plan.convert_a, "b": plan.convert_b}
         self.conversions = {side: how for side, how in conversions.items() if how is not None}
         roots = [*(word for words in self.words for word in words), plan.result]
-        hows = [node.rounding for root in roots for node in walk(root) if isinstance(node, Round)]
+        hows = [node.rounding for root in roots for node in of_kind(root, Round)]
         hows += self.conversions.values()
         for products in plan.sums:
             hows += _roundings(products.stage)

@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Residue, Round
 from mmaprobe.smtmodel.nodes.element import MINUS, power_of_two
 from mmaprobe.smtmodel.nodes.given import Given
-from mmaprobe.smtmodel.nodes.node import Context, Terminal, Value, walk
+from mmaprobe.smtmodel.nodes.node import Context, Terminal, Value, of_kind, walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.shared import powers_of
@@ -51,7 +51,7 @@ class SharedOf(Terminal):
 
 def shares(node: Node) -> tuple[SharedOf, ...]:
     """The shared powers in an expression, each once."""
-    return tuple(part for part in walk(node) if isinstance(part, SharedOf))
+    return tuple(of_kind(node, SharedOf))
 
 
 @cache

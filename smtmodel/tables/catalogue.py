@@ -84,9 +84,9 @@ def rows_made() -> list[Entry]:
 def kept_bits(unit: Unit) -> int | str:
     """The bits kept below the largest exponent by the sum of products; "exact" where none are lost."""
     from mmaprobe.smtmodel.nodes import Sum
-    from mmaprobe.smtmodel.nodes.node import walk
+    from mmaprobe.smtmodel.nodes.node import of_kind
 
-    sums = (node.bits_of_terms for node in walk(unit.result) if isinstance(node, Sum))  # the sum of products is first
+    sums = (node.bits_of_terms for node in of_kind(unit.result, Sum))  # the sum of products is first
     return next((min(bits) for bits in sums if bits), "exact")
 
 

@@ -74,6 +74,8 @@ def parse_reference(text: str) -> Model:
     path, _, changes = text.strip().partition("@")
     if not is_unit_file(path) and not path.endswith(CORE):
         return _known_model(text)
+    if path.endswith(CORE) and is_digits(length := changes.removeprefix("length=")) and length != changes:
+        return Model(text.strip(), read_fpcore(Path(path), int(length)))
     if changes.startswith(f"{FLAGS}="):
         return with_flags(parse_reference(path), changes.partition("=")[2])
     if changes:

@@ -3,7 +3,8 @@
 Arguments are elements of a and b, and c: by their names, if these are a0, a1, ..., b0, b1, ... and c; else the factors
 of each product are an element of a and of b, in the order of the products, and one argument beside them is c. An
 operator in `:precision real` is exact; in another precision its result is rounded to it. What units have no words for
-(loops, conditions, divisions, subtractions) is an error that names its line.
+(divisions, subtractions, conditions on numbers) is an error that names its line. Tensors have a K, and loops over them
+are unrolled.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import NoReturn
 
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
+from mmaprobe.smtmodel.units.fpcore_loops import unrolled
+from mmaprobe.smtmodel.units.fpcore_text import Expression, Group, Word, parsed
 from mmaprobe.smtmodel.units.unit import Unit
 
 MODES = {
@@ -28,33 +31,8 @@ MODES = {
 }
 NAMES = {"binary16": "f16", "binary32": "f32", "binary64": "f64"}
 TOLD = (":name", ":description", ":cite")  # of a core: said of it, without effect
-_WORDS = re.compile(r';[^\n]*|"(?:[^"\\]|\\.)*"|[()\[\]]|[^\s()\[\];"]+')
 _ARGUMENT = re.compile(r"[ab](0|[1-9][0-9]{0,4})|c")
 _NUMBER = r"[+-]?[0-9]{1,400}(/[0-9]{1,400}|(\.[0-9]{1,400})?(e[+-]?[0-9]{1,4})?)"
-_DEPTH = 200
-
-
-@dataclass(frozen=True)
-class Word:
-    """A symbol, number or string, and its line."""
-
-    text: str
-    line: int
-
-
-@dataclass(frozen=True)
-class Group:
-    """What stands in brackets."""
-
-    items: tuple[Expression, ...]
-    line: int
-
-    @property
-    def head(self) -> str:
-        return self.items[0].text if self.items and isinstance(self.items[0], Word) else ""
-
-
-Expression = Word | Group
 
 
 @dataclass(frozen=True)
@@ -65,46 +43,21 @@ class Context:
     mode: str = "nearest_even"
 
 
-def read_fpcore(path: Path) -> Unit:
-    """The unit of a file with one core. Raises InputError with file and line."""
+def read_fpcore(path: Path, length: int | None = None) -> Unit:
+    """The unit of a file with one core, at a K (`length`) if it has tensors. Raises InputError with file and line."""
     from mmaprobe.smtmodel.base.yamlfile import read_file
     from mmaprobe.smtmodel.units.unitfile import parse_unit
 
-    text = unit_text_of(read_file(path), str(path))
+    text = unit_text_of(read_file(path), str(path), length)
     try:
         return parse_unit(text, str(path))
     except InputError as error:
         raise InputError(f"as a unit file it has a fault: {error}", str(path)) from None
 
 
-def unit_text_of(text: str, file: str) -> str:
+def unit_text_of(text: str, file: str, length: int | None = None) -> str:
     """The text of a unit file of the core that a text has. Raises InputError."""
-    return _Core(file).unit(_parsed(text, file))
-
-
-def _parsed(text: str, file: str) -> Expression:
-    open_groups: list[tuple[str, int, list[Expression]]] = [("", 1, [])]
-    line, at = 1, 0
-    for found in _WORDS.finditer(text):
-        line, at = line + text.count("\n", at, found.start()), found.start()
-        word = found.group()
-        if word in "([":
-            open_groups.append((word, line, []))
-            if len(open_groups) > _DEPTH:
-                raise InputError(f"brackets are nested more than {_DEPTH} deep", file, line)
-        elif word in ")]":
-            opened, start, items = open_groups.pop()
-            if opened + word not in ("()", "[]"):
-                raise InputError("a bracket is closed that was not opened", file, line)
-            open_groups[-1][2].append(Group(tuple(items), start))
-        elif not word.startswith(";"):
-            open_groups[-1][2].append(Word(word, line))
-    if len(open_groups) > 1:
-        raise InputError("a bracket is not closed", file, open_groups[-1][1])
-    cores = open_groups[0][2]
-    if len(cores) != 1 or not isinstance(cores[0], Group) or cores[0].head != "FPCore":
-        raise InputError(f"one (FPCore ...) is wanted, not {len(cores)} expressions", file, 1)
-    return cores[0]
+    return _Core(file).unit(unrolled(parsed(text, file), length, file))
 
 
 @dataclass
@@ -118,8 +71,7 @@ class _Core:
     steps: list[tuple[str, str]] = field(default_factory=list)
     rounded: dict[str, str] = field(default_factory=dict)
 
-    def unit(self, core: Expression) -> str:
-        assert isinstance(core, Group)
+    def unit(self, core: Group) -> str:
         items = list(core.items[1:])
         if items and isinstance(items[0], Word):
             items.pop(0)  # the name of the function

@@ -11,7 +11,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Flags, Node, Product, Repeat, Round, Sum
-from mmaprobe.smtmodel.nodes.node import Context, Shared, walk
+from mmaprobe.smtmodel.nodes.node import Context, Shared, of_kind, walk
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding, is_random
@@ -107,7 +107,7 @@ class Unit:
     @cached_property
     def addend(self) -> bool:
         """Whether any step reads c."""
-        return any(isinstance(node, Element) and node.operand == "c" for node in walk(self.result))
+        return any(node.is_addend for node in walk(self.result))
 
     @property
     def d(self) -> Format:
@@ -134,7 +134,7 @@ class Unit:
         outside repetitions; one block of all products where nothing is repeated."""
         if self.unrolled is not None:
             return self.unrolled
-        loops = [node for node in walk(self.result) if isinstance(node, Repeat) and not node.free]
+        loops = [node for node in of_kind(self.result, Repeat) if not node.free]
         blocks = [tuple(sorted(products_of(loop.body, {loop.level: place}))) for loop in loops for place in loop.places]
         if loops:
             blocks.append(tuple(sorted(products_of(self.result, {}) - set().union(*blocks))))
@@ -176,7 +176,7 @@ class Unit:
         """The prefix of every node's signals: empty for the result and for the body of a repetition (whose signals
         begin with block0 and so on, or with the repetition's name and step); a step's name; for a sum that is rounded,
         that of the rounding; else the kind, with a number where there are several."""
-        names: dict[Node, str] = {node.body: "" for node in walk(self.result) if isinstance(node, Repeat)}
+        names: dict[Node, str] = {node.body: "" for node in of_kind(self.result, Repeat)}
         names |= {node: name for name, node in self.names.items()} | {self.result: ""} | dict(self.signals)
         for node in reversed(list(walk(self.result))):
             cuts = (Sum,) if isinstance(node, Cut) else (Cut, Sum)  # a sum that is cut twice has two steps

@@ -35,7 +35,7 @@ from mmaprobe.smtmodel.nodes import (
     Shared,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS, SUBNORMALS, power_of_two
-from mmaprobe.smtmodel.nodes.node import Unary, walk
+from mmaprobe.smtmodel.nodes.node import Unary, of_kind, walk
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.rewriting import each_of
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -660,7 +660,7 @@ class _Writer:
         self.open: list[int] = []  # the levels of the repetitions around what is written
 
     def _named_roundings(self) -> dict[Rounding, str]:
-        roundings = dict.fromkeys(node.rounding for node in walk(self.unit.result) if isinstance(node, Round))
+        roundings = dict.fromkeys(node.rounding for node in of_kind(self.unit.result, Round))
         if len(roundings) == 1:
             return dict.fromkeys(roundings, "r")
         return {rounding: f"r{number}" for number, rounding in enumerate(roundings, start=1)}
@@ -672,7 +672,7 @@ class _Writer:
         data |= {key: getattr(unit, key) for key in ("about", "source", "evidence") if getattr(unit, key)}
         further = {row.key: fmt for row in FURTHER if (fmt := unit.formats.get(row.name)) is not None}
         used = [unit.a, unit.b, unit.c, *further.values(), *(how.format for how in self.roundings)]
-        used += [node.format for node in walk(unit.result) if isinstance(node, Literal)]
+        used += [node.format for node in of_kind(unit.result, Literal)]
         if own := {fmt.name: _own_text(fmt) for fmt in used if not (fmt.name in FORMATS or is_spelling(fmt.name))}:
             data["own_formats"] = own
         data |= {"formats": formats | {key: fmt.name for key, fmt in further.items()}, "length": unit.length}
@@ -687,7 +687,7 @@ class _Writer:
 
     def _inputs(self) -> dict[str, str]:
         """How inputs are read, where not as they are."""
-        elements = {node for node in walk(self.unit.result) if isinstance(node, Element) and not node.is_factor}
+        elements = {node for node in of_kind(self.unit.result, Element) if not node.is_factor}
         reads: dict[str, str] = {}
         for operand in READ:
             ways = {node.subnormals for node in elements if node.operand == operand}

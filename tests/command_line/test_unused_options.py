@@ -130,6 +130,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("study", "study"): ("valero-tf32", "sizes seed output width cluster as_json"),
     ("report", "page"): ("VECTORS -o OUT.html", "output title"),
     ("datasheet", "page"): (f"{AMPERE} -o OUT.html", "output limit store"),
+    ("datasheet", "tables"): (f"{AMPERE} -o OUT.tex", "output limit store"),
     ("datasheet", "short"): ("H100 -o OUT.md", "output"),
     ("datasheet", "disclosure"): ("arm/neon/bfdot-ebf --disclosure riscv-ime", "disclosure as_json"),
     ("datasheet", "declaration"): ("arm/neon/bfdot-ebf --p3109", "p3109 limit store as_json"),

@@ -41,7 +41,7 @@ def exit_at_once(a, b, c):
 def second(a, b, c):
     global count
     count += 1
-    return c if count < 5 else sys.exit("bye")
+    return c if count < 6 else sys.exit("bye")
 
 def prints(a, b, c):
     print("by Python")

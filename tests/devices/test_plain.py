@@ -103,7 +103,7 @@ def test_an_answer_left_over_is_noticed_before_the_next_question(tmp_path: Path)
 
 
 def test_commands_ask_a_bench(tmp_path: Path) -> None:
-    """docs/kernel-or-rtl.md has `identify`."""
+    """docs/my-kernel.md has `identify`."""
     device, rows, asked = bench(tmp_path, MULADD), tmp_path / "rows.jsonl", ("--formats", "f32,f32,f32,f32")
     rows.write_text('{"model": "ieee/muladd/f32", "a": ["40000000"], "b": ["40400000"], "c": "3f800000"}\n')
     assert '"d": "40e00000"' in run("run", str(rows), "--device", device)

@@ -184,3 +184,48 @@ def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(DeviceUnavailableError, match="package yosys"):
         open_device(f"rtl:{design},top=unit")
+
+
+MULTIPLY_ADD = """library ieee;
+use ieee.std_logic_1164.all;
+use ieee.numeric_std.all;
+entity Multiply_Add is
+  generic (W : integer := 4);
+  port (clk : in std_logic; a, b, c : in std_logic_vector(W - 1 downto 0); D : out std_logic_vector(W - 1 downto 0));
+end;
+architecture rtl of Multiply_Add is
+  signal both : unsigned(2 * W - 1 downto 0);
+begin
+  process (clk) begin
+    if rising_edge(clk) then
+      both <= unsigned(a) * unsigned(b) + unsigned(c);
+      D <= std_logic_vector(both(W - 1 downto 0));
+    end if;
+  end process;
+end;
+"""
+
+
+@pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL is not installed (the package ghdl)")
+def test_a_design_in_vhdl_is_a_device(tmp_path: Path) -> None:
+    """A generic width, two stages, and names in upper or lower case: ports are as they are declared."""
+    path = written(tmp_path, MULTIPLY_ADD, "design.vhdl")
+    design = read_design([path], "multiply_add", {"W": 8})
+    netlist = design.parsed
+    assert (netlist.latency, sorted(netlist.inputs)) == (2, ["a", "b", "c", "clk"])
+    rows = np.random.default_rng(1).integers(0, 256, (200, 3), dtype=np.uint64)
+    words = {name: [lanes(rows[:, place], 8)] for place, name in enumerate("abc")}
+    found = netlist.evaluate(words.__getitem__, ARRAYS)["D"].node
+    assert np.asarray(found, np.uint64).tolist() == ((rows[:, 0] * rows[:, 1] + rows[:, 2]) & np.uint64(255)).tolist()
+
+
+def test_mistakes_in_vhdl_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, other = written(tmp_path, MULTIPLY_ADD, "design.vhd"), written(tmp_path, "", "other.v")
+    with pytest.raises(InputError, match="a design has one language"):
+        open_device(f"rtl:{path},{other},top=multiply_add")
+    if shutil.which("ghdl") is not None:
+        with pytest.raises(InputError, match=r"GHDL: .*other"):
+            open_device(f"rtl:{path},top=other")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DeviceUnavailableError, match="package ghdl"):
+        open_device(f"rtl:{path},top=multiply_add")

@@ -107,6 +107,31 @@ def test_convolutions_and_their_gradients(axes: int, transposed: bool, groups: i
     assert sum(row.count for row in report.products) == 3
 
 
+@pytest.mark.parametrize("layer", [torch.nn.Conv2d(4, 6, 3, groups=2), torch.nn.ConvTranspose2d(4, 6, 3, 2)])
+def test_convolutions_lie_in_memory_as_pytorchs(layer: Any) -> None:
+    (x,) = tensors("f32", (2, 4, 7, 7))
+    for own, given in ((layer, x.to(memory_format=torch.channels_last)),
+                       (layer.to(memory_format=torch.channels_last), x)):  # fmt: skip
+        given.requires_grad_()
+        found, expected = emulated(lambda m=own, y=given: m(y))[0], own(given)
+        assert found.stride() == expected.stride() != found.contiguous().stride()
+        gradients = (torch.autograd.grad(one.square().sum(), [given, own.weight]) for one in (found, expected))
+        assert all(one.stride() == other.stride() for one, other in zip(*gradients, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors() -> None:
+    """Jagged ones consist of operators on their values; what has none is refused by name."""
+    (x,), layer = tensors("f32", (5, 8)), torch.nn.Linear(8, 4)
+    nested = torch.nested.nested_tensor_from_jagged(x, torch.tensor([0, 3, 5]))
+    found, report = emulated(lambda: layer(nested).values())
+    assert torch.allclose(found, layer(x), atol=1e-6)
+    assert [tuple(row.shape) for row in report.products] == [(1, 5, 4, 8)]
+    ragged = torch.nested.nested_tensor([x[:3], x[3:]])
+    with pytest.raises(UnsupportedProductError, match="matmul may multiply"):
+        emulated(lambda: ragged @ ragged.transpose(1, 2))
+
+
 def test_a_transformer_forward_and_backward_consists_of_products() -> None:
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(16, 2, 24, dropout=0.0, batch_first=True).double()

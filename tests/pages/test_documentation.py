@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shutil
 import tomllib
 from collections import Counter
 from importlib.util import find_spec
@@ -47,14 +48,14 @@ pages = pytest.mark.parametrize("name", NAMES)
 # -- what is shown is what is printed
 
 
-SLOW = [f"docs/{name}.md" for name in ("plans", "prove", "report", "studies/README", "tutorial")]
-#: pages whose commands need a package that is not always there; `make test-torch` runs those that need PyTorch
-NEEDS = {"docs/torch.md": "torch", "docs/jax.md": "jax"}
+SLOW = [f"docs/{name}.md" for name in ("my-rtl", "plans", "prove", "report", "studies/README", "tutorial")]
+#: pages whose commands need what is not always there; `make test-torch` runs those that need PyTorch
+NEEDS = {"docs/torch.md": "torch", "docs/jax.md": "jax", "docs/my-rtl.md": "yosys"}
 
 
 @pytest.mark.parametrize("name", some_slow(WITH_CONSOLE, *SLOW))
 def test_commands_print_what_is_shown(name: str, tmp_path: Path) -> None:
-    if name in NEEDS and find_spec(NEEDS[name]) is None:
+    if name in NEEDS and find_spec(NEEDS[name]) is None and shutil.which(NEEDS[name]) is None:
         pytest.skip(f"{NEEDS[name]} is not installed")
     folder, home = tmp_path / "clone", tmp_path / "home"
     folder.mkdir()

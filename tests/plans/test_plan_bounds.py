@@ -23,7 +23,7 @@ from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.shares import adds_products
 from mmaprobe.queries.kernel.steps import Places, PlanAt, Recorder, pair_read, recorded
 from mmaprobe.queries.kernel.theorem import RULES, RuleError, Theorem
-from mmaprobe.queries.kernel.wording import COUNT, GROWTH, sum_text
+from mmaprobe.queries.kernel.wording import COUNT, GROWTH, sum_text, up_text
 from mmaprobe.queries.plans import bound, bound_samples
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_report import document_of_plan, find_plan_bound
@@ -397,6 +397,19 @@ def test_inputs_come_near_a_bound_with_scale_factors() -> None:
     assert size.near.ratio > Fraction(1, 2)
     with pytest.raises(FaultError):
         nearest_to(parse_plan_reference(f"plan:{unit}"), size.form * Fraction(1, 2), 96)
+
+
+def test_slices_have_a_bound_in_the_largest_elements() -> None:
+    """That of the rule, held against random products, whose errors are above a 4096th of it."""
+    plan = parse_plan_reference("plan:ozaki/int8-6")
+    found = find_plan_bound(plan, Inputs(), (96,), believed)
+    (goal,) = found.largest
+    assert (found.verdict, found.sizes, goal.length) == ("holds", [], 96)
+    assert Fraction(1, 1 << 38) < goal.share < Fraction(1, 1 << 34)
+    (shown,) = document_of_plan(found, "mine").largest
+    assert shown.bound == f"|d - exact| <= {up_text(goal.share)} * K * max |a_k| * max |b_k|"
+    with pytest.raises(FaultError, match="in the largest elements"):
+        bound_samples.hold_largest(plan, 96, goal.share / 4096)
 
 
 def test_a_plan_with_a_number_has_a_bound_that_is_checked(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from mmaprobe.reports.datasheet import (
     ASKED,
     KnownProperty,
     Sheet,
+    SheetLine,
     groups,
     identification,
     page,
@@ -31,6 +34,7 @@ from mmaprobe.reports.datasheet import (
     sheets_of,
 )
 from mmaprobe.reports.gpu_page import file_name, pages
+from mmaprobe.reports.latex import COLUMNS, latex_of_sheets
 from mmaprobe.smtmodel.base.progress import Pieces
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
@@ -280,6 +284,43 @@ def test_the_pages_of_all_gpus_are_up_to_date() -> None:
     files = written["rx-9070.md"]  # no claim about near values, which nobody has tried on rows of unit files
     assert "refute every value near" not in files
     assert files.count("71 rows") == 1
+
+
+def test_sheets_as_tables_of_latex(tmp_path: Path) -> None:
+    """Every line stands in the table as in HTML; nothing of the text is read as a command or as mathematics."""
+    line = SheetLine("Formats", "f16 -> f32 ~^\\ <= $5", "b")
+    assert latex_of_sheets([Sheet("a_b & 50%", ["x/y"], "{#}", [line])]) == (
+        "% needs \\usepackage{amsmath,array,longtable}\n"
+        "\\paragraph{a\\_b \\& 50\\%}\n"
+        f"\\begin{{longtable}}{{{COLUMNS}}}\n"
+        "property & value & basis \\\\ \\hline \\endhead\n"
+        "Formats & f16 $\\to$ f32 \\textasciitilde{}\\textasciicircum{}\\textbackslash{} $<$= \\$5 & b \\\\\n"
+        "\\end{longtable}\n"
+        "\\noindent x/\\allowbreak{}y\\par\n\\noindent \\{\\#\\}\\par\n"
+    )
+    sheet = sheet_of_model(parse_reference(HOPPER), SILENT)
+    text = latex_of_sheets([sheet])
+    names = [row.partition(" & ")[0] for row in text.splitlines() if row.endswith(r" \\")]
+    assert names == [line.name for line in sheet.lines]
+    assert r"$\lvert d - \mathrm{exact}\rvert \le " in text
+    assert text.isascii()
+    page = tmp_path / "x.tex"
+    assert CliRunner().invoke(main, ["datasheet", HOPPER, "-o", str(page), "--limit", "0"]).exit_code == 0
+    assert page.read_text(encoding="utf-8").startswith(text[:1000])
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX: apt-get install texlive-latex-base")
+@pytest.mark.slow
+def test_latex_takes_the_tables(tmp_path: Path) -> None:
+    for subject, file in ((HOPPER, "unit.tex"), ("plan:cublas/split-k", "plan.tex")):
+        command = ["datasheet", subject, "-o", str(tmp_path / file), "--limit", "0"]
+        assert CliRunner().invoke(main, command).exit_code == 0
+    head = r"\documentclass{article}\usepackage{amsmath,array,longtable}\begin{document}"
+    (tmp_path / "x.tex").write_text(head + r"\input{unit}\input{plan}\end{document}")
+    done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=60)  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Missing character" not in (tmp_path / "x.log").read_text(errors="replace")
 
 
 def test_a_page_of_a_gpu_by_command(tmp_path: Path) -> None:

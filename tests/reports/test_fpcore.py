@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.reports.exports.fpcore import core
+from mmaprobe.reports.exports.fpcore import core, plan_core
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.cpu import Inputs
 
@@ -34,6 +35,7 @@ REFUSED = {
 }
 PRECISIONS = {"binary16": (5, 16), "binary32": (8, 32), "binary64": (11, 64)}
 
+ROUND = str.maketrans("[]", "()")  # brackets of either kind mean the same
 Expression = Any  # a symbol, or a list of expressions
 
 
@@ -44,7 +46,7 @@ def parsed(text: str) -> Expression:
                 return
             yield list(read(words)) if word == "(" else word
 
-    (found,) = read(iter(re.findall(r'"[^"]*"|[()]|[^\s()]+', text)))
+    (found,) = read(iter(re.findall(r'"[^"]*"|[()]|[^\s()]+', text.translate(ROUND))))
     return found
 
 
@@ -71,7 +73,9 @@ def cast(value: Fraction, precision: Expression, mode: str) -> Fraction | str:
     return result if value > 0 else -result
 
 
-def value_of(given: Expression, names: Mapping[str, Any], precision: Expression = "real", mode: str = "") -> Any:
+def value_of(
+    given: Expression, names: Mapping[str, Any], precision: Expression = "real", mode: str = "nearestEven"
+) -> Any:
     if isinstance(given, str):
         return names[given] if given in names else Fraction(given)
     head, *rest = given
@@ -82,6 +86,20 @@ def value_of(given: Expression, names: Mapping[str, Any], precision: Expression 
         for name, text in rest[0]:
             names = {**names, name: value_of(text, names, precision, mode)}
         return value_of(rest[1], names, precision, mode)
+    if head == "let":
+        return value_of(rest[1], {**names, **{x: value_of(text, names, precision, mode) for x, text in rest[0]}})
+    if head == "for":
+        ((counter, times),), ((so_far, start, update),), body = rest
+        found = value_of(start, names)
+        for number in range(int(value_of(times, names))):
+            found = value_of(update, {**names, counter: Fraction(number), so_far: found})
+        return value_of(body, {**names, so_far: found})
+    if head == "if":
+        _, left, right = rest[0]
+        sides = value_of(left, names), value_of(right, names)
+        return value_of(rest[1 + (not (sides[0] < sides[1] if rest[0][0] == "<" else sides[0] == sides[1]))], names)
+    if head == "ref":
+        return names[rest[0]][int(value_of(rest[1], names))]
     if head == "digits":
         return int(rest[0]) * Fraction(int(rest[2])) ** int(rest[1])
     values = [value_of(one, names, precision, mode) for one in rest]
@@ -90,7 +108,9 @@ def value_of(given: Expression, names: Mapping[str, Any], precision: Expression 
     if head == "cast":
         return cast(values[0], precision, mode)
     assert precision == "real"
-    return {"+": lambda: values[0] + values[1], "*": lambda: values[0] * values[1]}[head]()
+    return {"+": lambda: values[0] + values[1], "*": lambda: values[0] * values[1], "-": lambda: values[0] - values[1],
+            "/": lambda: values[0] / values[1], "fmin": lambda: min(values), "ceil": lambda: Fraction(ceil(values[0])),
+            "floor": lambda: Fraction(floor(values[0]))}[head]()  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -116,6 +136,140 @@ def test_the_expression_gives_the_results(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "why"), REFUSED.items())
 def test_what_has_no_words(name: str, why: str) -> None:
+    run = CliRunner().invoke(main, ["export", name, "--format", "fpcore"])
+    assert run.exit_code == 2
+    assert why in run.output
+
+
+FORMATS = "formats: {a: f16, b: f16, c: f32, d: f32}\nunits: {dot: arm/sme/fmopa-f16f32, fma: ieee/fma/f32.f16.f16.f32}"
+STEPS = {
+    "plan:loop/fma": (1, 5),
+    "plan:openblas/sgemm": (5,),
+    "sum(dot, c)": (1, 2, 7),
+    "sum(chain(dot, tail=fma), c)": (1, 2, 7),
+    "out(sum(split(3, dot, r, grain=4), c))": (3, 9, 13),
+    "sum(split(2, promote(4, dot, r), r), +0)": (3, 8, 19),
+    "r(exact(sum(promote(6, fma, r, tail=dot), +0), c))": (5, 6, 13),
+    "sum(turns(4, promote(2, fma, r)), c)": (3, 9),
+    "r(exact(sum(dot, +0), product(number(0x40000000, f32), c)))": (4, 5),
+}
+
+
+def plan_of(step: str, folder: Path) -> str:
+    if step.startswith("plan:"):
+        return step
+    fmt, text = ("f16", FORMATS.replace("d: f32", "d: f16")) if "out(" in step else ("f32", FORMATS)
+    rounding = f"roundings: {{r: 'round(f32, nearest_even)', out: 'round({fmt}, toward_zero)'}}"
+    rounding = rounding if "out(" in step else "roundings: {r: 'round(f32, nearest_even)'}"
+    (path := folder / "own.yaml").write_text(f"plan: own\n{text}\n{rounding}\nsteps:\n  d: {step}\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_plan_for_every_k_gives_the_results_at_each(step: str, tmp_path: Path) -> None:
+    name = plan_of(step, tmp_path)
+    run = CliRunner().invoke(main, ["export", name, "--format", "fpcore"])
+    assert run.exit_code == 0, run.output
+    _, arguments, *_, body = parsed(run.stdout)
+    assert arguments[:2] == [["A", "K"], ["B", "K"]]
+    for k in STEPS[step]:
+        model, checked = parse_reference(f"{'' if ':' in name else 'plan:'}{name}@length={k}"), 0
+        vectors = Inputs(model, 58).vectors(63)
+        for a, b, c, d in zip(*(x.tolist() for x in vectors), evaluate_batch(model, *vectors).tolist(), strict=True):
+            sides = [[exact_value(pattern, model.a) for pattern in side] for side in (a, b)]
+            values = {"A": sides[0], "B": sides[1], "c": exact_value(c, model.c), "K": Fraction(k)}
+            if any(isinstance(value, str) for value in (*sides[0], *sides[1], values["c"])):
+                continue
+            found, wanted = value_of(body, values), exact_value(d, model.d)
+            if found != "infinite":
+                assert found == (0 if wanted == "-0" else wanted), (k, a, b, c)
+                checked += 1
+        assert checked > 30
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_plan_that_is_written_is_read_at_each_k(step: str, tmp_path: Path) -> None:
+    name = plan_of(step, tmp_path)
+    (path := tmp_path / "plan.fpcore").write_text(plan_core(parse_plan_reference(name)))
+    for k in STEPS[step]:
+        model = parse_reference(f"{'' if ':' in name else 'plan:'}{name}@length={k}")
+        again = parse_reference(f"{path}@length={k}")
+        assert again.length == k
+        vectors = Inputs(model, 5).vectors(300)
+        found, wanted = (evaluate_batch(one, *vectors).tolist() for one in (again, model))
+        numbers = [[str(exact_value(d, model.d)).replace("-0", "0") for d in side] for side in (found, wanted)]
+        assert numbers[0] == numbers[1]
+
+
+DOT = """(FPCore dotprod ((A n) (B n))
+ :precision binary32
+ (for ([i n])
+  ([prod 0 (+ prod (* (ref A i) (ref B i)))])
+  prod))"""
+
+
+def test_a_loop_of_others(tmp_path: Path) -> None:
+    """FPBench's own dot product, each operator rounded."""
+    (path := tmp_path / "dot.fpcore").write_text(DOT)
+    model = parse_reference(f"{path}@length=3")
+    same = """unit: same
+formats: {a: f32, b: f32, c: none, d: f32}
+length: 3
+roundings: {r: round(f32)}
+steps: {d: "r(exact(r(exact(r(exact(+0, r(a[0] * b[0]))), r(a[1] * b[1]))), r(a[2] * b[2])))"}
+"""
+    assert model.unit.result == parse_unit(same, "same.yaml").result
+
+
+LOOPS = {
+    "(for ([i n]) ([s 0 (+ s (ref A (+ i 1)))]) s)": "2: A has places 0 to 3, not 4",
+    "(for ([i (/ n 3)]) ([s 0 (+ s (ref A i))]) s)": "2: a loop has 0 to 4096 turns, not 4/3",
+    "(for ([i 4000]) ([s 0 (for ([j 4000]) ([t s t]) t)]) s)": "2: its loops have more than 65536 turns",
+    "(for ([i (ref A 0)]) ([s 0 s]) s)": "2: a count is computed from K",
+    "(for ([i n] [j n]) ([s 0 s]) s)": "2: a loop is (for",
+    "(if (< (ref A 0) 0) (ref A 0) 0)": "2: a count is computed from K",
+    "(if n (ref A 0) 0)": "2: a condition is one of",
+    "(ref C 0)": "2: (ref TENSOR PLACE) is wanted",
+    "(ref A (/ 1 0))": "2: a count is computed",
+}
+
+
+@pytest.mark.parametrize("body", LOOPS)
+def test_faults_of_loops_name_their_line(body: str, tmp_path: Path) -> None:
+    (path := tmp_path / "dot.fpcore").write_text(f"(FPCore ((A n) (B n))\n {body})")
+    with pytest.raises(InputError, match=re.escape(LOOPS[body])):
+        parse_reference(f"{path}@length=4")
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "why"),
+    [
+        (DOT, "", "a core with tensors is a model for a number of products"),
+        (DOT, "@length=0", "at most 4096"),
+        (DOT, "@length=5000", "at most 4096"),
+        ("(FPCore (a0 b0) (* a0 b0))", "@length=1", "has its own number of products"),
+        ("(FPCore ((A n) (B m)) (ref A 0))", "@length=1", "two tensors of one dimension"),
+        ("(FPCore ((A n) (A n)) (ref A 0))", "@length=1", "is there twice"),
+        ("(FPCore ((A n) (B n) x y) (ref A 0))", "@length=1", "one argument beside"),
+        ("(FPCore ((A n) (B n)) :precision real (ref A 0))", "@length=1", "is read by a cast"),
+    ],
+)
+def test_what_tensors_need(text: str, length: str, why: str, tmp_path: Path) -> None:
+    (path := tmp_path / "own.fpcore").write_text(text)
+    with pytest.raises(InputError, match=why):
+        parse_reference(f"{path}{length}")
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("plan:loop/pairwise", "the stage halve"),
+        ("plan:loop/lanes", "the stage interleave"),
+        ("plan:multiword/markidis", "a stage that is no unit"),
+        ("plan:cublas/plain", "a node fused"),
+    ],
+)
+def test_plans_that_have_no_words(name: str, why: str) -> None:
     run = CliRunner().invoke(main, ["export", name, "--format", "fpcore"])
     assert run.exit_code == 2
     assert why in run.output

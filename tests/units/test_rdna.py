@@ -1,4 +1,4 @@
-"""RDNA's dot products and matrix instructions against recorded results, and the oracle."""
+"""RDNA's dot products and matrix instructions, and CDNA2's dot product, against recorded results and the oracle."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from tests.units.test_nodes import oracle
 pytestmark = pytest.mark.oracle
 
 RDNA = [name for name in units() if name.startswith("rdna")]
+AMD = [*RDNA, "cdna2/dot2/f32_f16"]
 
 #: units nearby: what a unit's text says, what stands there instead
 NEARBY = [
@@ -79,13 +80,13 @@ def test_recorded_results_refute_units_nearby(reference: str, old: str, new: str
     assert differing(model, evaluate_batch(model, *vectors), d).size
 
 
-@pytest.mark.parametrize("reference", RDNA)
+@pytest.mark.parametrize("reference", AMD)
 def test_the_oracle_agrees(reference: str) -> None:
     by_oracle(reference, 270)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reference", RDNA)
+@pytest.mark.parametrize("reference", AMD)
 def test_the_oracle_agrees_on_many_vectors(reference: str) -> None:
     by_oracle(reference, 100_000)
 

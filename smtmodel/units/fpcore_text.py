@@ -1,0 +1,60 @@
+"""The text of an FPCore as nested words, each with its line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mmaprobe.smtmodel.base.errors import InputError
+
+_WORDS = re.compile(r';[^\n]*|"(?:[^"\\]|\\.)*"|[()\[\]]|[^\s()\[\];"]+')
+_DEPTH = 200
+
+
+@dataclass(frozen=True)
+class Word:
+    """A symbol, number or string, and its line."""
+
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """What stands in brackets."""
+
+    items: tuple[Expression, ...]
+    line: int
+
+    @property
+    def head(self) -> str:
+        return self.items[0].text if self.items and isinstance(self.items[0], Word) else ""
+
+
+Expression = Word | Group
+
+
+def parsed(text: str, file: str) -> Group:
+    """The one core of a text. Raises InputError with its line."""
+    open_groups: list[tuple[str, int, list[Expression]]] = [("", 1, [])]
+    line, at = 1, 0
+    for found in _WORDS.finditer(text):
+        line, at = line + text.count("\n", at, found.start()), found.start()
+        word = found.group()
+        if word in "([":
+            open_groups.append((word, line, []))
+            if len(open_groups) > _DEPTH:
+                raise InputError(f"brackets are nested more than {_DEPTH} deep", file, line)
+        elif word in ")]":
+            opened, start, items = open_groups.pop()
+            if opened + word not in ("()", "[]"):
+                raise InputError("a bracket is closed that was not opened", file, line)
+            open_groups[-1][2].append(Group(tuple(items), start))
+        elif not word.startswith(";"):
+            open_groups[-1][2].append(Word(word, line))
+    if len(open_groups) > 1:
+        raise InputError("a bracket is not closed", file, open_groups[-1][1])
+    cores = open_groups[0][2]
+    if len(cores) != 1 or not isinstance(cores[0], Group) or cores[0].head != "FPCore":
+        raise InputError(f"one (FPCore ...) is wanted, not {len(cores)} expressions", file, 1)
+    return cores[0]
