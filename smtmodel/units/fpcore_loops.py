@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NoReturn
 
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.units.fpcore_text import Expression, Group, Word
 
@@ -222,7 +223,7 @@ class _Unrolling:
             found = names.get(given.text)
             if isinstance(found, Fraction):
                 return found
-            return Fraction(given.text) if found is None and given.text.isdecimal() and given.text.isascii() else None
+            return Fraction(given.text) if found is None and is_digits(given.text) else None
         if given.head not in _COUNTS or len(given.items) != (2 if given.head in ("ceil", "floor") else 3):
             return None
         values = [self.counted(item, names) for item in given.items[1:]]

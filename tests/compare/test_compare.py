@@ -575,7 +575,8 @@ def test_instructions_of_one_expression_are_evaluated_once(
         found["D1"]["plans"]
     )
     assert found["D1"]["complete"]
-    units = Counter((*(model.unit.result for model in plan.models), plan.sums[0].start) for plan, _ in evaluated)
+    units = Counter((*(model.unit.result for model in plan.models), plan.sums[0].start) for plan, _ in evaluated
+                    if isinstance(plan.sums[0].stage, Chain))  # fmt: skip
     assert max(units.values()) <= 2  # of the first elements, and where it gives those of all; many have four names
 
 

@@ -273,7 +273,7 @@ def test_an_output_that_cannot_be_is_found_before_the_work(tmp_path):
     ask = ["distinguish", V, f"{V}@carry_bits=2", "-o"]
     run(*ask, str(tmp_path / "no" / "x"), code=2, said=f"no/x: there is no folder {tmp_path / 'no'}: make it first")
     run(*ask, str(tmp_path), code=2, said=f"{tmp_path}: is a folder: a file is needed")
-    run("datasheet", "H100", "-o", "h100.pdf", code=2, said="a name that ends in .html or .md is needed")
+    run("datasheet", "H100", "-o", "h100.pdf", code=2, said="a name that ends in .html or .tex or .md is needed")
     run("report", "x.json", "-o", "report.pdf", code=2, said="a name that ends in .html is needed")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.inputs.vectors import parse_row
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import said
-from tests.oracles import oracle
+from tests.oracles import node_oracle, oracle
 from tests.search.test_distinguish import result
 
 pytestmark = pytest.mark.solvers
@@ -81,10 +82,24 @@ def test_the_page_prints_what_the_model_gives_for_each_side() -> None:
         ]
 
 
+def mean(model: Model, operands: Operands[int]) -> Fraction:
+    """Of the results over all random bits."""
+    numbers = range(1 << model.formats["random"].width)
+    given = [node_oracle.evaluate(model.unit, operands.a, operands.b, operands.c, random=r) for r in numbers]
+    return sum((Fraction(oracle.decode(model.d.name, d).value) for d in given), Fraction(0)) / len(given)
+
+
+def exact_sum(model: Model, operands: Operands[int]) -> Fraction:
+    products = (Fraction(product_value(model, operands, k)) for k in range(len(operands.a)))
+    return sum(products, Fraction(oracle.decode(model.c.name, operands.c).value))
+
+
 def breaks(wanted: str, row: Row) -> bool:
     """Whether a vector breaks a property by exact rationals, with the results that it states."""
     model, operands = parse_reference(row["model"]), operands_of(row)
     other = operands_of(row["other_side"]) if "other_side" in row else operands
+    if wanted == "unbiased":
+        return mean(model, operands) != exact_sum(model, operands)
     first, second = (result(model, side) for side in (operands, other))
     x, y = value(model, first), value(model, second)
     if wanted == "sign-symmetric":
