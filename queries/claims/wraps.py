@@ -100,7 +100,7 @@ def _recombined(claim: WrapClaim, node: Recombined, count: int) -> Wrapped | Non
     for pair in product(_elements(plan.a, claim.most_a), _elements(plan.b, claim.most_b)):
         given = [_copies(fmt, pattern, 1) for fmt, pattern in zip((plan.a, plan.b), pair, strict=True)]
         job = Job(plan, given[0], given[1])
-        numbers = [exact_value(int(job.word(word, Patterns(own, fmt))[0, 0]), word.rounding.format)
+        numbers = [exact_value(int(job.word_matrix(word, Patterns(own, fmt))[0, 0]), word.rounding.format)
                    for word, own, fmt in zip(words, given, (plan.a, plan.b), strict=True)]  # fmt: skip
         ones[pair] = int(prod(x for x in numbers if isinstance(x, Fraction)))
     for pair in sorted(ones, key=lambda pair: -abs(ones[pair])):

@@ -56,8 +56,8 @@ def every_sum(plan: Plan, length: int) -> Made:
             if isinstance(node, Recombined):
                 one, other = residues_of(plan, node)
                 *_, last = _sums(
-                    _integers(job.word(one, Patterns(rows.patterns, plan.a)), one.rounding.format),
-                    _integers(job.word(other, Patterns(columns.patterns.T, plan.b)), other.rounding.format).T,
+                    _integers(job.word_matrix(one, Patterns(rows.patterns, plan.a)), one.rounding.format),
+                    _integers(job.word_matrix(other, Patterns(columns.patterns.T, plan.b)), other.rounding.format).T,
                 )
                 half = Fraction(node.whole - 1, 2)
                 check_within(last, (-half, half))

@@ -70,11 +70,14 @@ class Job:
                        for axis, name, side in ((1, "a", a), (0, "b", b)) for shared in plan.shares
                        if shared.operand == name}  # fmt: skip
         self.a, self.b = (
-            {word: side if word is None else self.word(word, Patterns(side, fmt)) for word in plan.words_read(number)}
+            {
+                word: side if word is None else self.word_matrix(word, Patterns(side, fmt))
+                for word in plan.words_read(number)
+            }
             for number, (side, fmt) in enumerate(((a, plan.a), (b, plan.b)))
         )
 
-    def word(self, word: Round, side: Patterns) -> Matrix:
+    def word_matrix(self, word: Round, side: Patterns) -> Matrix:
         """A word of each element of a side."""
         node, shared = over_given(word)
         return of_matrices(node, [side, *(Patterns(self.shared[own], own.powers) for own in shared)]).matrix

@@ -189,7 +189,7 @@ KINDS: Mapping[str, tuple[Callable[[Path], None], str]] = {
         "within_classical",
     ),
     "span": (
-        lambda folder: _claim(folder, classical=2048, span=4, plan="plan:ozaki/int8-8", products=8),
+        lambda folder: _claim(folder, classical=2**24, span=4, plan="plan:ozaki/int8-6", products=2),
         "within_span",
     ),
     "cover": (_cover, "one_expression"),
