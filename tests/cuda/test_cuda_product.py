@@ -19,6 +19,7 @@ from mmaprobe.smtmodel.plans.gemm import simulate, simulate_each
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from tests.cuda.processor import product_by_text
 from tests.evaluation.test_compiled import patterns
+from tests.marks import some_slow
 
 pytestmark = pytest.mark.kernels
 
@@ -131,7 +132,7 @@ def test_without_a_gpu(tmp_path: Path) -> None:
         assert not (tmp_path / "d.npy").exists()
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
+@pytest.mark.parametrize("capability", some_slow(CAPABILITIES, *CAPABILITIES[:-1]))
 @pytest.mark.parametrize("reference", [*MODELS[:1], *MODELS[4:6], SCALED, *PLANS])
 def test_nvrtc_compiles_it(reference: str, capability: tuple[int, int]) -> None:
     if not any(map(library, (12, 13))):
