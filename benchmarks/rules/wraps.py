@@ -211,7 +211,7 @@ def _not_recombined(plan: Plan, node: Recombined, rows: Table, columns: Table) -
         assert isinstance(word.term, Residue)
         assert isinstance(word.term.term, Round)
         own = word.term.term
-        found = Job(whole, rows, columns).word(own, Patterns(side, fmt)).astype(np.int64)
+        found = Job(whole, rows, columns).word_matrix(own, Patterns(side, fmt)).astype(np.int64)
         width = own.rounding.format.width
         sides.append(np.where(found >> width - 1, found - (1 << width), found))
     differ = np.argwhere(sides[0] @ sides[1] != np.where(d >> WIDE.width - 1, d - (1 << WIDE.width), d))
