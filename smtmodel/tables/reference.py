@@ -132,11 +132,10 @@ def _model_of_plan(text: str) -> Model:
 @lru_cache(maxsize=4096)
 def _known_model(text: str) -> Model:
     base, at, tail = text.strip().partition("@")
-    given = tail.split(",") if at else []
-    documents = [part.partition("=")[2].strip() for part in given if part.partition("=")[0].strip() == FLAGS]
-    changes = assignments([part for part in given if part.partition("=")[0].strip() != FLAGS])
+    changes = assignments(tail.split(",") if at else [])
+    document = changes.pop(FLAGS, None)
     model = with_parameters(_base_model(base.lower()), changes)
-    return with_flags(model, documents[-1]) if documents else model
+    return model if document is None else with_flags(model, document)
 
 
 def with_flags(model: Model, document: str) -> Model:

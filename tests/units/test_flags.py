@@ -168,6 +168,7 @@ def test_a_unit_of_the_table_has_those_of_its_own_document(reference: str) -> No
 
 @pytest.mark.parametrize(("reference", "said"), [
     ("ieee/fma/f16@flags=sparc", "is none of riscv"),
+    ("ieee/fma/f16@flags=riscv,flags=arm", "flags: given twice"),
     ("volta/mma/m8n8k4.f32.f16.f16.f32@flags=riscv", "define no exceptions"),
     ("ieee/fma/f16@input_subnormals=zero,flags=arm", "subnormal"),
 ])  # fmt: skip
