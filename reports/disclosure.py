@@ -9,8 +9,8 @@ from mmaprobe.reports.words import parameters_text
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, FusedSum, Node, Product, Repeat, Round, Running
-from mmaprobe.smtmodel.nodes.node import of_kind
+from mmaprobe.smtmodel.nodes import Each, ExactSum, FusedSum, Node, Product, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -80,10 +80,10 @@ def _step(unit: Unit) -> tuple[Node, Node]:
     """What a group is added by, and the running sum that it is added to: a step that is repeated, or a single one."""
     last = unit.result
     if isinstance(last, Repeat):
-        if not (isinstance(last.start, Element) and last.start.operand == "c"):
+        if not last.start.is_addend:
             raise _other("its first group is not added to C")
         return last.body, Running(last.level)
-    return last, next((node for node in of_kind(last, Element) if node.operand == "c"), last)
+    return last, next((node for node in walk(last) if node.is_addend), last)
 
 
 def _group(step: Node, added: Node) -> tuple[FusedSum | None, Round | None]:

@@ -425,13 +425,16 @@ def conditions(features: dict[str, Feature], differs: Flags, other: Flags, depth
     whole = smallest(features, differs, other)
     if not whole.wrong or not depth:
         return [whole]
-    tried = [(sum(one.wrong for one in quick), sum(one.cost for one in quick), fact)
-             for fact in _parting(features, differs, other, whole)
-             for quick in ([_part(features, differs, other, one, 0, True)[0] for one in _sides(fact)],)]  # fmt: skip
-    wrong, cost, fact = min(tried, key=lambda one: one[:2], default=(whole.wrong, whole.cost, None))
-    if fact is None or (wrong, cost) >= (whole.wrong, whole.cost):
+    tried = list[tuple[int, float, Fact]]()
+    for fact in _parting(features, differs, other, whole):
+        sides = (holds(one, features) for one in _sides(fact))
+        quick = [smallest(features, differs & side, other & side, True) for side in sides]
+        price = features[fact.name].cost
+        tried.append((sum(one.wrong for one in quick), sum(one.cost + price for one in quick), fact))
+    wrong, cost, best = min(tried, key=lambda one: one[:2], default=(whole.wrong, whole.cost, None))
+    if best is None or (wrong, cost) >= (whole.wrong, whole.cost):
         return [whole]
-    return [condition for one in _sides(fact) for condition in _part(features, differs, other, one, depth - 1)]
+    return [condition for one in _sides(best) for condition in _part(features, differs, other, one, depth - 1)]
 
 
 def _sides(fact: Fact) -> tuple[Fact, Fact]:
@@ -441,15 +444,11 @@ def _sides(fact: Fact) -> tuple[Fact, Fact]:
     return fact, Fact(fact.name, fact.at - 1 if fact.holds else fact.at + 1, not fact.holds)
 
 
-def _part(
-    features: dict[str, Feature], differs: Flags, other: Flags, fact: Fact, depth: int, quick: bool = False
-) -> list[Condition]:
+def _part(features: dict[str, Feature], differs: Flags, other: Flags, fact: Fact, depth: int) -> list[Condition]:
     """Conditions for the vectors on which a fact holds, which they say as well."""
     side = holds(fact, features)
-    inside, outside = differs & side, other & side
-    some = [smallest(features, inside, outside, True)] if quick else conditions(features, inside, outside, depth)
     return [Condition((fact, *(x for x in one.facts if x != fact)), one.cost + features[fact.name].cost, one.wrong)
-            for one in some]  # fmt: skip
+            for one in conditions(features, differs & side, other & side, depth)]  # fmt: skip
 
 
 def _parting(features: dict[str, Feature], differs: Flags, other: Flags, whole: Condition) -> list[Fact]:

@@ -16,14 +16,15 @@ from mmaprobe.smtmodel.tables.reference import FLAGS
 def vectors_of(cover: Cover, signalling: Model | None = None) -> list[Vector]:
     """The covering vectors: each with the conditions that it was chosen for, and the unit's result. `signalling`: the
     unit whose exceptions the covered one gives; vectors are of it, and have both."""
-    model = signalling or cover.model
+    model, results = cover.model, cover.results
     extras: list[dict[str, Any]] = [{"reaches": [words(x) for x in why]} for why in cover.reasons]
     if signalling is not None:
         extras = [{FLAGS: to_hex(word, cover.model.d), **extra}
-                  for extra, word in zip(extras, cover.results, strict=True)]  # fmt: skip
+                  for extra, word in zip(extras, results, strict=True)]  # fmt: skip
+        model, results = signalling, cover.results_of(signalling)
     return [
         Vector(model, cover.layout.split(row), d, f"cover-{number}", extra=extra)
-        for number, (row, extra, d) in enumerate(zip(cover.rows, extras, cover.results_of(model), strict=True))
+        for number, (row, extra, d) in enumerate(zip(cover.rows, extras, results, strict=True))
     ]
 
 

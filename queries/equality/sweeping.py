@@ -177,16 +177,12 @@ class _Sweep(Attempt[Designed]):
 
     def _placed(self, added: FNode) -> FNode:
         """What words that are added are: a word of the model, but for zeros at the end; else themselves."""
-        values = self._lanes(added)
+        manager, values = self.compared.carrier.manager, self._lanes(added)
         used = int(np.bitwise_or.reduce(values))
         zeros = max((used & -used).bit_length() - 1, 0)
         same = self.known.get(((values >> np.uint64(zeros)).tobytes(),), [])
         for word in [word for word in same if not word.get_type().is_bool_type()][:TRIED]:
-            placed = (
-                self.compared.carrier.manager.BVConcat(word, self.compared.carrier.manager.BV(0, zeros))
-                if zeros
-                else word
-            )
+            placed = manager.BVConcat(word, manager.BV(0, zeros)) if zeros else word
             name, fitted = f"the words added are {self._called(word)}", self._fitted(placed, added)
             if added == fitted or self._decide(name, added, fitted, added, SIGNAL) is True:
                 return fitted

@@ -27,8 +27,7 @@ def truncating_steps(unit: Unit, about: str) -> ProductChain:
     if chain is None:
         raise ParameterError("steps", f"they are not one sum of products after another: {about}")
     places = sorted(k for block in chain.blocks for k in block)
-    starts_at_c = isinstance(chain.start, Element) and chain.start.operand == "c"
-    if places != list(range(unit.length)) or not starts_at_c:
+    if places != list(range(unit.length)) or not chain.start.is_addend:
         raise ParameterError("steps", f"not every product, and c, is added once: {about}")
     total = chain.step.term if isinstance(chain.step, Round) else None
     terms = Counter(total.items) if isinstance(total, (ExactSum, FusedSum)) else Counter()

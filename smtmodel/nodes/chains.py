@@ -89,7 +89,7 @@ def chain_of(result: Node) -> ProductChain | None:
         if result.level != OUTER or OUTER in start.free:
             return None
     else:
-        start = next((node for node in of_kind(result, Element) if node.operand == "c"), result)
+        start = next((node for node in walk(result) if node.is_addend), result)
         if any(isinstance(node, Product) and start in node.operands for node in walk(result)):
             return None  # the running sum is multiplied
         step = replaced(result, lambda part: Running(OUTER) if part == start else None)
