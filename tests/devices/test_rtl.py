@@ -219,8 +219,8 @@ def test_packages_and_structures_are_read_where_yosys_has_slang(tmp_path: Path) 
     assert np.asarray(found["d"].node, np.uint64).tolist() == ((total % 16) * 16 + total // 16).tolist()
     with pytest.raises(InputError, match="there is no such folder"):
         open_device(f"rtl:{files},top=top,include={tmp_path}/none,enable_i=1")
+    written(folder, TOP.replace("swapped", "turned"), "top.sv")
     with pytest.raises(InputError, match=r"top\.sv:4"):
-        written(folder, TOP.replace("swapped", "turned"), "top.sv")
         open_device(f"rtl:{files},top=top,include={included}")
 
 
