@@ -168,6 +168,9 @@ def test_a_changed_design_differs(tmp_path: Path) -> None:
     assert changed != text
     run = CliRunner().invoke(main, ["compare", f"model:{SMALL}", f"rtl:{written(tmp_path, changed)},top=unit"])
     assert "difference 1" in run.output
+    design = f"rtl:{written(tmp_path, text)},top=unit"
+    same = CliRunner().invoke(main, ["compare", f"model:{SMALL}", design, "--samples", "0"])
+    assert f"to prove it: mmaprobe prove {SMALL} {design}" in same.output
 
 
 def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
