@@ -41,7 +41,7 @@ SUMS: list[tuple[str, int | None]] = [
     ("sum(lanes(fma, r, 4, fold(2, 2), fold(2, 1)), c)", None), ("sum(promote(1, fma, r), +0)", 12),
     ("sum(promote(8, mma, f), c)", 32), ("sum(compensate(16, mma, r), c)", 64), ("sum(compensate(8, fma, r), c)", None),
     ("sum(compensate(16, mma, r, by=kahan), +0)", 48), ("sum(compensate(8, mma, r, by=kahan), c)", None),
-    (test_plan_bounds.AXPBY, 16),
+    (test_plan_bounds.AXPBY, 16), ("loop/pairwise", None),
 ]  # fmt: skip
 #: with words, some of them scaled; of units that flush; through several formats
 SHIPPED = ["multiword/ootomo-yokota", *sorted({*plans()} - {"multiword/ootomo-yokota", "openblas/sgemm"})]
@@ -212,10 +212,19 @@ def changes(document: Document) -> Iterator[tuple[str, Document]]:
                 broken["steps"][number_][name] = changed
                 yield f"{step['kind']}.{name}", broken
     for stage in range(len(document["stages"])):
-        broken = copy.deepcopy(document)
-        node = next(node for node in broken["stages"][stage]["records"][-1]["nodes"] if node[0] == "tile")
-        node[4] = node[4][:-1]
-        yield "a product left out", broken
+        for kind in ("tile", "rounded", "zero"):
+            broken = copy.deepcopy(document)
+            record = broken["stages"][stage]["records"][-1]
+            node = next((node for node in record["nodes"] if node[0] == kind), None)
+            if kind == "tile" and node is not None:
+                node[4] = node[4][:-1]
+                yield "a product left out", broken
+            elif kind == "rounded" and node is not None:
+                node[2]["mode"] = "up"
+                yield "rounded otherwise", broken
+            elif node is not None:
+                node[0] = "begin"
+                yield "begun otherwise", broken
 
 
 def test_steps_that_are_not_what_the_stage_does_are_found() -> None:
@@ -225,7 +234,8 @@ def test_steps_that_are_not_what_the_stage_does_are_found() -> None:
             assert list(PlanTree(broken).check()), (case, what)
             seen.add(what)
     assert seen >= {"Loop.count", "Compensated.by", "Compensated.count", "Tile.read", "Added.values", "Halved.leaves",
-                    "Added.rounding", "Tile.start", "a product left out"}  # fmt: skip
+                    "Added.rounding", "Tile.start", "a product left out", "rounded otherwise",
+                    "begun otherwise"}  # fmt: skip
 
 
 def test_the_bound_of_a_unit_is_not_that_of_another() -> None:
