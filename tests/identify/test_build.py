@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
-from mmaprobe.queries.building.answers import Answered
+from mmaprobe.queries.building.answers import BUILT, Answered
 from mmaprobe.queries.building.axes import (
     end_tiers,
     neighbours,
@@ -39,7 +39,7 @@ from mmaprobe.queries.building.likely import MODES, STARTS, SWAPPED
 from mmaprobe.queries.building.mending import beside, mended
 from mmaprobe.queries.building.naming import same_by_form, with_nan
 from mmaprobe.queries.building.number_kinds import ordinary
-from mmaprobe.queries.building.outcome import text_of
+from mmaprobe.queries.building.outcome import Built, text_of
 from mmaprobe.queries.building.parts import PASSES, Parts, Reading, read_once, uneven_parts
 from mmaprobe.queries.building.roles import placements, roles_apart, roles_by_shape
 from mmaprobe.queries.building.shapes import Shapes
@@ -64,6 +64,7 @@ from mmaprobe.queries.order.tree import (
 )
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.device_unit import Orders
 from mmaprobe.runner.model_device import ModelDevice
 from mmaprobe.runner.protocol import DeviceError
 from mmaprobe.runner.recorded import RecordedDevice
@@ -330,6 +331,21 @@ def test_a_unit_that_is_left_when_the_time_ends_is_an_open_one(
     assert f"not finished: {found['why']}" in said.stderr
     assert "not looked through for time: group 1 at a step" in said.stderr
     assert not any(word in said.stderr for word in ("exact,", "identified", "this is"))
+
+
+def test_a_few_of_the_units_that_give_the_same_answers_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = parse_reference("ieee/fma/f32").unit
+    others = [Model(BUILT, unit), *(Model(f"unit-{number}", unit) for number in range(9))]
+    found = Built("built", unit, open=others), Orders([joined_branch("fused", ["c", 0])], 3)
+    monkeypatch.setattr("mmaprobe.runner.device_unit.built", lambda *_: found)
+    for more, expected in (([], 3), (["--all"], 9)):
+        lines = run("--device", "model:ieee/fma/f32", *more).stderr.splitlines()
+        assert sum("not decided: the same answers from 10 other units" in line for line in lines) == 1
+        assert sum(line.strip().startswith("unit-") for line in lines) == expected
+        assert sum("a draft (" in line for line in lines) == 1
+        assert any("and 6 more (--all lists them)" in line for line in lines) == (not more)
+    refused = run("nvidia-f16", "--device", "model:ieee/fma/f32", "--all")
+    assert (refused.exit_code, "--all" in refused.stderr) == (2, True)
 
 
 def test_units_beside_one() -> None:
