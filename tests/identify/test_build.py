@@ -77,14 +77,14 @@ from mmaprobe.smtmodel.evaluate.numbers import nans
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes import Cancelling, Counting, Cut, FusedSum, Gate, Product, Repeat, Round
+from mmaprobe.smtmodel.nodes import Cancelling, Counting, Cut, FusedSum, Gate, Product, Repeat, Round, SortedSum
 from mmaprobe.smtmodel.nodes import Node as Expression
 from mmaprobe.smtmodel.nodes.element import SUBNORMALS
 from mmaprobe.smtmodel.nodes.node import kinds, walk
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
-from mmaprobe.smtmodel.units.unitfile import parse_unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit, step_texts
 from tests.cpu import differing
 from tests.marks import some_slow
 from tests.oracles.programs import PROGRAMS
@@ -365,6 +365,30 @@ def test_units_beside_one_that_subtracts_the_addend(tmp_path: Path) -> None:
     step = "{d: 'r(exact(number(0xbf800000, f32) * c, a[0] * b[0], a[1] * b[1]))'}"
     path.write_text(NEGATED.replace("MODE", "up").replace("STEPS", step))
     assert list(beside(parse_reference(str(path)).unit))
+
+
+@pytest.mark.parametrize(
+    ("formats", "zeros"), [("a: f16, b: f16, c: f32, d: f32", 2), ("a: bf16, b: bf16, c: f32, d: f32", 4)]
+)
+def test_a_sum_of_three_terms_that_sorts_them_is_beside_an_exact_one(formats: str, zeros: int) -> None:
+    """Also where a zero c counts, if a product may lie below it; nodes that take inputs alone are in no other's way."""
+    text = f"unit: u\nformats: {{{formats}}}\nlength: 2\nroundings: {{r: 'round(f32, up)'}}\nsteps: {{d: 'SUM'}}\n"
+    exact = parse_unit(text.replace("SUM", "r(exact(a[0:2] * b[0:2], c))"), "u.yaml")
+    found = [other for other in beside(exact) if any(isinstance(node, SortedSum) for node in walk(other.result))]
+    assert len(found) == zeros
+    sums = {step for unit in found for step in step_texts(unit).values()}
+    assert "r(sorted(a[0] * b[0], a[1] * b[1], c, F=[50, 78]))" in sums
+    for counted in (
+        "r(sorted(a[0] * b[0], a[1] * b[1], counting(c), F=[50, 78]))",
+        "r(fused(a[0] * b[0], counting(c), F=9))",
+    ):
+        unit = parse_unit(text.replace("SUM", counted), "u.yaml")
+        assert {
+            node.fraction_bits
+            for other in beside(unit)
+            for node in walk(other.result)
+            if isinstance(node, (SortedSum, FusedSum))
+        } >= ({(51, 78), (50, 77)} if "sorted" in counted else {8, 10})
 
 
 def test_a_known_unit_takes_few_questions() -> None:
