@@ -259,9 +259,8 @@ class _Sweep(Attempt[Designed]):
         wanted = self._fitted(other, term)
         claim = equal(self.compared, term, wanted)
         seconds = seconds or (SIGNAL if other in self.names else BRIEF)
-        theorem = self._lemma(
-            name, claim, (term, wanted), min(seconds, self._remaining() or seconds), (original, wanted)
-        )
+        pair = term, wanted
+        theorem = self._lemma(name, claim, pair, min(seconds, self._remaining() or seconds), pair)
         if isinstance(theorem, Theorem):
             self.changes[term] = wanted
             self.proved.append((theorem, term, wanted))
@@ -305,7 +304,7 @@ class _Sweep(Attempt[Designed]):
                     self.rows = np.concatenate([self.rows, np.array([row], dtype=np.uint64)])
                     return False
                 continue
-            self.proof.lemmas.append(replace(self.ledger.lemma_of(theorem), name=name, pair=pair))
+            self.proof.lemmas.append(replace(self.ledger.lemma_of(theorem), name=name, pair=pair, points=tuple(cuts)))
             return theorem
         return None
 
