@@ -9,9 +9,10 @@ a lemma joins the samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 import pysmt.operators as op
@@ -48,6 +49,7 @@ WIRING = {op.BV_EXTRACT, op.BV_CONCAT, op.BV_ZEXT, op.BV_SEXT, op.NOT, op.BV_NOT
 SHIFTED = {op.BV_ADD, op.BV_SUB, op.BV_EXTRACT, op.BV_CONCAT, op.ITE}  # words that may be others but for a constant
 WIDEST = 32  # bits of such words
 RESULT = "result"
+One = TypeVar("One")
 _AN = dict.fromkeys(("add", "and", "equals", "extract", "iff", "ite", "or"), "an")
 
 
@@ -165,15 +167,7 @@ class _Sweep(Attempt[Designed]):
             added = self._placed(wanted)
         for one in every:  # these are other words now
             self.replace.memoization.pop(one, None)
-        self.replace.memoization[term] = self._settled(term)
-
-    def _settled(self, term: FNode) -> FNode:
-        """What a word is once what it has become is replaced as well."""
-        for _ in range(SETTLED):
-            before, term = term, self.replace(term)
-            if term == before:
-                break
-        return term
+        self.replace.memoization[term] = _settled(term, self.replace)
 
     def _placed(self, added: FNode) -> FNode:
         """What words that are added are: a word of the model, but for zeros at the end; else themselves."""
@@ -335,11 +329,7 @@ class _Sweep(Attempt[Designed]):
     def _conclude(self) -> None:
         compared = self.compared
         differ = compared.differ.node
-        alike = themselves(compared, [differ])
-        for _ in range(SETTLED):
-            before, alike = alike, replaced(alike, self.proved)
-            if alike.goal == before.goal:
-                break
+        alike = _settled(themselves(compared, [differ]), lambda now: replaced(now, self.proved), lambda now: now.goal)
         goal = compared.carrier.manager.Not(alike.goal.others[0])  # type: ignore[attr-defined]
         left = self._remaining()
         sides = [self.replace(side.d.node) for side in (compared.left, compared.right)]
@@ -388,6 +378,15 @@ class _Sweep(Attempt[Designed]):
             return None
         self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=RESULT))
         return found
+
+
+def _settled(one: One, change: Callable[[One], One], told: Callable[[One], object] = lambda now: now) -> One:
+    """What a word, or a theorem, is once what it has become is replaced as well. `told`: what tells one from others."""
+    for _ in range(SETTLED):
+        before, one = one, change(one)
+        if told(one) == told(before):
+            break
+    return one
 
 
 def _carry_save(term: FNode) -> tuple[FNode, FNode, FNode] | None:
