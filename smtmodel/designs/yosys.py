@@ -28,9 +28,11 @@ class MissingProgramError(IncompleteError):
 
 
 def read_design(files: Sequence[Path], top: str, parameters: Mapping[str, int] | None = None,
-                constants: Mapping[str, int] | None = None, seconds: float = SECONDS) -> Design:  # fmt: skip
+                constants: Mapping[str, int] | None = None, joined: Mapping[str, Sequence[str]] | None = None,
+                seconds: float = SECONDS) -> Design:  # fmt: skip
     """The design of the module `top`, its ports yet to be told. `parameters`: values of its parameters; `constants`: of
-    input ports that are no operand, as a reset. Raises InputError with what Yosys says of the files,
+    input ports that are no operand, as a reset; `joined`: input ports that become one of that name, the first of them
+    in its lowest bits. Raises InputError with what Yosys says of the files,
     MissingProgramError, IncompleteError when the seconds are over, and ParameterError for a design that is no function
     of its inputs."""
     for file in files:
@@ -42,29 +44,40 @@ def read_design(files: Sequence[Path], top: str, parameters: Mapping[str, int] |
             text, top = _translated(files, top, parameters or {}, Path(folder), seconds)
             texts, parameters = [text], None
         given = " ".join(f"-set {name} {value}" for name, value in (parameters or {}).items())
-        load = [f"read_verilog -sv {_quoted(file)}" for file in texts]
+        places = dict.fromkeys(f'-I"{file.resolve().parent}"' for file in files)
+        load = [f"read_verilog -sv {' '.join(places)} {_quoted(file)}" for file in texts]
         chosen = [*([f"chparam {given} {top}"] if given else []), f"hierarchy -check -top {top}"]
-        if constants:
+        if constants or joined:
             ports = _run([*load, *chosen, "proc"], top, Path(folder), files, seconds)["modules"][top]["ports"]
             wrapper = Path(folder) / "wrapper.v"
-            wrapper.write_text(_wrapper(top, ports, constants), encoding="utf-8")
+            wrapper.write_text(_wrapper(top, ports, constants or {}, joined or {}), encoding="utf-8")
             load.append(f"read_verilog {_quoted(wrapper)}")
             chosen[-1] = f"hierarchy -check -top {WRAPPED}"
-        whole = WRAPPED if constants else top
+        whole = WRAPPED if constants or joined else top
         document = _run([*load, *chosen, _FLAT], whole, Path(folder), files, seconds)
         return Design(top, netlist_text(document, whole, top), ())
 
 
-def _wrapper(top: str, ports: Mapping[str, Any], constants: Mapping[str, int]) -> str:
-    """The text of a module that instantiates another one and fixes some of its inputs."""
-    for name in constants:
-        if name not in ports or ports[name]["direction"] != "input":
+def _wrapper(
+    top: str, ports: Mapping[str, Any], constants: Mapping[str, int], joined: Mapping[str, Sequence[str]]
+) -> str:
+    """The text of a module that instantiates another one, fixes some of its inputs and joins others."""
+    inputs = [name for name, row in ports.items() if row["direction"] == "input"]
+    for name in (*constants, *(port for side in joined.values() for port in side)):
+        if name not in inputs:
             raise InputError(f"{top} has no input port {name}; it has {', '.join(ports)}")
-    open_ports = {name: row for name, row in ports.items() if name not in constants}
-    head = ", ".join(f"{row['direction']} [{len(row['bits']) - 1}:0] {name}" for name, row in open_ports.items())
-    wires = [f".{name}({name})" for name in open_ports]
-    wires += [f".{name}({len(ports[name]['bits'])}'d{value})" for name, value in constants.items()]
-    return f"module {WRAPPED}({head});\n  {top} inner({', '.join(wires)});\nendmodule\n"
+    widths = {name: len(row["bits"]) for name, row in ports.items()}
+    wires = {name: f"{widths[name]}'d{value}" for name, value in constants.items()}
+    heads = []
+    for whole, side in joined.items():
+        low = 0
+        for name in side:
+            wires[name] = f"{whole}[{low + widths[name] - 1}:{low}]"
+            low += widths[name]
+        heads.append(f"input [{low - 1}:0] {whole}")
+    heads += [f"{row['direction']} [{widths[name] - 1}:0] {name}" for name, row in ports.items() if name not in wires]
+    pins = ", ".join(f".{name}({wires.get(name, name)})" for name in ports)
+    return f"module {WRAPPED}({', '.join(heads)});\n  {top} inner({pins});\nendmodule\n"
 
 
 def _translated(
@@ -80,7 +93,7 @@ def _translated(
         raise MissingProgramError("GHDL reads designs in VHDL, and is not here: install the package ghdl")
     given = [f"-g{name}={value}" for name, value in parameters.items()]
     said = [program, "synth", "--std=08", *given, "--out=verilog", *map(str, map(Path.resolve, files)), "-e", top]
-    done = _finished(said, folder, seconds, "GHDL")
+    done = finished(said, folder, seconds, "GHDL")
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         error = next((line for line in lines if ":error:" in line), lines[-1] if lines else "it failed")
@@ -91,7 +104,7 @@ def _translated(
     return path, next((name for name in modules if name.lower() == top.lower()), top)
 
 
-def _finished(command: Sequence[str], folder: Path, seconds: float, name: str) -> subprocess.CompletedProcess[bytes]:
+def finished(command: Sequence[str], folder: Path, seconds: float, name: str) -> subprocess.CompletedProcess[bytes]:
     """What a program said. Raises IncompleteError."""
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, cwd=folder)
@@ -107,7 +120,7 @@ def _run(commands: Sequence[str], top: str, folder: Path, files: Sequence[Path],
     out = folder / "design.json"
     script = "\n".join([*commands, f"write_json {_quoted(out)}"])
     (folder / "script.ys").write_text(script, encoding="utf-8")
-    done = _finished([program, "-q", "-s", str(folder / "script.ys")], folder, seconds, "Yosys")
+    done = finished([program, "-q", "-s", str(folder / "script.ys")], folder, seconds, "Yosys")
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         error = next((line for line in reversed(said) if "ERROR" in line), said[-1] if said else "it failed")
