@@ -37,6 +37,7 @@ from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.nodes.trace import Part
 
 SAMPLES = 2048  # of each kind of inputs
+NEAR = 64  # inputs that join them where one refutes a lemma
 RANDOM = 256  # values of cut-points, before a lemma is asked
 LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # operations between a claim and its cut-points
 TRIED = 3  # words that one word may equal
@@ -129,7 +130,7 @@ class _Sweep(Attempt[Designed]):
                         break
                     theorem = self._decide(f"word {number} of the design is {name}", now, other, term)
                     if theorem is False:  # an input refutes it
-                        if self._differ_on(self.rows[-1:]):
+                        if self._differ_on(self.rows[-NEAR:]):
                             return False
                         self._simulate()
                         for before in done[:-1]:
@@ -292,13 +293,21 @@ class _Sweep(Attempt[Designed]):
                 self.proof.tried += [answer for said in engines.said for answer in said.answers]
                 answer = engines.said[-1].answer
                 if not cuts and answer.status == "sat":
-                    row = [answer.values.get(symbol, 0) for symbol in self.problem.layout.names]
-                    self.rows = np.concatenate([self.rows, np.array([row], dtype=np.uint64)])
+                    self._add_near([answer.values.get(symbol, 0) for symbol in self.problem.layout.names])
                     return False
                 continue
             self.proof.lemmas.append(replace(self.ledger.lemma_of(theorem), name=name, pair=pair))
             return theorem
         return None
+
+    def _add_near(self, row: Sequence[int]) -> None:
+        """Inputs that refute a lemma join the samples, and others with one bit changed, which refute its like."""
+        random, widths = np.random.default_rng(len(self.rows)), [fmt.width for fmt in self.problem.layout.formats]
+        rows = np.array([row] * NEAR, dtype=np.uint64)
+        for number, place in enumerate(random.integers(0, sum(widths), NEAR - 1), start=1):
+            column = int(np.searchsorted(ends := np.cumsum(widths), place, side="right"))
+            rows[number, column] ^= np.uint64(1 << int(ends[column] - place - 1))
+        self.rows = np.concatenate([self.rows, rows])
 
     def _cuts(self, sides: Sequence[FNode]) -> Iterator[list[FNode]]:
         """Terms that both sides have in common: all of them; those further and further from the sides; none."""
@@ -341,7 +350,7 @@ class _Sweep(Attempt[Designed]):
         if theorem is None and len(exponents) == 2:
             theorem = self._by_cases(goal, sides, *exponents)
         if theorem is False:
-            self._differ_on(self.rows[-1:])
+            self._differ_on(self.rows[-NEAR:])
         if isinstance(theorem, Theorem):
             self.proof.theorem = agreed(compared, never(compared, differ, alike, theorem))
 
