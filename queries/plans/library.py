@@ -239,7 +239,7 @@ class Mapper(Candidates):
 
     def _check_zeros(self) -> None:
         """Raises IncompleteError where zeros give something else."""
-        asked, rows, length, columns = self.asked, 1, min(self.top.length, TILE), self.top.columns
+        asked, rows, length, columns = self.asked, self.least[0], min(self.top.length, TILE), self.top.columns
         sizes = (((rows, length), asked.a), ((length, columns), asked.b), ((rows, columns), asked.c))
         patterns = [np.zeros(size, kind_of(fmt)) for size, fmt in sizes]
         found = self.multiply(*patterns)[0]
