@@ -95,7 +95,7 @@ FIXED = {
     "a loop whose results get finer": "repeat(k in range(2), c, r(r(acc) * a[k]))",
     "a sum with as many bits as lie between its grid and its top": "r(exact(a[0], a[1], a[2], a[3]))",
     "negative terms that are all cut to zero": "r(fused(a[0], c, F=2, least=8))",
-    "negative terms that wrap, and one that cancels them": "r(exact(fused(a[0], a[1], F=1, carry=0), p(exact(a[2], c))))",
+    "negative terms that wrap, and their negative": "r(exact(fused(a[0], a[1], F=1, carry=0), p(exact(a[2], c))))",
 }
 
 
