@@ -37,7 +37,7 @@ from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, power
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
-from mmaprobe.smtmodel.operand import RANDOM
+from mmaprobe.smtmodel.operand import DRAWN
 
 Zero = typing.Literal["ieee", "exact_positive", "positive"]
 Tiny = typing.Literal["keep", "flush_after", "flush_before"]
@@ -225,8 +225,8 @@ class Round(Unary):
         if self.rounding.stochastic != (self.random is not None):
             mode, needs = self.rounding.mode, "needs" if self.rounding.stochastic else "takes no"
             raise ParameterError("round", f"{mode} {needs} random bits: r(x, random)")
-        if isinstance(self.random, Element) and self.random.operand != RANDOM.name:
-            raise ParameterError("round", f"random bits are the operand {RANDOM.name}, not {self.random.operand}")
+        if isinstance(self.random, Element) and self.random.operand not in DRAWN:
+            raise ParameterError("round", f"random bits are {' or '.join(DRAWN)}, not {self.random.operand}")
         if isinstance(self.random, Literal) and not is_random(self.random.format):
             raise ParameterError("round", f"{self.random.format.name} is no format of random bits: uint2 to uint64 are")
 

@@ -26,7 +26,7 @@ class Written:
         self.theorems: dict[Theorem, int] = {}
         self.document: dict[str, Any] = {
             "unit": {name: self._plain(getattr(unit, name)) for name in ("a", "b", "c", "d", "scale")}
-            | {"random": self._plain(unit.formats.get("random"))}
+            | {name: self._plain(unit.formats.get(name)) for name in ("random", "draws")}
             | {"length": unit.length, "result": self.nodes[unit.result], "scales": unit.scales},
             "nodes": [],
             "formats": [],
