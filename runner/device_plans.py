@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from mmaprobe.queries.order.probe import UnrevealedError
+import numpy as np
+
+from mmaprobe.queries.order.probe import UnrevealedError, of_zeros
 from mmaprobe.queries.order.reveal import reveal
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.dependence import Asked, Dependence
@@ -17,7 +19,9 @@ from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.runner.callable import CallableDevice
 from mmaprobe.runner.devices import open_device
 from mmaprobe.runner.protocol import Device, check_asked
+from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
@@ -30,6 +34,7 @@ def mapper_of(
     call. `sides`: the largest M and N. Raises MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     device = _function(name, asked, device_timeout, deadline)
+    _check_zeros(device, asked, sides)
 
     def order(shape: Shape, place: tuple[int, int], until: float | None) -> Node | Leaf | None:
         part = CallableDevice(device.function, name, (shape.rows, shape.columns), place)
@@ -46,6 +51,16 @@ def mapper_of(
             return None
 
     return Mapper(asked, partial(device.product, asked), order, Shape(*sides, asked.length), 1, deadline, progress)
+
+
+def _check_zeros(device: CallableDevice, asked: Signature, sides: tuple[int, int]) -> None:
+    """Raises InputError for a function whose product of zeros is none: no plan adds anything to products and c."""
+    (rows, columns), length = sides, asked.length
+    shapes = (rows, length), (length, columns), sides
+    zeros = [np.zeros(shape, kind_of(fmt)) for shape, fmt in zip(shapes, (asked.a, asked.b, asked.c), strict=True)]
+    found = device.product(asked, zeros[0], zeros[1], zeros[2])
+    if len(others := found[(found | asked.d.sign_bit) != asked.d.sign_bit]):
+        raise InputError(f"{device.name}: {of_zeros(value_text(int(others.flat[0]), asked.d))}")
 
 
 def dependence_of(

@@ -63,6 +63,11 @@ class UnrevealedError(IncompleteError):
         super().__init__(f"the order of the sum cannot be revealed: {reason}")
 
 
+def of_zeros(result: str) -> str:
+    """What is wrong with a device whose sum of zeros is none."""
+    return f"the product of zeros is {result}, not 0: something else is added (a bias?): take it as c, or leave it out"
+
+
 class NoTreeError(UnrevealedError):
     """No tree lets masks hide what these hid."""
 
@@ -338,6 +343,9 @@ class Probe:
         """The reason why units cannot be counted; `seen`: the first flaw."""
         if self._unheard:
             return f"c does not count: {seen}; of a device that takes no c, give three formats (a, b and d)"
+        (alone,) = self.values([(Terms(()), "zeros alone")])
+        if alone is None or alone:
+            seen += f"; {of_zeros('no number' if alone is None else powers(alone))}"
         return f"small numbers beside a mask do not add up exactly, so that nothing can be counted: {seen}"
 
     def _group(self, most: int) -> None:

@@ -321,12 +321,13 @@ def test_rules_are_learned_as_they_are() -> None:
         (["--device", "model:volta/mma/m8n8k4.f32.f16.f16.f32"], 2, "a function that multiplies matrices"),
         (["--device", "python:library.py:chain", "--shape", "9"], 2, "give M,N"),
         (["--device", "python:library.py:changes", "--formats", "f32,f32,f32,f32"], 2, "takes no addend"),
+        (["--device", "python:library.py:biased"], 2, "the product of zeros is -1, not 0: something else is added"),
     ],
 )
 def test_what_cannot_be_asked(
     arguments: list[str], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "library.py").write_text(LIBRARY)
+    (tmp_path / "library.py").write_text(LIBRARY + "def biased(a, b):\n    return a @ b - np.float32(1)\n")
     monkeypatch.chdir(tmp_path)
     given = ["--formats", "f32,f32,f32", "--length", "8", *arguments]
     found = CliRunner().invoke(main, ["identify", "--gemm", *given])
