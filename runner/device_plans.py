@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from mmaprobe.queries.order.probe import UnrevealedError, of_zeros
+from mmaprobe.queries.order.probe import UnrevealedError
 from mmaprobe.queries.order.reveal import reveal
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.dependence import Asked, Dependence
@@ -19,22 +17,19 @@ from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.runner.callable import CallableDevice
 from mmaprobe.runner.devices import open_device
 from mmaprobe.runner.protocol import Device, check_asked
-from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
-from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
 
 def mapper_of(
     name: str, asked: Signature, sides: tuple[int, int], timeout: float | None, device_timeout: float = 60.0,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None] = lambda text: None, least: tuple[int, int] = (1, 1),
 ) -> Mapper:  # fmt: skip
     """The Mapper for a function python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for one
-    call. `sides`: the largest M and N. Raises MmaprobeError."""
+    call. `sides`: the largest M and N, `least` the smallest. Raises MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     device = _function(name, asked, device_timeout, deadline)
-    _check_zeros(device, asked, sides)
 
     def order(shape: Shape, place: tuple[int, int], until: float | None) -> Node | Leaf | None:
         part = CallableDevice(device.function, name, (shape.rows, shape.columns), place)
@@ -50,17 +45,8 @@ def mapper_of(
         except UnrevealedError:
             return None
 
-    return Mapper(asked, partial(device.product, asked), order, Shape(*sides, asked.length), 1, deadline, progress)
-
-
-def _check_zeros(device: CallableDevice, asked: Signature, sides: tuple[int, int]) -> None:
-    """Raises InputError for a function whose product of zeros is none: no plan adds anything to products and c."""
-    (rows, columns), length = sides, asked.length
-    shapes = (rows, length), (length, columns), sides
-    zeros = [np.zeros(shape, kind_of(fmt)) for shape, fmt in zip(shapes, (asked.a, asked.b, asked.c), strict=True)]
-    found = device.product(asked, zeros[0], zeros[1], zeros[2])
-    if len(others := found[(found | asked.d.sign_bit) != asked.d.sign_bit]):
-        raise InputError(f"{device.name}: {of_zeros(value_text(int(others.flat[0]), asked.d))}")
+    top = Shape(*sides, asked.length)
+    return Mapper(asked, partial(device.product, asked), order, top, 1, deadline, progress, least)
 
 
 def dependence_of(
