@@ -14,7 +14,6 @@ from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
-from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.designs.design import RESULT
 from mmaprobe.smtmodel.designs.yosys import MissingProgramError, read_design
 from mmaprobe.smtmodel.evaluate.batch import Patterns, lanes, to_integers
@@ -24,7 +23,10 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.operand import OPERANDS
 
-WRITTEN = "rtl:FILE.sv[,FILE.sv...],top=NAME[,OPERAND=PORT...][,PORT=NUMBER...][,#PARAMETER=NUMBER...]"
+WRITTEN = (
+    "rtl:FILE.sv[,FILE.sv...],top=NAME[,include=FOLDER...][,OPERAND=PORT...][,PORT=NUMBER...][,#PARAMETER=NUMBER...]"
+)
+INCLUDE = "include"  # a word of Verilog, so no port has this name
 PORTS = (*(row.name for row in OPERANDS), RESULT)
 
 
@@ -38,14 +40,14 @@ class RtlDevice(BatchDevice):
     steady = True
 
     def __init__(self, text: str) -> None:
-        files, values, parameters = _parts(text)
+        files, include, values, parameters = _parts(text)
         top = values.pop("top", "")
         if not files or not top:
             raise InputError(f"device rtl:{text}: a design is written {WRITTEN}")
         self.ports = {name: values.pop(name, name) for name in PORTS}
         constants = {name: _number(name, value) for name, value in values.items()}
         try:
-            design = read_design(files, top, parameters, constants)
+            design = read_design(files, top, parameters, constants, include)
         except MissingProgramError as error:
             raise DeviceUnavailableError(str(error)) from None
         self.netlist, self.name = design.parsed, f"rtl:{text}"
@@ -104,21 +106,27 @@ class RtlDevice(BatchDevice):
         words = {name: [lanes(side[:, k], model.formats[name].width) for k in range(side.shape[1])]
                  for name, side in sides.items() if name in self.design.port_of}  # fmt: skip
         with np.errstate(over="ignore"):
-            d = self.design.result(words, ARRAYS, lambda width: Bits(ARRAYS, width, value=0))
+            d = self.design.result(words, ARRAYS)
         return to_integers(d, count)
 
 
-def _parts(text: str) -> tuple[list[Path], dict[str, str], dict[str, int]]:
-    """Files; what is given by name; and the module's parameters."""
-    files, values, parameters = list[Path](), dict[str, str](), dict[str, int]()
+def _parts(text: str) -> tuple[list[Path], list[Path], dict[str, str], dict[str, int]]:
+    """Files; folders of what they include; what is given by name; and the module's parameters."""
+    files, include, values, parameters = list[Path](), list[Path](), dict[str, str](), dict[str, int]()
     for part in text.split(","):
         if (named := re.fullmatch(r"(#?)(\w+)=(.*)", part)) is None:
             files.append(Path(part))
-        elif named[1]:
-            parameters[named[2]] = _number(named[2], named[3])
+            continue
+        parameter, name, value = named.groups()
+        if name in (parameters if parameter else values):
+            raise InputError(f"device rtl:{text}: {parameter}{name} is given twice")
+        if parameter:
+            parameters[name] = _number(name, value)
+        elif name == INCLUDE:
+            include.append(Path(value))
         else:
-            values[named[2]] = named[3]
-    return files, values, parameters
+            values[name] = value
+    return files, include, values, parameters
 
 
 def _number(name: str, value: str) -> int:
