@@ -62,7 +62,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ),
     ("identify", "built"): (
         f"--device model:{AMPERE}",
-        f"device_name output formats length scale save gemm device_timeout as_json {SOLVING}",
+        f"device_name output formats length scale save gemm every device_timeout as_json {SOLVING}",
     ),
     ("identify", "function"): (
         "--gemm --device python:FUNCTION --formats f32,f32,f32 --length 8",
@@ -118,6 +118,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("explain", "element"): (f"{AMPERE} A B --element 0,0", "element as_json"),
     ("export", "rows"): ("VECTORS --format csv", "wanted output model"),
     ("export", "model"): (f"{AMPERE} --format cpp", "wanted output"),
+    ("export", "verilog"): (f"{AMPERE} --format verilog", "wanted output stages"),
     ("import", "words"): ("WORDS --model ieee/fma/f32", "model output"),
     ("simulate", "model"): (f"A B -o OUT.npy --model {AMPERE}", "model output convert engine threads as_json"),
     ("simulate", "plan"): (f"A B -o OUT.npy --plan {PLAN}", "plan output convert engine threads as_json"),

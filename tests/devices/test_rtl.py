@@ -168,6 +168,9 @@ def test_a_changed_design_differs(tmp_path: Path) -> None:
     assert changed != text
     run = CliRunner().invoke(main, ["compare", f"model:{SMALL}", f"rtl:{written(tmp_path, changed)},top=unit"])
     assert "difference 1" in run.output
+    design = f"rtl:{written(tmp_path, text)},top=unit"
+    same = CliRunner().invoke(main, ["compare", f"model:{SMALL}", design, "--samples", "0"])
+    assert f"to prove it: mmaprobe prove {SMALL} {design}" in same.output
 
 
 def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +182,7 @@ def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (f"rtl:{design},top=other", "other"),
         (f"rtl:{tmp_path}/none.v,top=unit", "there is no such file"),
         (f"rtl:{design},top=unit,reset=0", "no input port reset"),
-        (f"rtl:{design},top=unit,reset=x", "a number is given"),
+        (f"rtl:{design},top=unit,stall=x", "a number is given"),
     ):
         with pytest.raises(InputError, match=said):
             open_device(text)

@@ -19,8 +19,10 @@ from mmaprobe.smtmodel.nodes import (
     FusedSum,
     Gate,
     GridSum,
+    Largest,
     Literal,
     Product,
+    Quotient,
     Recombined,
     Relu,
     Repeat,
@@ -31,6 +33,7 @@ from mmaprobe.smtmodel.nodes import (
     Segment,
     Shared,
     Signed,
+    SortedSum,
 )
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Node
@@ -156,6 +159,31 @@ def fused_sum(node: FusedSum, operands: Sequence[Sequence[Value]]) -> Value:
     return Value("finite", total, top, False, signs, single=False)
 
 
+def sorted_sum(node: SortedSum, terms: Sequence[Value]) -> Value:
+    """The two terms with the highest first places, then the third; borrows for what is cut off, one sticky bit."""
+    signs = frozenset[bool]().union(*(t.signs for t in terms))
+    if (found := special(terms)) is not None:
+        return found
+    plain = [item.term if isinstance(item, Counting) else item for item in node.items]
+    firsts = [BELOW_ALL if t.is_zero else t.exponent + isinstance(item, Product)
+              for t, item in zip(terms, plain, strict=True)]  # fmt: skip
+    x, y, z = (terms[at] for at in sorted(range(3), key=lambda at: (-firsts[at], at)))
+    top, sticky, last = max(firsts), False, 0
+    total, minus = x.exact, x.negative
+    for term, bits in zip((y, z), node.fraction_bits, strict=True):
+        last = top - bits
+        if term is z and not total and not sticky:
+            return Value("finite", z.exact, firsts[terms.index(z)], False, signs, single=False)
+        total, term_exact = (-total, -term.exact) if minus else (total, term.exact)
+        kept = units(total, last, "toward_zero") + units(term_exact, last, "down")
+        sticky |= units(term_exact, last, "down") != term_exact
+        total = -kept if minus else kept
+        minus = total < 0 if total else minus
+    if sticky:
+        total += (-1 if minus else 1) * power(last - 1)
+    return Value("finite", total, top, all(t.is_zero for t in terms), signs, single=False)
+
+
 def grid_sum(node: GridSum, operands: Sequence[Sequence[Value]]) -> Value:
     """Integers on a grid, whose unit is the coarsest that an exponent and its operand's F give; where there is a frame,
     what opposes its sign is flipped, so that it counts one unit more."""
@@ -262,6 +290,27 @@ def shared(values: Sequence[Value], node: Shared | SharedOf) -> Value:
     return Value("finite", power(place), place)
 
 
+def largest(values: Sequence[Value]) -> Value:
+    """The one of the largest magnitude, without its sign."""
+    if any(value.kind == "nan" for value in values):
+        return NAN
+    if any(value.kind == "inf" for value in values):
+        return infinite(False)
+    found = max(abs(value.exact) for value in values)
+    return Value("finite", found, floor_log2(found) if found else 0, not found)
+
+
+def divided(one: Value, other: Value) -> Value:
+    """A quotient without loss."""
+    kinds, negative = (one.kind, other.kind), one.negative != other.negative
+    if "nan" in kinds or kinds == ("inf", "inf") or (kinds == ("finite", "finite") and not (one.exact or other.exact)):
+        return NAN
+    if one.kind == "inf" or (other.kind == "finite" and not other.exact):
+        return infinite(negative)
+    exact = mpq(0) if other.kind == "inf" else one.exact / other.exact
+    return Value("finite", exact, 0, not exact, frozenset({negative}))
+
+
 def nearest(value: int, modulus: int) -> Value:
     """The residue of an integer that is nearest to zero."""
     found = (value + modulus // 2) % modulus - modulus // 2
@@ -360,6 +409,10 @@ class Evaluation:
             return rectified(self.value(node.term, loops), node)
         if isinstance(node, Shared):
             return shared([self.value(item, loops) for item in node.items], node)
+        if isinstance(node, Largest):
+            return largest([self.value(item, loops) for item in node.items])
+        if isinstance(node, Quotient):
+            return divided(self.value(node.left, loops), self.value(node.right, loops))
         if isinstance(node, Residue):
             given = self.value(node.term, loops)
             return nearest(int(given.exact), node.modulus) if given.kind == "finite" else NAN
@@ -371,6 +424,8 @@ class Evaluation:
             return exact_sum([t for item in node.items for t in self.terms(item, loops)])
         if isinstance(node, FusedSum):
             return fused_sum(node, [[*self.terms(item, loops)] for item in node.items])
+        if isinstance(node, SortedSum):
+            return sorted_sum(node, [self.value(item, loops) for item in node.items])
         if isinstance(node, GridSum):
             return grid_sum(node, [[*self.terms(item, loops)] for item in node.items])
         if isinstance(node, Cut):
