@@ -74,6 +74,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
     Signed,
+    SortedSum,
     Sum,
 )
 from mmaprobe.smtmodel.nodes.node import walk
@@ -471,7 +472,7 @@ def exact_values(unit: Unit, values: dict[str, list[Lanes]]) -> Lanes:
                 return of(node.term, places, running) * of(node.left, places, running) * of(node.right, places, running)
             case Gate():
                 return of(node.term, places, running)  # of finite numbers: those whose errors are looked at
-            case Sum():
+            case Sum() | SortedSum():
                 return sum((of(item, places, running) for item in node.items), np.zeros(1))
             case Each():
                 return sum((of(node.body, {**places, node.level: at}, running) for at in node.places), np.zeros(1))

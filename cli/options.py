@@ -41,6 +41,7 @@ VECTORS_OUTPUT = click.option(
     help="Write the vectors here as JSONL (default: standard output).",
 )  # fmt: skip
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+DESIGN = "rtl:"  # before the name of a device that is a design
 DEVICE = click.option(
     "--device", "device_name", required=True, metavar="D",
     help="model:REFERENCE, command:CMDLINE, plain:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, "
@@ -75,6 +76,7 @@ def named_restrictions(context: click.Context, param: click.Parameter, value: st
     return value
 
 
+LISTED = 4  # lines of a list that are printed without --all
 COMPARE_HELP = "value: +0 and -0 are equal, and formats of results may differ"
 
 
@@ -190,6 +192,15 @@ def say(text: str = "") -> None:
     """Print a message on standard error; standard output carries data only."""
     if loudness() >= 0:
         LINE.say(text)
+
+
+def say_list(lines: Sequence[str], every: bool) -> None:
+    """Print the first few of some lines, all where `every`."""
+    shown = len(lines) if every else LISTED
+    for line in lines[:shown]:
+        say(f"    {line}")
+    if len(lines) > shown:
+        say(f"    and {len(lines) - shown} more (--all lists them)")
 
 
 def loudness() -> int:

@@ -13,7 +13,6 @@ from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.runner.wiring import OPERAND_NAMES, PORTS, Wiring
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.designs.design import RESULT
 from mmaprobe.smtmodel.designs.yosys import MissingProgramError, read_design
 from mmaprobe.smtmodel.evaluate.batch import Patterns, lanes, to_integers
@@ -75,7 +74,7 @@ class RtlDevice(DesignDevice):
         wiring = Wiring.read(text) if isinstance(text, str) else text
         joined = {name: ports for name, ports in wiring.ports.items() if len(ports) > 1}
         try:
-            design = read_design(wiring.files, wiring.top, wiring.parameters, wiring.idle, joined)
+            design = read_design(wiring.files, wiring.top, wiring.parameters, wiring.idle, wiring.include, joined)
         except MissingProgramError as error:
             raise DeviceUnavailableError(str(error)) from None
         self.netlist, self.name = design.parsed, wiring.name
@@ -92,5 +91,5 @@ class RtlDevice(DesignDevice):
         words = {name: [lanes(side[:, k], self.model.formats[name].width) for k in range(side.shape[1])]
                  for name, side in sides.items()}  # fmt: skip
         with np.errstate(over="ignore"):
-            d = self.design.result(words, ARRAYS, lambda width: Bits(ARRAYS, width, value=0))
+            d = self.design.result(words, ARRAYS)
         return to_integers(d, len(sides[OPERAND_NAMES[0]]))

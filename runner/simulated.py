@@ -143,9 +143,9 @@ class SimulatedDevice(DesignDevice):
 
     @property
     def _sources(self) -> list[str]:
-        """The files, and where what they include may lie."""
-        files = [file.resolve() for file in self.wiring.files]
-        return [*dict.fromkeys(f"-I{file.parent}" for file in files), *map(str, files)]
+        """The files, and where what they include lies."""
+        folders = (f"-I{folder.resolve()}" for folder in self.wiring.include)
+        return [*folders, *(str(file.resolve()) for file in self.wiring.files)]
 
     def _ports(self) -> list[Port]:
         """The ports of the module."""

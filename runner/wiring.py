@@ -18,13 +18,14 @@ from mmaprobe.smtmodel.designs.design import RESULT
 from mmaprobe.smtmodel.operand import OPERANDS
 
 WRITTEN = (
-    "rtl:FILE.sv[,FILE.sv...],top=NAME[,simulator=verilator|icarus][,ports=FILE.yaml][,OPERAND=PORT[+PORT...]...]"
-    "[,PORT=NUMBER...][,#PARAMETER=NUMBER...]"
+    "rtl:FILE.sv[,FILE.sv...],top=NAME[,include=FOLDER...][,simulator=verilator|icarus][,ports=FILE.yaml]"
+    "[,OPERAND=PORT[+PORT...]...][,PORT=NUMBER...][,#PARAMETER=NUMBER...]"
 )
 OPERAND_NAMES = tuple(row.name for row in OPERANDS)
 PORTS = (*OPERAND_NAMES, RESULT)
 #: ports with a part in how inputs are given and results taken, and the number that means that nothing waits for it
 ROLES = {"clock": None, "reset": 0, "reset_low": 1, "valid_in": 1, "ready_in": None, "valid_out": None, "ready_out": 1}
+INCLUDE = "include"  # a word of Verilog, so no port has this name
 SIMULATORS = ("verilator", "icarus")
 
 
@@ -57,6 +58,7 @@ class Wiring:
 
     name: str
     files: list[Path]
+    include: list[Path]
     top: str
     simulator: str
     ports: dict[str, tuple[str, ...]]
@@ -68,14 +70,20 @@ class Wiring:
     @classmethod
     def read(cls, text: str) -> Wiring:
         """From the text after `rtl:`. Raises InputError."""
-        name, given, own = f"rtl:{text}", dict[str, str](), cls(f"rtl:{text}", [], "", "", {}, {}, {}, {})
+        name, given, own = f"rtl:{text}", dict[str, str](), cls(f"rtl:{text}", [], [], "", "", {}, {}, {}, {})
         for part in text.split(","):
             if (named := re.fullmatch(r"(#?)(\w+)=(.*)", part)) is None:
                 own.files.append(Path(part))
-            elif named[1]:
-                own.parameters[named[2]] = _number(named[2], named[3])
+                continue
+            parameter, key, value = named.groups()
+            if key in (own.parameters if parameter else given):
+                raise InputError(f"device {name}: {parameter}{key} is given twice")
+            if parameter:
+                own.parameters[key] = _number(key, value)
+            elif key == INCLUDE:
+                own.include.append(Path(value))
             else:
-                given[named[2]] = named[3]
+                given[key] = value
         own.top, own.simulator = given.pop("top", ""), given.pop("simulator", "")
         if not own.files or not own.top:
             raise InputError(f"device {name}: a design is written {WRITTEN}")
@@ -103,7 +111,7 @@ class Wiring:
                 self.ports[key] = (given,) if isinstance(given, str) else tuple(given)
         self.roles |= {role: port for role in ROLES if (port := getattr(said, role))}
         self.constants |= said.constants
-        self.parameters |= said.parameters
+        self.parameters = said.parameters | self.parameters
         self.latency = said.latency
 
     @cached_property

@@ -61,6 +61,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
     Signed,
+    SortedSum,
 )
 from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.nodes.node import walk
@@ -109,7 +110,7 @@ class Exact:
             case Each():
                 every = [{**loops, node.level: (place, None)} for place in node.places]
                 return np.sum([self.of(node.body, own) for own in every], axis=0)
-            case ExactSum() | FusedSum() | GridSum():
+            case ExactSum() | FusedSum() | GridSum() | SortedSum():
                 return np.sum([self.of(item, loops) for item in node.items], axis=0)
             case Running():
                 return self.so_far[node.level]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmaprobe.cli.commands.order import kept_device
-from mmaprobe.cli.options import print_json, progress, say
+from mmaprobe.cli.options import print_json, progress, say, say_list
 from mmaprobe.cli.text.names import sampled, say_names
 from mmaprobe.queries.order.probe import UnrevealedError
 from mmaprobe.smtmodel.base.errors import MmaprobeError
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
     from mmaprobe.queries.building.outcome import Built
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.runner.device_unit import Orders
+    from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.units.unit import Unit
 
 
 def build(
     device_name: str, asked: Signature, output: Path | None, save: Path | None, device_timeout: float, options: Options,
-    as_json: bool,
+    every: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Ask an unknown device, say what it computes, and end with the exit code. `output`: where answers are kept."""
+    """Ask an unknown device, say what it computes, and end with the exit code. `output`: where answers are kept;
+    `every`: print every other unit that gives the same answers."""
     from mmaprobe.queries.building.report import described, document_of
     from mmaprobe.queries.compare.steady import ContradictionError
     from mmaprobe.runner.device_unit import built
@@ -60,7 +62,7 @@ def build(
         built_unit, unit, None if order is None else order.document(), asked, description, seconds, failure
     )
     if built_unit is not None:
-        _show(document, built_unit, unit, asked)
+        _show(document, built_unit, unit, asked, every)
     if unit is not None and save is not None:
         from mmaprobe.queries.building.outcome import text_of
         from mmaprobe.smtmodel.base.files import write_whole
@@ -78,14 +80,12 @@ def build(
     sys.exit(3 if unsure else 0 if unit is not None else 1)
 
 
-def _show(document: Build, built: Built, unit: Unit | None, asked: Signature) -> None:
+def _show(document: Build, built: Built, unit: Unit | None, asked: Signature, every: bool) -> None:
     from mmaprobe.cli.text.vectors import show_operands
-    from mmaprobe.queries.building.answers import BUILT
     from mmaprobe.queries.building.outcome import text_of
     from mmaprobe.queries.building.report import first_divergence
     from mmaprobe.smtmodel.arithmetic.display import number_text
     from mmaprobe.smtmodel.inputs.vectors import to_hex
-    from mmaprobe.smtmodel.units.unitfile import step_texts
 
     order, near, first = document.summation_order, document.nearest_instruction, first_divergence(built, unit)
     say(
@@ -109,12 +109,10 @@ def _show(document: Build, built: Built, unit: Unit | None, asked: Signature) ->
                 say(f"  they diverge first in {first.stage}, at {first.signal}")
         if document.verdict != "open":
             say(sampled(document.validated))
-        for model in built.open:
-            name = model.reference
-            if name == BUILT:
-                steps = step_texts(model.unit).items()
-                name = f"another draft ({'; '.join(f'{step}: {text}' for step, text in steps)})"
-            say(f"not decided: the same answers from {name}, and neither a difference nor a proof was found")
+        if built.open:
+            others = counted(len(built.open), "other unit")
+            say(f"not decided: the same answers from {others}, and neither a difference nor a proof was found")
+            say_list([_name(model) for model in built.open], every)
         return
     if near is not None:
         different = counted(near.different_answers, "answer")
@@ -132,3 +130,13 @@ def _show(document: Build, built: Built, unit: Unit | None, asked: Signature) ->
             show_operands(asked, vector.operands)
             say(f"  the device gives {to_hex(d, asked.d)}  {number_text(d, asked.d)}")
             say(f"    the candidate {to_hex(instead, asked.d)}  {number_text(instead, asked.d)}")
+
+
+def _name(model: Model) -> str:
+    """The name of a unit that gives the same answers; of a draft, its steps."""
+    from mmaprobe.queries.building.answers import BUILT
+    from mmaprobe.smtmodel.units.unitfile import step_texts
+
+    if model.reference != BUILT:
+        return model.reference
+    return f"a draft ({'; '.join(f'{step}: {text}' for step, text in step_texts(model.unit).items())})"

@@ -11,7 +11,7 @@ import click
 
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models
-from mmaprobe.cli.options import FLAGS, JSON, VECTORS_OUTPUT, progress, say, solver_options, write_vectors
+from mmaprobe.cli.options import FLAGS, JSON, VECTORS_OUTPUT, progress, say, say_list, solver_options, write_vectors
 from mmaprobe.cli.text.certificates import CERTIFICATE, finish
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from mmaprobe.documents.cover import Cover as Document
     from mmaprobe.queries.certificates.certificate import Certificate
     from mmaprobe.queries.search.distinguish import Options
-
-LISTED = 4  # conditions out of reach, and open ones, that are listed
 
 
 @click.command(cls=Command)
@@ -99,8 +97,8 @@ def _show(document: Document, every: bool) -> None:
             said.append(f"{len(kind.open)} open")
         say(f"  {words}: {', '.join(said)}")
         if kind is not document.pairs:
-            _list([_unreached(one.condition) for one in kind.out_of_reach], every)
-        _list([f"not decided: {one}" for one in kind.open], every)
+            say_list([_unreached(one.condition) for one in kind.out_of_reach], every)
+        say_list([f"not decided: {one}" for one in kind.open], every)
     ways = Counter(one.why for kind in (document.conditions, document.pairs) for one in kind.out_of_reach if one.why)
     for why, count in ways.items():
         say(f"  {count} out of reach by {why}")
@@ -109,11 +107,3 @@ def _show(document: Document, every: bool) -> None:
 def _unreached(condition: str) -> str:
     change = condition.removeprefix("differs from ")
     return f"no input reaches: {condition}" if change == condition else f"{change} gives the same results"
-
-
-def _list(lines: list[str], every: bool) -> None:
-    shown = len(lines) if every else LISTED
-    for line in lines[:shown]:
-        say(f"    {line}")
-    if len(lines) > shown:
-        say(f"    and {len(lines) - shown} more (--all lists them)")

@@ -68,13 +68,17 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @FIXED
 @click.option("--shape", metavar="M,N", help="With --gemm: the largest M and N that are asked (default: 64,64).")
+@click.option(
+    "--all", "every", is_flag=True,
+    help="Without FAMILY: print every other unit that gives the same answers, if none is proved equal.",
+)  # fmt: skip
 @DEVICE_TIMEOUT
 @solver_options("everything together", lambda named: "--gemm asks no solver" if named["gemm"] else None)
 @JSON
 def identify(
     family: str | None, device_name: str, model: str | None, output: str | None, formats: str | None,
     length: int | None, scale: str | None, save: Path | None, gemm: bool, invariant: bool, fixed: Any,
-    shape: str | None, device_timeout: float, options: Options, as_json: bool,
+    shape: str | None, every: bool, device_timeout: float, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Find out which unit a device has. With FAMILY, the most discriminating vectors are asked until one class
     of candidates is left; without it, the unit is built from the answers. FAMILY is an id (`mmaprobe list
@@ -110,6 +114,10 @@ def identify(
         refuse("it goes with --invariant", "fixed")
     if not gemm:
         refuse("it goes with --gemm", "invariant")
+    if gemm or family is not None:
+        refuse(
+            "it lists units that give the same answers as the one that was built, without FAMILY and --gemm", "every"
+        )
     if family is None:
         if gemm and invariant:
             _invariant(device_name, formats, length, shape, fixed, device_timeout, options, as_json)
@@ -118,7 +126,9 @@ def identify(
         refuse("it goes with FAMILY", "model")
         refuse("it goes with --gemm", "shape")
         asked = asked_of(device_name, formats, length, scale)
-        build(device_name, asked, None if output is None else Path(output), save, device_timeout, options, as_json)
+        build(
+            device_name, asked, None if output is None else Path(output), save, device_timeout, options, every, as_json
+        )
         return
     refuse("a product of matrices has no FAMILY", "gemm", "invariant", "shape")
     refuse("without FAMILY the unit is built from the device's answers, and can be saved", "save")

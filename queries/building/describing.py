@@ -4,45 +4,36 @@ the unit's datapath that holds on the vectors on which they differ and on no oth
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
-from itertools import combinations, pairwise
+from itertools import combinations
 from operator import or_
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.building.answers import BUILT
+from mmaprobe.queries.building.features import LOW, Feature, Flags, features_of
 from mmaprobe.queries.building.shapes import Kind, Shapes
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.digits import is_digits
-from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_lanes, evaluate_models, to_integers
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import nans, to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import nans
 from mmaprobe.smtmodel.evaluate.operands import layout_of
-from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
-from mmaprobe.smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Product, Round
-from mmaprobe.smtmodel.nodes.trace import Kind as Signals
-from mmaprobe.smtmodel.nodes.trace import Part, Stage
 from mmaprobe.smtmodel.units.unit import Unit
 
-Flags = NDArray[np.bool_]
-Places = NDArray[np.int64]
 Ask = Callable[[Table], Patterns]
 
 FRESH = 20_000  # vectors that nothing was learnt from, on which a condition is tested
 BATCH = 1_000  # of these, asked together
 LEARNT = 4_000  # vectors from which a condition is learnt
-ALONE = 4  # products that are named one by one
-LONG = 64  # products beyond which signals are not looked at
 TRIED = 20  # facts of which every two and three are tried together
 SPLITS = 8  # facts by which the vectors that differ are parted in two
 MOST = 8  # facts of a condition
-LOW = -(1 << 20)  # in place of the exponent of a zero
 TURNS = 24  # of learning from fresh vectors that refute conditions
 ROUNDS = 8  # of the same, where conditions only have to hold
 EXACT = 0.7  # share of the time after which they only have to
@@ -64,16 +55,6 @@ class Fact(NamedTuple):
     name: str
     at: int | None
     holds: bool
-
-
-class Feature(NamedTuple):
-    """A flag or a number of each vector. `yes` and `no`: the words for a flag; of a number, what lies at or above 2^at,
-    and below 2^(at + 1). `cost`: how far from the operands it is."""
-
-    values: Places
-    yes: str
-    no: str
-    cost: float
 
 
 @dataclass(frozen=True)
@@ -108,230 +89,6 @@ class Description:
         lines.append(f"this is so on {tested} of {self.fresh} fresh vectors")
         lines += [f"they differ on {count} of {whole} {what} vectors" for what, count, whole in self.shares if whole]
         return lines
-
-
-# -- features
-
-
-def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]:
-    """What can be said of vectors, by name."""
-    features: dict[str, Feature] = {}
-    length, count = asked.length, len(rows)
-    sides = {"a": rows[:, :length], "b": rows[:, length : 2 * length], "c": rows[:, 2 * length : 2 * length + 1]}
-    formats = {"a": asked.a, "b": asked.b, "c": asked.c}
-    read = {name: _Numbers(side, formats[name]) for name, side in sides.items() if name != "c" or asked.addend}
-
-    def flag(name: str, values: Flags, yes: str, no: str, cost: float) -> None:
-        features[name] = Feature(values.astype(np.int64), yes, no, cost)
-
-    def size(name: str, values: Places, what: str, cost: float) -> None:
-        features[name] = Feature(values, f"{what} is at least 2^{{}}", f"{what} is below 2^{{}}", cost)
-
-    def number(name: str, one: _Numbers, place: int, what: str, cost: float) -> None:
-        flag(f"{name} zero", one.zero[:, place], f"{what} is +-0", f"{what} is not zero", cost)
-        flag(f"{name} negative", one.negative[:, place], f"{what} has a minus sign", f"{what} has a plus sign", cost)
-        flag(f"{name} special", one.special[:, place], f"{what} is infinite or NaN", f"{what} is finite", cost)
-        flag(f"{name} subnormal", one.subnormal[:, place], f"{what} is subnormal", f"{what} is not subnormal", cost)
-        size(name, one.exponent[:, place], f"|{what}|", cost)
-        if len(name) > 1 and name[0] in "ab" and is_digits(name[-1]):
-            low, high = f"{what} has at least {{}} significant bits", f"{what} has fewer than {{}} significant bits"
-            features[f"{name} bits"] = Feature(one.bits[:, place], low, high, 1.2)
-
-    if asked.addend:
-        number("c", read["c"], 0, "c", 1.0)
-    for side in "ab":
-        one = read[side]
-        for place in range(length if length <= ALONE else 0):
-            number(f"{side}{place}", one, place, f"{side}{place}", 1.1)
-        flag(f"{side} subnormal", one.subnormal.any(axis=1), f"an element of {side} is subnormal",
-             f"no element of {side} is subnormal", 1.0)  # fmt: skip
-    products = read["a"].times(read["b"])
-    for place in range(length if 1 < length <= ALONE else 0):
-        number(f"product {place}", products, place, f"product {place}", 1.0)
-    what = "the product" if length == 1 else "the largest product"
-    size("largest", products.exponent.max(axis=1), what, 0.9)
-    every = "the product" if length == 1 else "every product"
-    flag("no product", products.zero.all(axis=1), f"{every} is +-0", "a product is not zero", 0.9)
-    if length > 1:
-        size("least", np.where(products.zero, -LOW, products.exponent).min(axis=1), "every nonzero product", 1.0)
-        flag("a zero", products.zero.any(axis=1), "a product is +-0", "no product is zero", 1.0)
-        flag("minus", products.negative.all(axis=1), "every product has a minus sign", "a product has a plus sign", 1.0)
-        flag(
-            "plus", (~products.negative).all(axis=1), "every product has a plus sign", "a product has a minus sign", 1.0
-        )
-    numbers = [*read.values()]
-    flag("special", np.any([one.special.any(axis=1) for one in numbers], axis=0), "an operand is infinite or NaN",
-         "every operand is finite", 0.8)  # fmt: skip
-    flag("nan", np.any([one.nan.any(axis=1) for one in numbers], axis=0), "an operand is NaN", "no operand is NaN", 0.9)
-    flag("tiny", np.any([one.subnormal.any(axis=1) for one in numbers], axis=0), "an operand is subnormal",
-         "no operand is subnormal", 0.8)  # fmt: skip
-    if asked.addend:
-        largest, c = products.exponent.max(axis=1), read["c"]
-        both = (largest > LOW) & (c.exponent[:, 0] > LOW)
-        apart = np.where(both, largest - c.exponent[:, 0], LOW)
-        size("apart", apart, f"{what} over c", 1.2)
-        flag("opposite", products.negative.all(axis=1) != c.negative[:, 0], "not all products have the sign of c",
-             "all products and c have one sign", 1.1) if length == 1 else None  # fmt: skip
-    if 1 < length <= ALONE:
-        terms = products.beside(read["c"]) if asked.addend else products
-        for told, fields, more in (("", False, 0.0), ("by exponent fields, ", True, 0.2)):
-            ranked = terms.ordered(terms.field if fields else terms.exponent)
-            own = ranked.field if fields else ranked.exponent
-            what = f"{told}the largest term has a"
-            flag(f"{told}first negative", ranked.negative[:, 0], f"{what} minus sign", f"{what} plus sign", 1.1 + more)
-            for at, (larger, smaller) in enumerate(pairwise(("largest", "second", "third")[: own.shape[1]])):
-                what, below = f"{told}the {larger} term over the {smaller}", own[:, at + 1]
-                size(what, np.where(below > LOW, own[:, at] - below, LOW), what, 1.1 + more)
-                what = f"{told}the {larger} and the {smaller} term have"
-                flag(what, ranked.negative[:, at] != ranked.negative[:, at + 1], f"{what} opposite signs",
-                     f"{what} one sign", 1.1 + more)  # fmt: skip
-                what = f"{told}the {larger} and the {smaller} term"
-                flag(f"{what} cancel", ranked.cancel(at), f"{what} cancel", f"{what} do not cancel", 1.1 + more)
-                what = f"{told}the {smaller} term"
-                flag(f"{what} zero", ranked.zero[:, at + 1], f"{what} is +-0", f"{what} is not zero", 1.1 + more)
-            if fields:
-                what = "the exponent field of the largest term over the second"
-                below = ranked.exponent[:, 1]
-                size(what, np.where(below > LOW, own[:, 0] - below, LOW), what, 1.2 + more)
-            rest, first = ranked.values[:, 1:].sum(axis=1), np.where(ranked.negative[:, 0], -1, 1)
-            what = f"{told}the sum of all but the largest term"
-            flag(f"{what} with", np.sign(rest) == first, f"{what} has its sign", f"{what} has not its sign", 1.2 + more)
-            flag(f"{what} zero", rest == 0, f"{what} is zero", f"{what} is not zero", 1.2 + more)
-            flag(f"{what} against", np.sign(rest) == -first, f"{what} has the other sign",
-                 f"{what} has not the other sign", 1.2 + more)  # fmt: skip
-            what = f"{told}the largest term over the sum of all others"
-            below = np.frexp(np.where(rest == 0, 1.0, rest))[1] - 1
-            size(what, np.where((rest == 0) | (own[:, 0] == LOW), LOW, own[:, 0] - below), what, 1.2 + more)
-            what = f"the last bit of {told}the largest term"
-            features[what] = Feature(
-                ranked.last[:, 0], f"{what} is at least 2^{{}}", f"{what} is below 2^{{}}", 1.2 + more
-            )
-    if length <= LONG:
-        features |= dict(_signals(asked, unit, rows))
-    assert all(len(feature.values) == count for feature in features.values())
-    return features
-
-
-class _Numbers:
-    """Signs, exponents, kinds and significant bits of some numbers, shape (vectors, numbers)."""
-
-    def __init__(self, patterns: Table, fmt: Format) -> None:
-        with np.errstate(invalid="ignore"):  # signalling NaNs
-            values = to_numbers(np.ascontiguousarray(patterns.astype(kind_of(fmt))), fmt).astype(np.float64)
-        self.nan = nans(patterns, fmt)
-        self.special = self.nan | ~np.isfinite(values)
-        sized = np.where(self.special, 1.0, np.abs(values))
-        self.negative = (patterns & np.uint64(fmt.sign_bit)) != 0
-        self.zero = (sized == 0) & ~self.special
-        self.mantissa, exponents = np.frexp(sized)
-        self.exponent = np.where(self.zero, LOW, exponents.astype(np.int64) - 1)
-        self.subnormal = ~self.zero & ~self.special & (self.exponent < fmt.emin)
-        whole = (self.mantissa * 2.0**53).astype(np.int64)
-        self.bits = np.where(whole == 0, 0, 54 - np.frexp((whole & -whole).astype(np.float64))[1])
-        self.field = np.where(self.zero, LOW, np.maximum(self.exponent, fmt.emin))
-
-    def times(self, other: _Numbers) -> _Numbers:
-        """The products of these numbers and others."""
-        product = object.__new__(_Numbers)
-        product.nan = self.nan | other.nan
-        product.special = self.special | other.special
-        product.negative, product.zero = self.negative ^ other.negative, self.zero | other.zero
-        mantissa = self.mantissa * other.mantissa
-        exact = self.exponent + other.exponent + (mantissa >= 0.5)
-        product.mantissa = np.where(mantissa < 0.5, 2 * mantissa, mantissa)
-        product.exponent = np.where(product.zero, LOW, exact)
-        product.field = np.where(product.zero, LOW, self.field + other.field)
-        product.bits = self.bits + other.bits - (mantissa < 0.5)
-        product.subnormal = np.zeros_like(product.zero)
-        return product
-
-    def ordered(self, exponents: Places) -> _Numbers:
-        """The numbers of each vector, those with the largest of some exponents first."""
-        order = np.argsort(-exponents, axis=1, kind="stable")
-        return self._each(lambda values: np.take_along_axis(values, order, axis=1))
-
-    def beside(self, other: _Numbers) -> _Numbers:
-        """These numbers and others."""
-        return self._each(lambda values, more: np.concatenate([values, more], axis=1), other)
-
-    def _each(self, change: Callable[..., Any], *others: _Numbers) -> _Numbers:
-        made = object.__new__(_Numbers)
-        for name, values in vars(self).items():
-            setattr(made, name, change(values, *(getattr(other, name) for other in others)))
-        return made
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """The numbers, those that are infinite or NaN as others."""
-        sizes = np.ldexp(self.mantissa, np.where(self.zero, 0, self.exponent + 1))
-        return np.where(self.zero, 0.0, np.where(self.negative, -sizes, sizes))
-
-    @property
-    def last(self) -> Places:
-        """The place of the last bit that is set, of a zero beyond all."""
-        return np.where(self.zero, -LOW, self.exponent - self.bits + 1)
-
-    def cancel(self, at: int) -> Flags:
-        """Whether two neighbouring numbers add up to zero, and are none."""
-        one, other = (slice(None), at), (slice(None), at + 1)
-        same = (self.mantissa[one] == self.mantissa[other]) & (self.exponent[one] == self.exponent[other])
-        return np.asarray(same & ~self.zero[one] & (self.negative[one] != self.negative[other]))
-
-
-def _exact(unit: Unit, mode: Literal["toward_zero", "up", "down"]) -> Unit:
-    """The exact sum of the products and c, rounded to the format of results."""
-    loop = Index(0, ((1, 1),))
-    terms = Each(1, range(unit.length), Product(Element("a", loop), Element("b", loop)))
-    total = ExactSum((terms, Element("c") if unit.addend else Constant()))
-    node = Round(total, replace(unit.rounding, mode=mode, overflow="ieee", subnormals="keep", zero="ieee"))
-    return replace(unit, result=node, names={}, signals={}, titles={})
-
-
-def _signals(asked: Signature, unit: Unit, rows: Table) -> Iterator[tuple[str, Feature]]:
-    """The result of the unit, the exact sum, and the signals of the unit's datapath."""
-    count, length, layout = len(rows), asked.length, layout_of(asked)
-    rest = layout.split([rows[:, place] for place in range(rows.shape[1])]).rest
-    given = (rows[:, :length], rows[:, length : 2 * length], rows[:, 2 * length],
-             *(np.stack(side, axis=1) for side in rest if side))  # fmt: skip
-
-    def flag(values: NDArray[np.generic], yes: str, no: str, cost: float) -> tuple[str, Feature]:
-        return yes, Feature(np.asarray(values).astype(np.int64), yes, no, cost)
-
-    def whole(name: str, patterns: Patterns, fmt: Format, cost: float) -> Iterator[tuple[str, Feature]]:
-        one = _Numbers(patterns[:, None], fmt)
-        for values, yes, no in ((one.zero, "is +-0", "is not zero"), (one.negative, "is negative", "is positive"),
-                                (one.subnormal, "is subnormal", "is not subnormal"),
-                                (one.special, "is infinite or NaN", "is finite")):  # fmt: skip
-            yield flag(values[:, 0], f"{name} {yes}", f"{name} {no}", cost)
-        yield name, Feature(one.exponent[:, 0], f"|{name}| is at least 2^{{}}", f"|{name}| is below 2^{{}}", cost)
-
-    evaluation = evaluate_lanes(Model(BUILT, unit), *given)
-    yield from whole("the unit's result", to_integers(evaluation.d, count), unit.d, 1.1)
-    if unit.scale is None:
-        ends = [to_integers(evaluate_lanes(Model(BUILT, _exact(unit, mode)), *given, traced=False).d, count)
-                for mode in ("toward_zero", "up", "down")]  # fmt: skip
-        yield from whole("the exact sum", ends[0], unit.d, 1.0)
-        yield flag(ends[1] != ends[2], "the exact sum is no result", "the exact sum is a result", 1.0)
-    for signal in evaluation.trace:
-        name, value = str(signal.name), signal.value
-        if signal.kind is Signals.FLAG:
-            yield flag(_lanes(value, count), f"the signal {name} is set", f"the signal {name} is not set", 1.6)
-        elif signal.kind is Signals.NUMBER and value.width <= 64:  # type: ignore[union-attr]
-            words = _lanes(value, count)
-            yield flag(words == 0, f"the signal {name} is zero", f"the signal {name} is not zero", 1.5)
-            if signal.name.part is not Part.SIGNIFICAND:
-                low = words & np.uint64(1)
-                yield flag(low, f"the last bit of {name} is set", f"the last bit of {name} is clear", 1.7)
-        elif signal.kind is Signals.EXPONENT and signal.name.stage in (Stage.MAXIMUM, Stage.SUM):
-            exponents = _lanes(value, count).astype(np.int64)
-            width = value.width  # type: ignore[union-attr]
-            signed = np.where(exponents >> (width - 1) & 1, exponents - (1 << width), exponents) + signal.offset
-            yield name, Feature(signed, f"the signal {name} is at least {{}}", f"the signal {name} is below {{}}", 1.6)
-
-
-def _lanes(value: object, count: int) -> Patterns:
-    constant = getattr(value, "value", None)
-    return np.full(count, constant, dtype=np.uint64) if constant is not None else to_integers(value, count)  # type: ignore[arg-type]
 
 
 # -- conditions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
@@ -16,7 +17,7 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Cut, Each, FusedSum, Node, Round
+from mmaprobe.smtmodel.nodes import Counting, Cut, Each, ExactSum, FusedSum, Node, Round, SortedSum
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -24,6 +25,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 CHANGES = 3  # the most changes, made one after another
 WIDER = ("f32", "f64")  # formats to which a sum may be rounded before a format of fewer bits
+SORTED = 3  # terms of a sum that may sort them
 TAKEN = 3  # units that are changed further
 Wrong = NDArray[np.bool_]  # for each unit and answer: whether the unit gives another one
 
@@ -51,7 +53,7 @@ def beside(unit: Unit) -> Iterator[Unit]:
         if near.unit.result not in seen and _alike(unit, near.unit):
             seen.add(near.unit.result)
             yield of_result(unit, near.unit.result)
-    for result in (*_of_one_term(unit.result), *_rounded_twice(unit.result)):
+    for result in (*_of_one_term(unit.result), *_rounded_twice(unit.result), *_sorted(unit)):
         if result not in seen:
             yield of_result(unit, result)
 
@@ -84,6 +86,20 @@ def _rounded_twice(root: Node) -> Iterator[Node]:
         for name, mode in product(WIDER, MODES):
             if FORMATS[name].precision > node.rounding.format.precision:
                 yield with_node(root, node, replace(node, term=Round(node.term, Rounding(FORMATS[name], mode))))
+
+
+def _sorted(unit: Unit) -> Iterator[Node]:
+    """The expressions in which a sum of three terms adds them in the order of their exponents; where a product may lie
+    below the exponents of c, also those in which c has one where it is zero."""
+    p, ways = unit.d.precision, (False, True) if unit.c.emin > unit.a.emin + unit.b.emin + 1 else (False,)
+    for node in walk(unit.result):
+        if not isinstance(node, (ExactSum, FusedSum)) or sum(item.count for item in node.items) != SORTED:
+            continue
+        terms = [parts[place] for item in node.items for parts, place in _apart(item)]
+        for counts, bits in product(ways, ((2 * p + 2, 3 * p + 6), (p + 2, p + 2))):
+            own = (Counting(term) if counts and term.is_addend else term for term in terms)
+            with suppress(ParameterError):  # of other terms than inputs and products
+                yield with_node(unit.result, node, SortedSum(tuple(own), bits))
 
 
 def _apart(item: Node) -> Iterator[tuple[list[Node], int]]:

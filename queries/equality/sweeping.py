@@ -86,6 +86,7 @@ class _Sweep(Attempt[Designed]):
         self.compared = compared = Compared(self.problem, "select", self.options.deadline)
         self.proof.compared = compared
         self.ledger = Ledger(compared)
+        self.undefined = set(compared.carrier.undefined_words)
         self.names = {signal.value.node: str(signal.name) for signal in compared.left.trace}
         self.ours = in_order([*self.names, compared.left.d.node])
         self.theirs = in_order([compared.right.d.node])
@@ -99,6 +100,8 @@ class _Sweep(Attempt[Designed]):
         symbols = {bits.node: ARRAYS.lanes(column, bits.width)
                    for bits, column in zip(self.compared.inputs.every, np.ascontiguousarray(self.rows.T), strict=True)
                    if bits.value is None}  # fmt: skip
+        random = np.random.default_rng(len(self.rows))
+        symbols |= {word: _random(random, word, len(self.rows)) for word in self.undefined}
         self.values: dict[FNode, Value] = simulated([*self.ours, *self.theirs], symbols)
         self.known: dict[tuple[bytes, ...], list[FNode]] = {}
         self.scaled: dict[bytes, tuple[FNode, int]] = {}
@@ -251,9 +254,8 @@ class _Sweep(Attempt[Designed]):
         wanted = self._fitted(other, term)
         claim = equal(self.compared, term, wanted)
         seconds = seconds or (SIGNAL if other in self.names else BRIEF)
-        theorem = self._lemma(
-            name, claim, (term, wanted), min(seconds, self._remaining() or seconds), (original, wanted)
-        )
+        pair = term, wanted
+        theorem = self._lemma(name, claim, pair, min(seconds, self._remaining() or seconds), pair)
         if isinstance(theorem, Theorem):
             self.changes[term] = wanted
             self.proved.append((theorem, term, wanted))
@@ -292,11 +294,11 @@ class _Sweep(Attempt[Designed]):
             except UnprovedError:
                 self.proof.tried += [answer for said in engines.said for answer in said.answers]
                 answer = engines.said[-1].answer
-                if not cuts and answer.status == "sat":
+                if not cuts and answer.status == "sat" and not self.undefined & set(in_order([claim])):
                     self._add_near([answer.values.get(symbol, 0) for symbol in self.problem.layout.names])
                     return False
                 continue
-            self.proof.lemmas.append(replace(self.ledger.lemma_of(theorem), name=name, pair=pair))
+            self.proof.lemmas.append(replace(self.ledger.lemma_of(theorem), name=name, pair=pair, points=tuple(cuts)))
             return theorem
         return None
 
@@ -415,13 +417,13 @@ def _is_shifted(term: FNode) -> bool:
     return term.node_type() in SHIFTED and not term.get_type().is_bool_type() and 2 < term.bv_width() <= WIDEST
 
 
-def _random(random: np.random.Generator, term: FNode) -> Value:
+def _random(random: np.random.Generator, term: FNode, count: int = RANDOM) -> Value:
     """A word of random values, some of which are small."""
     truth = term.get_type().is_bool_type()
     width, parts = 1 if truth else term.bv_width(), list[Bits]()
     for low in range(0, width, LIMB):
         bits = min(LIMB, width - low)
-        lanes = random.integers(0, (1 << bits) - 1, RANDOM, dtype=np.uint64, endpoint=True)
+        lanes = random.integers(0, (1 << bits) - 1, count, dtype=np.uint64, endpoint=True)
         lanes[::3] >>= np.uint64(random.integers(0, bits))
         parts.append(ARRAYS.lanes(lanes, bits))
     whole = reduce(lambda lower, upper: upper.concat(lower), parts)

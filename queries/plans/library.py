@@ -20,6 +20,7 @@ from itertools import chain, islice, takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import cuts_of
@@ -27,12 +28,13 @@ from mmaprobe.queries.plans.forms import Form, forms_of, named, plain
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from mmaprobe.queries.plans.summed import Summed, summed
+from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
-from mmaprobe.smtmodel.evaluate.tiles import Matrix
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant
 from mmaprobe.smtmodel.nodes import Node as AnyNode
@@ -214,7 +216,9 @@ class Mapper(Candidates):
         self._near_forms: dict[Shape, list[Form]] = {}
 
     def run(self) -> Mapped:
-        """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline."""
+        """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline, and for a library
+        of which zeros are no zeros."""
+        self._check_zeros()
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
         top = self.looked[self.top]
         if self._affordable(top) or self._units_likely:
@@ -231,6 +235,17 @@ class Mapper(Candidates):
             self._learn_from(self.found.differ)
             rules = self._explained()
         return self.found
+
+    def _check_zeros(self) -> None:
+        """Raises IncompleteError where zeros give something else."""
+        asked, rows, length, columns = self.asked, 1, min(self.top.length, TILE), self.top.columns
+        sizes = (((rows, length), asked.a), ((length, columns), asked.b), ((rows, columns), asked.c))
+        patterns = [np.zeros(size, kind_of(fmt)) for size, fmt in sizes]
+        found = self.multiply(*patterns)[0]
+        self.found.asked += 1
+        if len(places := np.flatnonzero(found & found.dtype.type(asked.d.sign_bit - 1))):
+            value = number_text(int(found[places[0]]), asked.d)
+            raise IncompleteError(f"zeros give {value} in column {places[0]}: {ADDED}")
 
     def look_for_missing(self) -> None:
         """Look for products that are not in the sums of elements without a plan, or in them twice."""

@@ -20,10 +20,11 @@ from mmaprobe.smtmodel.nodes.scale import Scale
 from mmaprobe.smtmodel.nodes.segment import Segment
 from mmaprobe.smtmodel.nodes.shared import Shared
 from mmaprobe.smtmodel.nodes.signed import Signed
+from mmaprobe.smtmodel.nodes.sorting import SortedSum
 from mmaprobe.smtmodel.nodes.sums import Sum
 
 __all__ = [
     "Cancelling", "Constant", "Counting", "Cut", "Each", "Element", "ExactSum", "Flags", "FusedSum", "Gate",
     "GridSum", "Index", "Literal", "Node", "Product", "Recombined", "Relu", "Repeat", "Residue", "Round", "Running",
-    "Scale", "Segment", "Shared", "Signed", "Sum",
+    "Scale", "Segment", "Shared", "Signed", "SortedSum", "Sum",
 ]  # fmt: skip

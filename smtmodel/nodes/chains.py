@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes.element import Element
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Node, of_kind, walk
@@ -92,7 +93,10 @@ def chain_of(result: Node) -> ProductChain | None:
         start = next((node for node in walk(result) if node.is_addend), result)
         if any(isinstance(node, Product) and start in node.operands for node in walk(result)):
             return None  # the running sum is multiplied
-        step = replaced(result, lambda part: Running(OUTER) if part == start else None)
+        try:
+            step = replaced(result, lambda part: Running(OUTER) if part == start else None)
+        except ParameterError:  # of a node that takes inputs alone
+            return None
     ranges = list(of_kind(step, Each))
     indices = {index for node in walk(step) if (index := _single_place(node)) is not None}
     nested = any(of_kind(step, Repeat))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes.chains import OUTER, ProductChain, chain_of
 from mmaprobe.smtmodel.nodes.counting import Counting
 from mmaprobe.smtmodel.nodes.element import Constant, Element
@@ -40,8 +42,9 @@ def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
         every = list(walk(result))
         around = {node for node in every if isinstance(node, (Gate, Counting)) and isinstance(node.term, Product)}
         products = {node for node in every if isinstance(node, Product)} - {node.term for node in around} | around
-        rounded = rebuilt(result, lambda old, new: Round(new, rounding) if old in products else new, {})
-        yield Variant("product", "exact", "rounded_f32"), rounded
+        with suppress(ParameterError):  # of a node that takes no rounded products
+            rounded = rebuilt(result, lambda old, new: Round(new, rounding) if old in products else new, {})
+            yield Variant("product", "exact", "rounded_f32"), rounded
 
 
 def _added_after(result: Node) -> tuple[Round, Repeat, Element] | None:

@@ -170,6 +170,12 @@ NODES = {row.name: row for row in (
             "r(fused(cancelling(fused(a[0:4] * b[0:4], F=24)), c, F=24))"),
     Written(nodes.Signed, "signed(SUM)", "an aligned sum that has the sign of the exact sum where it is cut to zero",
             "r(signed(fused(a[0:4] * b[0:4], c, F=24, zeros=-126)))"),
+    Written(nodes.SortedSum, "sorted(TERM, TERM, TERM, F=[BITS, BITS])",
+            "three inputs or products added in the order of their exponents, two and then the third, with one sticky "
+            "bit for what both additions cut off, in two's complement",
+            "r(sorted(a[0] * b[0], a[1] * b[1], counting(c), F=[50, 78]))",
+            (Option("F", "the bits kept below the first place of the first term, by the first addition and the second",
+                    "a list with two whole numbers"),), length=2),
     Written(nodes.Counting, "counting(TERM)",
             "an input or a product that counts in an alignment where it is zero, too, with its own exponent",
             "r(fused(counting(a[0:4] * b[0:4]), counting(c), F=24))", ranged=True),

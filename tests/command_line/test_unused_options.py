@@ -62,7 +62,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ),
     ("identify", "built"): (
         f"--device model:{AMPERE}",
-        f"device_name output formats length scale save gemm device_timeout as_json {SOLVING}",
+        f"device_name output formats length scale save gemm every device_timeout as_json {SOLVING}",
     ),
     ("identify", "function"): (
         "--gemm --device python:FUNCTION --formats f32,f32,f32 --length 8",

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
-from mmaprobe.queries.building.answers import Answered
+from mmaprobe.queries.building.answers import BUILT, Answered
 from mmaprobe.queries.building.axes import (
     end_tiers,
     neighbours,
@@ -39,7 +39,7 @@ from mmaprobe.queries.building.likely import MODES, STARTS, SWAPPED
 from mmaprobe.queries.building.mending import beside, mended
 from mmaprobe.queries.building.naming import same_by_form, with_nan
 from mmaprobe.queries.building.number_kinds import ordinary
-from mmaprobe.queries.building.outcome import text_of
+from mmaprobe.queries.building.outcome import Built, text_of
 from mmaprobe.queries.building.parts import PASSES, Parts, Reading, read_once, uneven_parts
 from mmaprobe.queries.building.roles import placements, roles_apart, roles_by_shape
 from mmaprobe.queries.building.shapes import Shapes
@@ -64,6 +64,7 @@ from mmaprobe.queries.order.tree import (
 )
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.device_unit import Orders
 from mmaprobe.runner.model_device import ModelDevice
 from mmaprobe.runner.protocol import DeviceError
 from mmaprobe.runner.recorded import RecordedDevice
@@ -76,14 +77,14 @@ from mmaprobe.smtmodel.evaluate.numbers import nans
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes import Cancelling, Counting, Cut, FusedSum, Gate, Product, Repeat, Round
+from mmaprobe.smtmodel.nodes import Cancelling, Counting, Cut, FusedSum, Gate, Product, Repeat, Round, SortedSum
 from mmaprobe.smtmodel.nodes import Node as Expression
 from mmaprobe.smtmodel.nodes.element import SUBNORMALS
 from mmaprobe.smtmodel.nodes.node import kinds, walk
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
-from mmaprobe.smtmodel.units.unitfile import parse_unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit, step_texts
 from tests.cpu import differing
 from tests.marks import some_slow
 from tests.oracles.programs import PROGRAMS
@@ -332,6 +333,21 @@ def test_a_unit_that_is_left_when_the_time_ends_is_an_open_one(
     assert not any(word in said.stderr for word in ("exact,", "identified", "this is"))
 
 
+def test_a_few_of_the_units_that_give_the_same_answers_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = parse_reference("ieee/fma/f32").unit
+    others = [Model(BUILT, unit), *(Model(f"unit-{number}", unit) for number in range(9))]
+    found = Built("built", unit, open=others), Orders([joined_branch("fused", ["c", 0])], 3)
+    monkeypatch.setattr("mmaprobe.runner.device_unit.built", lambda *_: found)
+    for more, expected in (([], 3), (["--all"], 9)):
+        lines = run("--device", "model:ieee/fma/f32", *more).stderr.splitlines()
+        assert sum("not decided: the same answers from 10 other units" in line for line in lines) == 1
+        assert sum(line.strip().startswith("unit-") for line in lines) == expected
+        assert sum("a draft (" in line for line in lines) == 1
+        assert any("and 6 more (--all lists them)" in line for line in lines) == (not more)
+    refused = run("nvidia-f16", "--device", "model:ieee/fma/f32", "--all")
+    assert (refused.exit_code, "--all" in refused.stderr) == (2, True)
+
+
 def test_units_beside_one() -> None:
     """One parameter differs, of all terms or of one; every one is another unit."""
     unit = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32").unit
@@ -349,6 +365,30 @@ def test_units_beside_one_that_subtracts_the_addend(tmp_path: Path) -> None:
     step = "{d: 'r(exact(number(0xbf800000, f32) * c, a[0] * b[0], a[1] * b[1]))'}"
     path.write_text(NEGATED.replace("MODE", "up").replace("STEPS", step))
     assert list(beside(parse_reference(str(path)).unit))
+
+
+@pytest.mark.parametrize(
+    ("formats", "zeros"), [("a: f16, b: f16, c: f32, d: f32", 2), ("a: bf16, b: bf16, c: f32, d: f32", 4)]
+)
+def test_a_sum_of_three_terms_that_sorts_them_is_beside_an_exact_one(formats: str, zeros: int) -> None:
+    """Also where a zero c counts, if a product may lie below it; nodes that take inputs alone are in no other's way."""
+    text = f"unit: u\nformats: {{{formats}}}\nlength: 2\nroundings: {{r: 'round(f32, up)'}}\nsteps: {{d: 'SUM'}}\n"
+    exact = parse_unit(text.replace("SUM", "r(exact(a[0:2] * b[0:2], c))"), "u.yaml")
+    found = [other for other in beside(exact) if any(isinstance(node, SortedSum) for node in walk(other.result))]
+    assert len(found) == zeros
+    sums = {step for unit in found for step in step_texts(unit).values()}
+    assert "r(sorted(a[0] * b[0], a[1] * b[1], c, F=[50, 78]))" in sums
+    for counted in (
+        "r(sorted(a[0] * b[0], a[1] * b[1], counting(c), F=[50, 78]))",
+        "r(fused(a[0] * b[0], counting(c), F=9))",
+    ):
+        unit = parse_unit(text.replace("SUM", counted), "u.yaml")
+        assert {
+            node.fraction_bits
+            for other in beside(unit)
+            for node in walk(other.result)
+            if isinstance(node, (SortedSum, FusedSum))
+        } >= ({(51, 78), (50, 77)} if "sorted" in counted else {8, 10})
 
 
 def test_a_known_unit_takes_few_questions() -> None:

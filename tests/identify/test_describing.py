@@ -17,14 +17,13 @@ from mmaprobe.queries.building.describing import (
     Describer,
     Description,
     Fact,
-    Feature,
     conditions,
-    features_of,
     holds,
     smallest,
     ways,
     words,
 )
+from mmaprobe.queries.building.features import Feature, features_of
 from mmaprobe.queries.building.shapes import Shapes
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS

@@ -259,7 +259,7 @@ def test_units_are_tried_where_an_order_costs_too_much(
     monkeypatch.setattr(gemm_plans, "FIRST", 16)
 
     def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-        return np.full(c.shape, 1, dtype=c.dtype)  # of no plan
+        return np.full(c.shape, a.any(), dtype=c.dtype)  # of no plan
 
     mapper = gemm_plans.Mapper(asked, multiply, lambda *_: None, top)
     mapper._mended = lambda rules: rules  # type: ignore[method-assign]
@@ -938,3 +938,14 @@ def test_an_error_that_says_why_is_the_only_message(monkeypatch: pytest.MonkeyPa
     words = ["identify", "--gemm", "--device", "python:x.py:f", "--formats", "f32,f32,f32", "--length", "4"]
     done = CliRunner().invoke(main, words)
     assert (done.exit_code, done.stderr) == (3, "error: the time ran out before the map was whole\n")
+
+
+def test_a_function_that_adds_a_row_of_its_own_is_told_so_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "biased.py"
+    path.write_text("import numpy as np\ndef f(a, b):\n    return np.float32(a) @ np.float32(b) - np.float32(1)\n")
+    for command in ("identify", "--gemm", "--shape", "8,8"), ("order",):
+        device = ["--device", f"python:{path}:f", "--formats", "f16,f16,f32", "--length", "40"]
+        done = CliRunner().invoke(main, [*command, *device])
+        assert done.exit_code == 3, done.output
+        assert "zeros give -1" in done.output
+        assert "something is added besides the products, as a bias is; give it as c" in done.output

@@ -31,6 +31,7 @@ from mmaprobe.smtmodel.nodes import (
     Segment,
     Shared,
     Signed,
+    SortedSum,
 )
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Node
@@ -154,6 +155,31 @@ def fused_sum(node: FusedSum, operands: Sequence[Sequence[Value]]) -> Value:
     if node.sticky and lost:
         total += (-1 if total < 0 else 1) * power(last - 1)
     return Value("finite", total, top, False, signs, single=False)
+
+
+def sorted_sum(node: SortedSum, terms: Sequence[Value]) -> Value:
+    """The two terms with the highest first places, then the third; borrows for what is cut off, one sticky bit."""
+    signs = frozenset[bool]().union(*(t.signs for t in terms))
+    if (found := special(terms)) is not None:
+        return found
+    plain = [item.term if isinstance(item, Counting) else item for item in node.items]
+    firsts = [BELOW_ALL if t.is_zero else t.exponent + isinstance(item, Product)
+              for t, item in zip(terms, plain, strict=True)]  # fmt: skip
+    x, y, z = (terms[at] for at in sorted(range(3), key=lambda at: (-firsts[at], at)))
+    top, sticky, last = max(firsts), False, 0
+    total, minus = x.exact, x.negative
+    for term, bits in zip((y, z), node.fraction_bits, strict=True):
+        last = top - bits
+        if term is z and not total and not sticky:
+            return Value("finite", z.exact, firsts[terms.index(z)], False, signs, single=False)
+        total, term_exact = (-total, -term.exact) if minus else (total, term.exact)
+        kept = units(total, last, "toward_zero") + units(term_exact, last, "down")
+        sticky |= units(term_exact, last, "down") != term_exact
+        total = -kept if minus else kept
+        minus = total < 0 if total else minus
+    if sticky:
+        total += (-1 if minus else 1) * power(last - 1)
+    return Value("finite", total, top, all(t.is_zero for t in terms), signs, single=False)
 
 
 def grid_sum(node: GridSum, operands: Sequence[Sequence[Value]]) -> Value:
@@ -371,6 +397,8 @@ class Evaluation:
             return exact_sum([t for item in node.items for t in self.terms(item, loops)])
         if isinstance(node, FusedSum):
             return fused_sum(node, [[*self.terms(item, loops)] for item in node.items])
+        if isinstance(node, SortedSum):
+            return sorted_sum(node, [self.value(item, loops) for item in node.items])
         if isinstance(node, GridSum):
             return grid_sum(node, [[*self.terms(item, loops)] for item in node.items])
         if isinstance(node, Cut):

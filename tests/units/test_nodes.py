@@ -187,6 +187,9 @@ def test_rounds_that_change_nothing_are_left_out(step: str, monkeypatch: pytest.
     "{d: 'r(signed(fused(a[0:2] * b[0:2], c, F=5, zeros=-3)))'}",
     "{d: 'r(signed(grid(a[0] * b[0], a[1] * b[1], F=[2, 2], floors=[3, none])))'}",
     "{d: 'r(fused(counting(a[0:2] * b[0:2]), counting(c), F=6))'}",
+    "{d: 'r(sorted(a[0] * b[0], a[1] * b[1], counting(c), F=[9, 11]))'}",
+    "{d: 'r(sorted(c, counting(a[1] * b[1]), a[0] * b[0], F=[4, 21]))'}",
+    "{s: 'r(a[0] * b[0])', d: 'r(exact(s, sorted(b[1], a[1] * b[0], a[0] * a[1], F=[0, 0])))'}",
 ])  # fmt: skip
 @pytest.mark.parametrize(("mode", "fmt"), [("nearest_even", "e5m2"), ("down", "e5m2"), ("down", "e4m3fnuz")])
 def test_gates_segments_rectifiers_and_what_becomes_of_zeros(steps: str, mode: str, fmt: str) -> None:
