@@ -81,7 +81,7 @@ def jobs(chosen: argparse.Namespace, arch: str) -> list[Job]:
     if arch in AMD:
         asked = {kernel.reference: kernel.shape for kernel in hip_kernels().values() if kernel.arch == arch}
     else:
-        asked = {kernel.row.reference: kernel.row.shape for kernel in kernels_of(arch)}
+        asked = {kernel.row.reference: kernel.shape for kernel in kernels_of(arch)}
     template = chosen.device or TEMPLATE.replace("{kind}", "hip" if arch in AMD else "cuda")
     folder, store = chosen.output, chosen.output / "solvers.sqlite"
     much = chosen.count, chosen.timeout, chosen.patience

@@ -41,6 +41,7 @@ VECTORS_OUTPUT = click.option(
     help="Write the vectors here as JSONL (default: standard output).",
 )  # fmt: skip
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+DESIGN = "rtl:"  # before the name of a device that is a design
 DEVICE = click.option(
     "--device", "device_name", required=True, metavar="D",
     help="model:REFERENCE, command:CMDLINE, plain:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -242,6 +243,13 @@ def claims() -> dict[str, tuple[AnyClaim, ...]]:
     return {name: tuple(build_claims(file)) for name, file in _shipped().items()}
 
 
+def _own(path: str) -> YamlFile:
+    """A claim file of one's own; the file's name is the claim's, where it says none. Raises InputError."""
+    file = read_yaml(read_file(Path(path)), path)
+    name = re.sub("[^a-z0-9.]+", "-", Path(path).stem.lower()).strip("-.") or "claim"
+    return replace(file, data={"id": name} | file.data) if isinstance(file.data, dict) else file
+
+
 def claims_named(name: str) -> list[AnyClaim]:
     """The cases of a claim by id, one case (`ID@terms=2,split=toward_zero`; what is not said stays open), or those of
     a file, of which a case is chosen alike. Raises UnknownNameError, InputError."""
@@ -251,7 +259,7 @@ def claims_named(name: str) -> list[AnyClaim]:
     if plain in _shipped():
         every, hint = build_claims(_shipped()[plain]), f" (`mmaprobe list claims {plain}` shows all)"
     elif names_file(plain):
-        every, hint = build_claims(read_yaml(read_file(Path(plain)), plain)), ""
+        every, hint = build_claims(_own(plain)), ""
     else:
         raise UnknownNameError("claim", plain, _shipped(), hint=" (`mmaprobe list claims` shows all)")
     found = every

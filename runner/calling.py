@@ -69,8 +69,9 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
-    """The function of a file, and the object to be written about it."""
+    """The function of a file, and the object to be written about it. Modules beside the file are found after others."""
     sys.dont_write_bytecode = True
+    sys.path.append(os.path.dirname(os.path.abspath(file)))
     loader = SourceFileLoader("mmaprobe_device", file)
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None

@@ -8,6 +8,7 @@ Document = Literal["riscv", "arm", "x86", "power"]
 DOCUMENTS: tuple[Document, ...] = get_args(Document)
 #: from the lowest bit of a word on, as in RISC-V's fflags; no unit here divides
 EXCEPTIONS = ("inexact", "underflow", "overflow", "divide by zero", "invalid")
+INEXACT, UNDERFLOW, OVERFLOW, INVALID = 1, 2, 4, 16
 
 
 def exceptions_in(word: int) -> tuple[str, ...]:

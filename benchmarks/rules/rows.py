@@ -218,7 +218,7 @@ def _reduced(campaign: Campaign, reduction: Reduction, rng: random.Random) -> No
 # -- cases that no input reaches
 
 
-def flags_of(model: Model) -> tuple[Flags, int]:
+def met_on_all_inputs(model: Model) -> tuple[Flags, int]:
     """The conditions of a unit on every input of it, and how many there are."""
     problem = Problem(model, model)
     layout = problem.layout
@@ -232,7 +232,7 @@ def flags_of(model: Model) -> tuple[Flags, int]:
 
 
 def unreachable(goal: Unreachable, rng: random.Random) -> Iterator[str]:
-    flags, count = flags_of(goal.model)
+    flags, count = met_on_all_inputs(goal.model)
     if any(one not in flags for case in goal.cases for one in case):
         raise Unchecked  # a case of another unit
     for case in goal.cases:
@@ -245,7 +245,7 @@ def cases(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """Cases of a unit, alone and together, each of which an input reaches or none."""
     model = Model("unit", tiny_unit(rng))
     other = Model("other", tiny_unit(rng))
-    flags, count = flags_of(model)
+    flags, count = met_on_all_inputs(model)
     every = list(flags)
     met = {one: to_integers(flags[one], count) != 0 for one in every}
     none = [one for one in every if not met[one].any()]

@@ -38,7 +38,7 @@ EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that gi
 )
 @click.option(
     "--junit", type=FileName(dir_okay=False), metavar="FILE",
-    help="Write JUnit's XML, in which every row is a test: what continuous integration shows.",
+    help="Write JUnit's XML, in which every row is a test, and a file in which nothing is compared an error.",
 )  # fmt: skip
 @FLAGS
 @JSON
@@ -55,7 +55,7 @@ def evaluate(
 
     Exit codes: 0 no row disagrees, 1 a row does, 2 bad input, 3 nothing was compared: no row has a `d`.
     """
-    from mmaprobe.queries.compare.observed import Report, evaluate_vectors, with_exceptions
+    from mmaprobe.queries.compare.observed import NOTHING, Report, evaluate_vectors, with_exceptions
     from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError
     from mmaprobe.smtmodel.inputs.vectors import read_vectors
     from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -74,14 +74,14 @@ def evaluate(
         write_vectors(report.predicted, output)
     document = report.document()
     if failure is None and not document.compared:
-        failure = IncompleteError(f"{name}: nothing was compared: no row has an observed result `d`")
+        failure = IncompleteError(f"{name}: {NOTHING}")
     if document.rows or failure is None:
         document = _show(document, report, name)
     if junit is not None:
         from mmaprobe.reports.exports.junit import suite
         from mmaprobe.smtmodel.base.files import write_whole
 
-        write_whole(junit, suite(report.rows, name)[0].decode())
+        write_whole(junit, suite(report.rows, name, str(failure or ""))[0].decode())
     if as_json:
         print_json(replace(document, error=str(failure) if failure else None))
     if failure is not None:

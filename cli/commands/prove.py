@@ -14,6 +14,7 @@ from mmaprobe.cli.commands.error_bound import ERROR_BOUND, Shown, prove_bound
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import (
     COMPARE_HELP,
+    DESIGN,
     FIXED,
     FLAGS,
     JSON,
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
-
-DESIGN = "rtl:"
 
 
 @click.command(cls=Command)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
-from mmaprobe.cli.options import say
+from mmaprobe.cli.options import DESIGN, say
 from mmaprobe.cli.text.vectors import result_text, show_operands
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -123,5 +124,13 @@ def _show_counts(report: Report) -> None:
         say(what + (f", and {counted(minimised, 'minimised vector')}" if minimised else ""))
         return
     say(f"no difference in {counted(comparison.compared, 'vector')} answered by both; this is not a proof")
-    if software(report.pair.sides):
-        say(f"to prove it: mmaprobe prove {' '.join(side.model.reference for side in report.pair.sides)}")
+    sides = report.pair.sides
+    if software(sides):
+        say(f"to prove it: mmaprobe prove {' '.join(side.model.reference for side in sides)}")
+    for model, other in (sides, sides[::-1]):
+        if software((model,)) and not software((other,)):
+            reference = shlex.quote(model.model.reference)
+            if other.name.startswith(DESIGN):
+                say(f"to prove it: mmaprobe prove {reference} {shlex.quote(other.name)}")
+            else:
+                say(f"vectors that reach every case: mmaprobe cover {reference}, and `mmaprobe run --check`")

@@ -51,7 +51,7 @@ def _plain(multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, dilati
     kernel = weight.shape[2:]
     patches, places = _patches(x, kernel, stride, dilation, groups)
     out = weight.shape[0] // groups
-    columns = weight.reshape(groups, out, -1).mT
+    columns = weight.reshape(groups, out, prod(weight.shape[1:])).mT
     c = None if bias is None else bias.reshape(groups, 1, out)
     d = multiply(patches, columns, c, 1.0, 1.0, None, False)
     d = d.reshape(groups, x.shape[0], *places, out)
@@ -126,13 +126,14 @@ def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
         images, other = (grad, x) if given["transposed"] else (x, grad)
         patches, places = _patches(_padded(images, edges), weight.shape[2:], stride, dilation, groups)
         cut = (..., *(slice(0, size) for size in places))
-        rows = other[cut].reshape(other.shape[0], groups, -1, prod(places))
+        own = other.shape[1] // groups
+        rows = other[cut].reshape(other.shape[0], groups, own, prod(places))
         if rows.shape[-1] != prod(places) or other.shape[2:] != places:
-            patches = patches.reshape(groups, images.shape[0], *places, -1)
+            patches = patches.reshape(groups, images.shape[0], *places, patches.shape[2])
             patches = patches[(slice(None), slice(None), *(slice(0, size) for size in other.shape[2:]))]
-            patches = patches.reshape(groups, images.shape[0] * prod(other.shape[2:]), -1)
-            rows = other.reshape(other.shape[0], groups, -1, prod(other.shape[2:]))
-        rows = rows.permute(1, 2, 0, 3).reshape(groups, rows.shape[2], -1)
+            patches = patches.reshape(groups, images.shape[0] * prod(other.shape[2:]), patches.shape[-1])
+            rows = other.reshape(other.shape[0], groups, own, prod(other.shape[2:]))
+        rows = rows.permute(1, 2, 0, 3).reshape(groups, own, patches.shape[1])
         gradients[1] = multiply(rows, patches, None, 1.0, 1.0, None, False).reshape(weight.shape)
     if of_bias:
         gradients[2] = grad.sum((0, *range(2, 2 + axes)))

@@ -6,16 +6,23 @@ others are taken apart first. What multiplies matrices and is not known here is 
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Any, Literal
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
+from torch._higher_order_ops.scan import generic_scan
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _get_current_dispatch_mode_stack,
+    is_traceable_wrapper_subclass,
+)
 
 from mmaprobe.documents.emulate import Emulated
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of
@@ -25,6 +32,7 @@ from mmaprobe.torch import convolution
 from mmaprobe.torch.products import product
 from mmaprobe.torch.scaled import Blocked, blocked, outside, packed, scales_of
 from mmaprobe.torch.tensors import FORMAT_OF, format_of, numbers, patterns
+from mmaprobe.torch.threads import followed
 
 Unknown = Literal["error", "native"]
 
@@ -33,7 +41,7 @@ _WORDS = (
     r"\w*mm|mv|addmv|dot|vdot|matmul|gemm|conv[123]?d?|convolution|linear|lstm|gru|rnn|attention|cdist|pdist|euclidean|"
     r"trilinear|inverse|inv|pinv|pinverse|cholesky|lu|ldl|solve|lstsq|qr|svd|svdvals|eig|eigh|eigvals|eigvalsh|geqrf|"
     r"orgqr|ormqr|det|slogdet|logdet|householder|matrix|fft|fft2|fftn|ifft|rfft|c2c|c2r|r2c|tensorsolve|tensorinv|"
-    r"corrcoef|cov|transformer|multi_head|combination|triangular|spsolve|tridiagonal"
+    r"corrcoef|cov|to_mkldnn|transformer|multi_head|combination|triangular|spsolve|tridiagonal"
 )
 _MULTIPLIES = re.compile(rf"(?:.*_)?(?:{_WORDS})(?:_.*)?")
 _DO_NOT = re.compile(r"\w*(slice_inverse|(batch|layer|group|instance|rms)_norm\w*|_fftfreq|matrix_norm|_check_errors)")
@@ -62,6 +70,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
     """What `emulate` returns: a context. `report`: which plan stood for which product so far, what was native, as a
     value; `str()` of the context shows it as a table."""
 
+    supports_higher_order_operators = True
+
     def __init__(
         self, machine: Machine, unknown: Unknown = "error", backward: Literal["emulated", "native"] = "emulated",
         listener: Callable[[Multiplied], None] | None = None,
@@ -70,6 +80,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         self.machine, self.unknown, self.backward = machine, unknown, backward
         self._tally = Tally(machine, f"PyTorch {torch.__version__}", listener)
         self._settings: list[ExitStack] = []
+        self._said: UnsupportedProductError | IncompleteError | None = None  # the last product that was refused
 
     # -- the context
 
@@ -77,15 +88,33 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         settings = ExitStack()
         settings.enter_context(_plain_attention())
         settings.enter_context(_without_onednn())
+        settings.enter_context(followed(_here))
         settings.enter_context(torch.compiler.set_stance("force_eager"))  # compiled code dispatches no products
         self._settings.append(settings)
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> Any:
         try:
-            return super().__exit__(*error)
+            super().__exit__(*error)
         finally:
             self._settings.pop().close()
+        if isinstance(error[1], RuntimeError) and "TorchScript" in str(error[1]) and self._said is not None:
+            raise self._said from error[1]  # whose text TorchScript does not keep
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """The operators of what runs inside are seen, in this thread, with the settings as they are."""
+        super().__enter__()
+        try:
+            yield
+        finally:
+            super().__exit__(None, None, None)
+
+    def sibling(self) -> Emulation:
+        """The same context for another thread: what it computed is in this one's report."""
+        other = copy.copy(self)
+        TorchDispatchMode.__init__(other)
+        return other
 
     @property
     def report(self) -> Emulated:
@@ -99,6 +128,10 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if not self._settings:  # a thread that runs on
+            return func(*args, **kwargs)
+        if isinstance(func, torch._ops.HigherOrderOperator):
+            return self._of_functions(func, args, kwargs)
         if any(is_traceable_wrapper_subclass(x) for x in _flat(args, kwargs)):
             return NotImplemented  # jagged tensors, DTensor and their like: their own operators are seen here
         nested = any(x.is_nested for x in _flat(args, kwargs))
@@ -108,9 +141,29 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
             if known is not None and _of_numbers(given):
                 return self._known(func, known, given, args, kwargs)
             if _composite(func):
-                with self:
+                with self.again():
                     return func.decompose(*args, **kwargs)
         return self._other(func, args, kwargs)
+
+    def _of_functions(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The result of an operator that calls functions, such as torch.cond: their operators are seen here."""
+        name = func.name()
+        if name not in _CALLS:
+            self._refused(name)
+            return func(*args, **kwargs)
+        own = _CALLS[name] or func.py_kernels[torch._C.DispatchKey.CompositeExplicitAutograd]
+        with self.again():
+            return own(*args, **kwargs)
+
+    def _refused(self, name: str) -> None:
+        """Counts an operator that may multiply matrices. Raises UnsupportedProductError unless it is native by
+        choice."""
+        if self.unknown == "error":
+            self._said = UnsupportedProductError(
+                f"{name} may multiply matrices and is not emulated; unknown='native' computes it as it is"
+            )
+            raise self._said
+        self._tally.unknown[name] += 1
 
     def _known(self, func: Any, known: Any, given: dict[str, Any], args: Any, kwargs: Any) -> Any:
         backward = torch._C._current_autograd_node() is not None
@@ -126,7 +179,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         except (UnsupportedProductError, IncompleteError) as error:
             if self.unknown == "error":
                 hint = "; unknown='native' computes such products as they are"
-                raise type(error)(f"{name}: {error}{hint}") from None
+                self._said = type(error)(f"{name}: {error}{hint}")
+                raise self._said from None
             self._tally.unknown[name] += 1
             return _native(func, args, kwargs)
         if func._schema.name.endswith("_"):
@@ -157,11 +211,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         name = str(func.overloadpacket)
         if not _hidden(args, kwargs) and multiplies(func.namespace, func._schema.name.partition("::")[2]):
             if not _of_integers(args, kwargs):
-                if self.unknown == "error":
-                    raise UnsupportedProductError(
-                        f"{name} may multiply matrices and is not emulated; unknown='native' computes it as it is"
-                    )
-                self._tally.unknown[name] += 1
+                self._refused(name)
                 return _native(func, args, kwargs)
             name = f"{name} (integers)"
         self._tally.native[name] += 1
@@ -217,6 +267,11 @@ def _bound(func: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
+def _here() -> list[AbstractContextManager[None]]:
+    """The contexts of this thread, for another one."""
+    return [one.sibling().again() for one in _get_current_dispatch_mode_stack() if isinstance(one, Emulation)]
+
+
 _OUTSIDE: list[bool] = []  # whether oneDNN was enabled before each context that is open
 
 
@@ -240,6 +295,20 @@ def _native(func: Any, args: Any, kwargs: Any) -> Any:
         torch._C._set_mkldnn_enabled(False)
 
 
+class _LaidAsFused(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
+    """Results of attention lie in memory as PyTorch's fused kernels lay them: as the query does, whose heads are often
+    a view of the numbers of a place."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        found = func(*args, **kwargs)
+        if func is torch.nn.functional.scaled_dot_product_attention and found.dim() == 4:
+            query = args[0] if args else kwargs["query"]
+            if query.stride(1) < query.stride(2):
+                return found.transpose(1, 2).contiguous().transpose(1, 2)
+        return found
+
+
 @contextmanager
 def _plain_attention() -> Iterator[None]:
     """Attention as products, a softmax and products, which keep the type of its inputs."""
@@ -250,7 +319,7 @@ def _plain_attention() -> Iterator[None]:
     torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with sdpa_kernel(SDPBackend.MATH):
+        with sdpa_kernel(SDPBackend.MATH), _LaidAsFused():
             yield
     finally:
         torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(flag)
@@ -404,15 +473,22 @@ def _pair(multiply: Products, x: Any, y: Any, summed: set[int], dims: int) -> An
     return found.reshape(*shape, *[1] * len(kinds["both"])).permute([places.index(n) for n in range(dims)])
 
 
-def _of_higher_order(context: Emulation, *_: Any, **__: Any) -> Any:
-    """flex_attention, whose products are those of code that it is given. Raises UnsupportedProductError."""
-    hint = "scaled_dot_product_attention is emulated"
-    raise UnsupportedProductError(f"flex_attention may multiply matrices and is not emulated; {hint}")
+def _cond(pred: Any, yes: Any, no: Any, operands: Any) -> Any:
+    return (yes if pred else no)(*operands)
 
 
-for _one in ("flex_attention", "flex_attention_backward"):
-    getattr(torch._higher_order_ops, _one).py_impl(Emulation)(_of_higher_order)
+def _scan(function: Any, start: Any, sides: Any, more: Any) -> Any:
+    return generic_scan(function, start, sides, additional_inputs=more)
 
+
+#: operators that call functions -> what they do, where it is not their own definition in terms of operators; those of
+#: torch.cond and scan refuse contexts
+_CALLS: dict[str, Callable[..., Any] | None] = {
+    "cond": _cond,
+    "scan": _scan,
+    **dict.fromkeys(("while_loop", "map_impl", "associative_scan", "flex_attention", "flex_attention_backward",
+                     "invoke_subgraph", "hints_wrapper", "strict_mode")),
+}  # fmt: skip
 
 _OPERATORS: dict[str, Callable[[Products, Mapping[str, Any]], Any]] = {
     "mm": _mm,

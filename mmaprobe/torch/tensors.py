@@ -59,6 +59,8 @@ def numbers(tensor: Any) -> NDArray[Any]:
 
 def tensor_of(array: NDArray[Any], kind: Any, device: Any = None) -> Any:
     """A tensor of a type on the memory of an array of its numbers, moved to a device."""
+    if not array.size:
+        return torch.empty(array.shape, dtype=kind, device=device)
     plain = np.ascontiguousarray(array)
     bits = torch.from_numpy(plain.view(f"i{plain.itemsize}" if plain.itemsize > 1 else "u1"))
     tensor = bits.view(kind)

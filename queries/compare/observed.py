@@ -20,6 +20,7 @@ from mmaprobe.smtmodel.operand import FACTORS
 from mmaprobe.smtmodel.tables.reference import FLAGS, with_flags
 
 BATCH = 20_000  # vectors read before they are evaluated together
+NOTHING = "nothing was compared: no row has an observed result `d`"
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ NO_DESIGN = Design("", "", ())
 @dataclass(frozen=True)
 class Designed(Problem):
     """A model compared with a design that should give the same results; `right` is the model as well, of which the
-    design takes the formats. Raises ParameterError for a design whose ports do not fit, or whose result hangs on bits
-    that are undefined."""
+    design takes the formats. Where the design leaves bits undefined, the two agree if they do whatever these are, and
+    differ if they do for a simulator's choice. Raises ParameterError for a design whose ports do not fit."""
 
     design: Design = NO_DESIGN
 

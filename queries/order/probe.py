@@ -29,6 +29,7 @@ ROWS = 64  # rows of units that are cached
 SUMS = FORMATS["f32"]  # the format of most units' sums, whatever that of their results
 GROUPS = 32  # the most groups of leaves for which each mask is asked separately
 RAISED = 2  # places by which units are raised to confirm that they are hidden alike
+ADDED = "something is added besides the products, as a bias is; give it as c, and the format of c in --formats"
 WIDEST = 64  # fraction bits: every accumulator cuts above so many places
 
 
@@ -336,6 +337,8 @@ class Probe:
 
     def _why(self, seen: str) -> str:
         """The reason why units cannot be counted; `seen`: the first flaw."""
+        if self.value({}, "zeros alone"):
+            return f"zeros give {number_text(self.questions[-1].d, self.model.d)}: {ADDED}"
         if self._unheard:
             return f"c does not count: {seen}; of a device that takes no c, give three formats (a, b and d)"
         return f"small numbers beside a mask do not add up exactly, so that nothing can be counted: {seen}"

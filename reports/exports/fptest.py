@@ -22,6 +22,7 @@ from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.exceptions import EXCEPTIONS, INEXACT, INVALID, OVERFLOW, UNDERFLOW, exceptions_in
 from mmaprobe.smtmodel.nodes import Element
 from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Tiny
@@ -32,6 +33,7 @@ Tininess = Literal["after", "before"]
 TININESS: tuple[Tininess, ...] = get_args(Tininess)
 #: when a unit that makes tiny results zero has found that they are
 FLUSHES: dict[Tiny, Tininess] = {"flush_after": "after", "flush_before": "before"}
+LETTERS = dict(zip(EXCEPTIONS, "xuozi", strict=True))
 HEADER = """# A * B + C -> D, as observed, else as the model gives it
 # flags of IEEE 754-2019, 7: x inexact, u underflow (tiny and inexact), o overflow, i invalid
 """
@@ -89,7 +91,7 @@ def _line(row: ObservedVector, tininess: Tininess) -> str | None:
     ]
     d = row.predicted if row.vector.d is None else row.vector.d
     texts = " ".join(operand_text(pattern, model.d) for pattern in inputs if pattern is not None)
-    flags = flags_of(read, d, model.d, mode, tininess)
+    flags = "".join(LETTERS[name] for name in exceptions_in(signalled(read, d, model.d, mode, tininess)))
     return f"{TYPES[model.d.name]}*+ {MODES[mode]} {texts} -> {operand_text(d, model.d)} {flags}".rstrip()
 
 
@@ -129,27 +131,29 @@ def operand_text(pattern: int, fmt: Format) -> str:
     return f"{sign}{int(field > 0)}.{fraction:0{(fmt.fraction + 3) // 4}X}P{exponent}"
 
 
-def flags_of(inputs: Sequence[int], d: int, fmt: Format, mode: Rounding, tininess: Tininess) -> str:
-    """The exceptions of a multiply-add with this result. It overflows if, were the range of exponents unbounded, the
-    rounded result would exceed the largest number, or if the unit gives infinity; it is tiny if the exact result, or
-    the rounded one in that unbounded range, lies below the smallest normal number (IEEE 754-2019, 7.4 and 7.5)."""
+def signalled(inputs: Sequence[int], d: int, fmt: Format, mode: Rounding, tininess: Tininess) -> int:
+    """The exceptions of a multiply-add with this result, which may be another than that of IEEE 754, as the bits of
+    `EXCEPTIONS`. It overflows if, were the range of exponents unbounded, the rounded result would exceed the largest
+    number, or if the unit gives infinity; it is tiny if the exact result, or the rounded one in that unbounded range,
+    lies below the smallest normal number (IEEE 754-2019, 7.4 and 7.5)."""
     a, b, c = (exact_value(pattern, fmt) for pattern in inputs)
     result = exact_value(d, fmt)
     if result == "nan":
         quiet = "nan" in (a, b, c) and not any(_is_signalling(pattern, fmt) for pattern in inputs)
-        return "" if quiet else "i"
+        return 0 if quiet else INVALID
     numbers = [Fraction(0) if x == "-0" else x for x in (a, b, c, result)]
     if any(isinstance(x, str) for x in numbers[:3]):
-        return ""
+        return 0
     x, y, z = (Fraction(value) for value in numbers[:3])
     exact, rounded = x * y + z, _unbounded(inputs, fmt, mode)
     largest = exact_value(fmt.largest, fmt)
     assert isinstance(largest, Fraction)
     if isinstance(numbers[3], str) or abs(rounded) > largest:
-        return "xo"
+        return INEXACT | OVERFLOW
     if numbers[3] == exact:
-        return ""
-    return "xu" if abs(exact if tininess == "before" else rounded) < Fraction(2) ** fmt.emin else "x"
+        return 0
+    tiny = abs(exact if tininess == "before" else rounded) < Fraction(2) ** fmt.emin
+    return INEXACT | (UNDERFLOW if tiny else 0)
 
 
 def _unbounded(inputs: Sequence[int], fmt: Format, mode: Rounding) -> Fraction:

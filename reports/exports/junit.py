@@ -6,18 +6,19 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from mmaprobe.queries.compare.observed import ObservedVector
+from mmaprobe.queries.compare.observed import NOTHING, ObservedVector
 from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 
 _FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 forbids
 
 
-def suite(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+def suite(rows: Sequence[ObservedVector], name: str, fault: str = "") -> tuple[bytes, str]:
     """One test suite. A vector without `d` is skipped; one whose `d` differs from the model's result fails, and shows
-    both."""
+    both. A fault of the file, or that nothing was compared, is a test with an error."""
     failures, skipped = (sum(row.agrees is state for row in rows) for state in (False, None))
-    counts = {"tests": len(rows), "failures": failures, "errors": 0, "skipped": skipped}
+    fault = fault or (NOTHING if skipped == len(rows) else "")
+    counts = {"tests": len(rows) + bool(fault), "failures": failures, "errors": int(bool(fault)), "skipped": skipped}
     attributes = {"name": _text(name), **{key: str(count) for key, count in counts.items()}}
     root = ET.Element("testsuites", {key: str(count) for key, count in counts.items()})
     group = ET.SubElement(root, "testsuite", attributes)
@@ -33,6 +34,9 @@ def suite(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
             message = f"observed {observed}, the model gives {predicted}"
             failure = ET.SubElement(case, "failure", {"message": message, "type": "mismatch"})
             failure.text = f"mmaprobe explain {_text(row.model.reference)} {_text(name)}:{vector.line}"
+    if fault:
+        case = ET.SubElement(group, "testcase", {"classname": _text(name), "name": "the file"})
+        ET.SubElement(case, "error", {"message": _text(fault), "type": "file"})
     ET.indent(root)
     return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n", ""
 

@@ -160,6 +160,7 @@ class CudaDevice(GpuDevice):
             "nvrtc": ".".join(map(str, compiled.version)),
             "target": target(launcher.capability),
             "ptx": kernel.ptx,
+            **({"descriptor": f"{kernel.descriptor:08x}"} if kernel.descriptor else {}),
             "machine_instructions": executed,
             "emulated": row.emulated,
             **asdict(position),

@@ -14,7 +14,7 @@ from pathlib import Path
 _LABEL = re.compile(r"^\.text\.(\w+):", re.MULTILINE)
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
 #: matrix instructions, conversions and floating-point arithmetic; FMNMX, FSEL and others do not occur in the kernels
-_ARITHMETIC = re.compile(r"[A-Z]*MMA\..*|F2FP?\..*|[DFH](ADD|MUL|FMA|SET|SETP|MNMX)2?(_MMA)?\b.*|MUFU.*|I2F.*")
+_ARITHMETIC = re.compile(r"[A-Z]*MMA(\..*)?|F2FP?\..*|[DFH](ADD|MUL|FMA|SET|SETP|MNMX)2?(_MMA)?\b.*|MUFU.*|I2F.*")
 
 
 def nvdisasm() -> str | None:

@@ -1,9 +1,10 @@
 """Where the elements of a matrix lie in the registers of a warp, or of a warpgroup.
 
-Source: PTX ISA, "Matrix Fragments" of `mma`, "Register Fragments and Shared Memory Matrix Layouts" of `wgmma`. A place
-is a pair of expressions in `lane` (the thread's number in its warp; in its warpgroup for `wgmma`) and `i` (the number
-of the element in the thread, counted from the low bits of its first register). They are written with operators that C
-and Python share: generated kernels contain their text, and `Fragment.place` evaluates it.
+Source: PTX ISA, "Matrix Fragments" of `mma`, "Register Fragments and Shared Memory Matrix Layouts" of `wgmma`, "Data
+Movement Shape" and "Data Path Layout Organization" of `tcgen05`. A place is a pair of expressions in `lane` (the
+thread's number in its warp; in its warpgroup for `wgmma` and `tcgen05`) and `i` (the number of the element in the
+thread, counted from the low bits of its first register). They are written with operators that C and Python share:
+generated kernels contain their text, and `Fragment.place` evaluates it.
 """
 
 from __future__ import annotations
@@ -47,30 +48,41 @@ class Fragment:
 
 @dataclass(frozen=True)
 class Tile:
-    """A multiplicand of `wgmma` in shared memory, K-major and without swizzle: `majors` rows of A (or columns of B) of
-    `k` elements of `width` bits. Core matrices of 8 majors times 16 bytes are contiguous."""
+    """A multiplicand of `wgmma` or `tcgen05.mma` in shared memory, K-major and without swizzle: `majors` rows of A (or
+    columns of B) of `k` elements of `width` bits, `each` of them in a unit of 16 bytes from its lowest bit on. Core
+    matrices of 8 majors times a unit are contiguous."""
 
     majors: int
     k: int
     width: int
+    each: int
 
     leading = 128  # bytes from a core matrix to the next one along K
 
     @property
+    def units(self) -> int:
+        """How many units of 16 bytes a major has."""
+        return self.k // self.each
+
+    @property
     def stride(self) -> int:
         """The distance, in bytes, of the core matrices of eight majors from those of the next eight."""
-        return self.leading * (self.k * self.width // 128)
+        return self.leading * self.units
 
     @property
     def size(self) -> int:
         """The size in bytes."""
-        return self.majors * self.k * self.width // 8
+        return 16 * self.majors * self.units
 
     @property
     def offset(self) -> str:
-        """The C expression of the byte at which element (`major`, `k`) begins."""
-        at = f"k * {self.width // 8}"
-        return f"(major >> 3) * {self.stride} + ({at} >> 4) * {self.leading} + (major & 7) * 16 + ({at} & 15)"
+        """The C expression of the byte at which unit `unit` of row or column `major` begins."""
+        return f"(major >> 3) * {self.stride} + unit * {self.leading} + (major & 7) * 16"
+
+
+def tile(majors: int, k: int, width: int) -> Tile:
+    """A matrix whose units of 16 bytes are full."""
+    return Tile(majors, k, width, 128 // width)
 
 
 def multiplicand_a(m: int, k: int, width: int, threads: int = 32) -> Fragment:
@@ -116,6 +128,22 @@ def scales_a(count: int) -> Fragment:
 def scales_b(count: int) -> Fragment:
     """Scale factors of the columns of B: every thread of a quad has those of its column."""
     return Fragment(count, 8, "i", "lane >> 2")
+
+
+def lanes(n: int) -> Fragment:
+    """C and D of `tcgen05.mma` with 128 rows: row after row in the lanes of tensor memory, each a thread's."""
+    return Fragment(n, 32, "lane", "i", 128)
+
+
+def lane_scales_a(count: int) -> Fragment:
+    """Scale factors of 128 rows of A in tensor memory: 32 rows in each of four columns, of which every warp writes a
+    copy. The `count` factors of a row are repeated in the four bytes, whichever an identifier names."""
+    return Fragment(16, 8, "(lane & 31) + 32 * (i >> 2)", f"i & {count - 1}", 128)
+
+
+def lane_scales_b(count: int) -> Fragment:
+    """Scale factors of 8 columns of B in tensor memory: a lane of one column each."""
+    return Fragment(4, 8, f"i & {count - 1}", "lane & 7", 128)
 
 
 def _quad_row(threads: int) -> str:

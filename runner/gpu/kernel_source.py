@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mmaprobe.runner.gpu.fragments import Fragment
+from mmaprobe.runner.gpu.fragments import Fragment, Tile, accumulator
 from mmaprobe.runner.gpu.hip_kernels import HipKernel
-from mmaprobe.runner.gpu.kernels import Kernel, Operand
+from mmaprobe.runner.gpu.kernels import TENSOR_MEMORY, Kernel, Operand
 from mmaprobe.smtmodel.operand import NAMED, RANDOM
 
 THREADS = 128  # of a block
@@ -58,9 +58,17 @@ DEVICE void load_{name}(u{word} *registers, u32 lane, const struct place *at, co
 _FILL = """
 DEVICE void load_{name}(u8 *tile, u32 lane, const struct place *at, const u{storage} *patterns)
 {{
-  for (u32 element = lane; element < {elements}; element += {threads}) {{
-    const u32 major = element / {k}, k = element % {k}, row = {row}, column = {column};
-    *(u{storage} *)(tile + {offset}) = {chosen} ? patterns[{index}] : {neighbour};
+  for (u32 number = lane; number < {majors} * {units}; number += {threads}) {{
+    const u32 major = number / {units}, unit = number % {units};
+    u32 *words = (u32 *)(tile + {offset});
+    for (u32 j = 0; j < 4; j++) words[j] = 0;
+#pragma unroll 1
+    for (u32 i = 0; i < {each}; i++) {{
+      const u32 k = unit * {each} + i, row = {row}, column = {column}, low = i * {width} % 32;
+      const u32 bits = {chosen} ? patterns[{index}] : {neighbour};
+      words[i * {width} / 32] |= bits << low;
+      if (low + {width} > 32) words[i * {width} / 32 + 1] |= bits >> (32 - low);
+    }}
   }}
 }}
 """
@@ -96,12 +104,14 @@ _HIP = {"head": f"__attribute__((global, amdgpu_flat_work_group_size({THREADS}, 
         "block": "__builtin_amdgcn_workgroup_id_x()", "thread": "__builtin_amdgcn_workitem_id_x()"}  # fmt: skip
 
 _DESCRIPTOR = """
-/* A matrix in shared memory without swizzle, for wgmma: start, leading and stride offsets in units of 16 bytes. */
-DEVICE u64 descriptor(u32 address, u64 leading, u64 stride)
+/* A matrix in shared memory without swizzle: start, leading and stride offsets in units of 16 bytes; `fixed` bits. */
+DEVICE u64 descriptor(u32 address, u64 leading, u64 stride, u64 fixed)
 {
-  return (address & 0x3ffff) >> 4 | leading >> 4 << 16 | stride >> 4 << 32;
+  return (address & 0x3ffff) >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | fixed;
 }
 """
+_ADD = "{.reg .pred p; setp.eq.u32 p, 0, 0;"  # D = A * B + D, of wgmma and tcgen05
+TCGEN05_FIXED = 1 << 46  # bits 46 to 48 of a descriptor for tcgen05 are 0b001
 
 #: of what operands are -> which element of the matrix is the vector's, and where that is among the vector's patterns
 _CHOSEN = {
@@ -121,7 +131,7 @@ def placing(kernels: Iterable[Kernel | HipKernel]) -> str:
     """The plain C among it: the functions that place operands and take results out."""
     functions = {}
     for kernel in kernels:
-        if isinstance(kernel, Kernel) and kernel.row.unit == "wgmma":
+        if any(isinstance(operand.place, Tile) for operand in kernel.operands):
             functions["descriptor"] = _DESCRIPTOR
         for operand in kernel.operands:
             functions[f"load {operand.name}"] = _load(operand)
@@ -145,8 +155,8 @@ def _load(operand: Operand) -> str:
         return _LOAD.format(**names, **_in_registers(place), shift=operand.shift)
     row, column = ("major", "k") if operand.matrix == "a" else ("k", "major")
     return _FILL.format(
-        **names, elements=place.majors * place.k, threads=THREADS, k=place.k, row=row, column=column,
-        offset=place.offset,
+        **names, majors=place.majors, units=place.units, each=place.each, width=place.width, threads=THREADS, row=row,
+        column=column, offset=place.offset,
     )  # fmt: skip
 
 
@@ -180,7 +190,7 @@ def _kernel(kernel: Kernel | HipKernel) -> str:
     if isinstance(kernel, HipKernel):
         lines += _built_in(kernel)
     else:
-        lines += _wgmma(kernel) if kernel.row.unit == "wgmma" else _mma(kernel)
+        lines += _ISSUES.get(kernel.row.unit, _mma)(kernel)
     words = {operand.matrix: operand.storage for operand in kernel.operands}
     return _KERNEL.format(
         **(_HIP if isinstance(kernel, HipKernel) else _CUDA), vectors=THREADS // kernel.threads,
@@ -230,6 +240,18 @@ def _bound(operand: Operand, number: int, prefix: str = "") -> tuple[list[str], 
     return bound, "{" + ", ".join(f"%{number + j}" for j in range(len(bound))) + "}"
 
 
+def _described(operand: Operand, fixed: int) -> str:
+    """The descriptor of a matrix in shared memory, as an operand of an asm statement."""
+    place = operand.place
+    assert isinstance(place, Tile)
+    return f'"l"(descriptor({_shared("t" + operand.matrix)}, {place.leading}, {place.stride}, {fixed}ull))'
+
+
+def _shared(name: str) -> str:
+    """The address of something in shared memory."""
+    return f"(u32)__cvta_generic_to_shared({name})"
+
+
 def _wgmma(kernel: Kernel) -> list[str]:
     """The instruction on shared memory, from the fences before it to the wait for its result."""
     outputs, group = _bound(kernel.c, 0, "+")
@@ -242,13 +264,11 @@ def _wgmma(kernel: Kernel) -> list[str]:
             inputs += bound
             groups.append(group)
             continue
-        start = f"(u32)__cvta_generic_to_shared(t{operand.matrix})"
-        inputs.append(f'"l"(descriptor({start}, {place.leading}, {place.stride}))')
+        inputs.append(_described(operand, 0))
         groups.append(f"%{number}")
         if operand.fmt.width == 16:
             majors += ", 0"  # K-major; other widths cannot be anything else
-    add = "{.reg .pred p; setp.eq.u32 p, 0, 0;"
-    text = f"{add} {kernel.ptx} {', '.join(groups)}, p, 1, 1{majors};}}"
+    text = f"{_ADD} {kernel.ptx} {', '.join(groups)}, p, 1, 1{majors};}}"
     return [
         'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");',
         "__syncthreads();",
@@ -258,3 +278,75 @@ def _wgmma(kernel: Kernel) -> list[str]:
         'asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");',
         'asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");',
     ]
+
+
+#: where C and D, and the scale factors of A and of B, begin in tensor memory, and how many columns are needed of it
+_COLUMNS, _ALLOCATED = {"c": 0, "scale_a": 32, "scale_b": 64}, 128
+_WAIT = "{.reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; @!p bra again;}"
+
+
+def _tcgen05(kernel: Kernel) -> list[str]:
+    """The instruction on shared and tensor memory, from the allocation of tensor memory to its end."""
+    kept = [kernel.c, *kernel.scales]
+    inputs = [
+        f'"r"(memory + {_COLUMNS["c"]})',
+        *(_described(operand, TCGEN05_FIXED) for operand in (kernel.a, kernel.b)),
+    ]
+    inputs += [f'"r"({kernel.descriptor:#x}u)', *(f'"r"(memory + {_COLUMNS[each.matrix]})' for each in kernel.scales)]
+    places = "[%0], %1, %2, %3" + "".join(f", [%{4 + n}]" for n in range(len(kernel.scales)))
+    outputs, group = _bound(kernel.c, 0, "=")
+    allocated = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0]"
+    return [
+        "__shared__ u32 memory; __shared__ u64 done;",
+        f'if (lane < 32) asm volatile("{allocated}, {_ALLOCATED};" :: "r"({_shared("&memory")}) : "memory");',
+        f'if (lane == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"({_shared("&done")}) : "memory");',
+        'asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");',
+        'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");',
+        "__syncthreads();",
+        "const u32 lanes = memory + (lane >> 5 << 21);  /* those of this warp: 32 a warp, from bit 16 on */",
+        *(_kept(operand) for operand in kept),
+        'asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");',
+        *_everyone(),
+        "if (lane == 0) {",
+        f'  asm volatile("{_ADD} {kernel.ptx} {places}, p;}}" :: {", ".join(inputs)} : "memory");',
+        '  asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];"',
+        f'    :: "r"({_shared("&done")}) : "memory");',
+        "}",
+        f'asm volatile("{_WAIT}" :: "r"({_shared("&done")}) : "memory");',
+        'asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");',
+        f'asm volatile("tcgen05.ld.sync.aligned.{_moved(kernel.c)} {group}, [%{len(outputs)}];"',
+        f'  : {", ".join(outputs)} : "r"(lanes + {_COLUMNS["c"]}) : "memory");',
+        'asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");',
+        *_everyone(),
+        "if (lane < 32) {",
+        f'  asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, {_ALLOCATED};" :: "r"(memory));',
+        '  asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;");',
+        "}",
+    ]
+
+
+def _kept(operand: Operand) -> str:
+    """The store of a matrix in tensor memory."""
+    bound, group = _bound(operand, 1)
+    name = f"tcgen05.st.sync.aligned.{_moved(operand)} [%0], {group};"
+    return f'asm volatile("{name}" :: "r"(lanes + {_COLUMNS[operand.matrix]}), {", ".join(bound)} : "memory");'
+
+
+def _moved(operand: Operand) -> str:
+    """How the registers of a warp lie in tensor memory: those of a quad of threads in 16 lanes, else a lane each."""
+    place = operand.place
+    assert isinstance(place, Fragment)
+    quads = place == accumulator(64, 8, 32, threads=128)
+    return "16x256b.x1.b32" if quads else f"32x32b.x{place.registers}.b32"
+
+
+def _everyone() -> list[str]:
+    """Every thread of the block is here, and what they did in tensor memory is done."""
+    return [
+        'asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");',
+        "__syncthreads();",
+        'asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");',
+    ]
+
+
+_ISSUES = {"wgmma": _wgmma, **dict.fromkeys(TENSOR_MEMORY, _tcgen05)}

@@ -1,7 +1,8 @@
 """The kernel of each matrix instruction: its operands, where they lie, and the PTX instruction.
 
 Everything follows from the row of the instruction table; kernel_source.py makes CUDA C of it. Sources: PTX ISA,
-`mma`, `wgmma.mma_async`, "Block Scaling for mma.sync", "Packing formats".
+`mma`, `wgmma.mma_async`, "Block Scaling for mma.sync", "Packing formats"; of `tcgen05.mma` "Instruction descriptor" and
+"Shared memory descriptor", and CUTLASS (cute/arch/mma_sm100_desc.hpp), which has the same bits.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mmaprobe.runner.gpu import fragments
-from mmaprobe.runner.gpu.fragments import Fragment, Tile
+from mmaprobe.runner.gpu.fragments import Fragment, Tile, tile
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.operand import FACTORS
@@ -29,7 +30,8 @@ CAPABILITIES = {
 }
 
 
-UNITS = ("mma", "mma_block_scale", "wgmma")
+TENSOR_MEMORY = ("tcgen05mma", "tcgen05mma_block_scale")  # units whose sums lie there
+UNITS = ("mma", "mma_block_scale", "wgmma", *TENSOR_MEMORY)
 
 
 def target(capability: tuple[int, int]) -> str:
@@ -82,7 +84,8 @@ class Variant:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The kernel of one instruction: its operands in the order of the PTX instruction, and that instruction."""
+    """The kernel of one instruction: its operands in the order of the PTX instruction, and that instruction;
+    `descriptor`: what tcgen05 reads of its formats and its shape."""
 
     row: Instruction
     shape: tuple[int, int, int]
@@ -91,9 +94,12 @@ class Kernel:
     c: Operand
     scales: tuple[Operand, ...]
     ptx: str
+    descriptor: int = 0
 
     @property
     def name(self) -> str:
+        if self.row.unit in TENSOR_MEMORY:  # the formats are not in the PTX instruction
+            return f"{self.row.unit}_{self.row.name}".replace(".", "_")
         registers = "_registers" if self.row.unit == "wgmma" and isinstance(self.a.place, Fragment) else ""
         return self.ptx.replace(".", "_").replace("::", "_") + registers
 
@@ -104,7 +110,7 @@ class Kernel:
     @property
     def threads(self) -> int:
         """Threads that one vector takes: a warp or a warpgroup."""
-        return 128 if self.row.unit == "wgmma" else 32
+        return 32 if self.row.unit.startswith("mma") else 128
 
 
 def runnable(row: Instruction) -> bool:
@@ -123,8 +129,7 @@ def kernel_of(row: Instruction, variant: Variant | None = None) -> Kernel:
         raise InputError(f"{row.reference}: CUDA runs NVIDIA's instructions alone")
     if row.unit not in UNITS:
         raise InputError(
-            f"{row.reference}: there is no kernel for {row.unit} yet (its operands lie in tensor memory); "
-            "command:CMDLINE runs a program of your own"
+            f"{row.reference}: there is no kernel for {row.unit}; command:CMDLINE runs a program of your own"
         )
     if not _in_place(row):
         raise InputError(f"{row.reference}: there is no kernel for results of another width than the addend yet")
@@ -132,7 +137,7 @@ def kernel_of(row: Instruction, variant: Variant | None = None) -> Kernel:
         return _wgmma(row, variant or Variant())
     if variant is not None:
         raise InputError(f"{row.reference}: columns and a are chosen for wgmma alone")
-    return _mma(row)
+    return _tcgen05(row) if row.unit in TENSOR_MEMORY else _mma(row)
 
 
 def kernels_of(arch: str) -> list[Kernel]:
@@ -161,6 +166,8 @@ def _scales(row: Instruction) -> tuple[Operand, ...]:
     if fmt is None:
         return ()
     places = {"row": fragments.scales_a(count), "column": fragments.scales_b(count)}
+    if row.unit in TENSOR_MEMORY:
+        places = {"row": fragments.lane_scales_a(count), "column": fragments.lane_scales_b(count)}
     return tuple(Operand(factor.name, fmt, places[factor.of], count) for factor in FACTORS)
 
 
@@ -170,13 +177,18 @@ def _mma_name(row: Instruction) -> str:
     scale = row.scale
     parts = ["mma.sync.aligned"]
     if scale is not None:
-        count = row.scales
-        parts += [f"kind::{'mxf8f6f4' if k == 32 else 'mxf4' if count == 2 else 'mxf4nvf4'}", "block_scale"]
-        parts.append(f"scale_vec::{count}X")
+        parts += _scaled(row)
     elif row.arch == "rtx-blackwell" and k == 32:
         parts.append("kind::f8f6f4")
     parts += [f"m{m}n{n}k{k}", "row.col", row.c, row.a, row.b, row.c, *([scale.name] if scale else [])]
     return ".".join(parts)
+
+
+def _scaled(row: Instruction) -> list[str]:
+    """The qualifiers of an instruction with scale factors."""
+    count = row.scales
+    kind = "mxf8f6f4" if row.shape[2] == 32 else "mxf4" if count == 2 else "mxf4nvf4"
+    return [f"kind::{kind}", "block_scale", f"scale_vec::{count}X"]
 
 
 def _wgmma(row: Instruction, variant: Variant) -> Kernel:
@@ -187,9 +199,38 @@ def _wgmma(row: Instruction, variant: Variant) -> Kernel:
     a, b, c = (FORMATS[name] for name in (row.a, row.b, row.c))
     in_registers = fragments.multiplicand_a(m, k, a.width, threads=128)
     operands = (
-        Operand("a", a, in_registers if variant.a == "registers" else Tile(m, k, a.width), k),
-        Operand("b", b, Tile(n, k, b.width), k),
+        Operand("a", a, in_registers if variant.a == "registers" else tile(m, k, a.width), k),
+        Operand("b", b, tile(n, k, b.width), k),
         Operand("c", c, fragments.accumulator(m, n, c.width, threads=128), 1),
     )
     name = f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}.{row.c}.{row.a}.{row.b}"
     return Kernel(row, (m, n, k), *operands, (), name)
+
+
+#: formats in the instruction descriptor of tcgen05, by its kind; e2m1 alone is 1 in the kinds mxf4 and mxf4nvf4
+_NUMBERS = {"f16": 0, "bf16": 1, "tf32": 2, "e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
+_F32, _UE8M0 = 1, 1  # the formats of D and of scale factors; f16 and ue4m3 are 0
+
+
+def _tcgen05(row: Instruction) -> Kernel:
+    """`tcgen05.mma` by one block. With scale factors it has 128 rows; the other units of a warpgroup have 64."""
+    _, n, k = row.shape
+    m = 64 if row.scale is None else 128
+    a, b, c = (FORMATS[name] for name in (row.a, row.b, row.c))
+    # where the formats of 4, 6 and 8 bits mix, 16 elements take 16 bytes: narrow ones lie in the lowest of these
+    each = {side: 128 // side.width if k == 64 else min(16, 128 // side.width) for side in (a, b)}
+    result = fragments.accumulator(m, n, 32, threads=128) if m == 64 else fragments.lanes(n)
+    operands = (
+        Operand("a", a, Tile(m, k, a.width, each[a]), k),
+        Operand("b", b, Tile(n, k, b.width, each[b]), k),
+        Operand("c", c, result, 1, f"_m{m}"),
+    )
+    kind = ["kind::" + (row.a if row.a == "tf32" else "f16" if a.width == 16 else "f8f6f4")]
+    numbers = [1 if k == 64 else _NUMBERS[side] for side in (row.a, row.b)]
+    descriptor = numbers[0] << 7 | numbers[1] << 10 | n >> 3 << 17 | m >> 4 << 24
+    if row.scale is None:
+        descriptor |= (_F32 if row.c == "f32" else 0) << 4
+    else:
+        kind, descriptor = _scaled(row), descriptor | (_UE8M0 if row.scale.name == "ue8m0" else 0) << 23
+    ptx = ".".join(["tcgen05.mma.cta_group::1", *kind])
+    return Kernel(row, (m, n, k), *operands, _scales(row), ptx, descriptor)

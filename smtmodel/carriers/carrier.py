@@ -50,6 +50,10 @@ class Carrier(ABC):
         other inputs (smtmodel/evaluate/programs.py)."""
         return function(*inputs)
 
+    def undefined(self, width: int) -> Node | None:
+        """A word that may be any, another one each time; None: the carrier has none, and who asks takes a choice."""
+        return None
+
     def fuses(self, flush: bool) -> bool:
         """Whether the carrier has `multiply_and_add`. `flush`: in the form in which results that are tiny after
         rounding with unbounded exponent (IEEE 754-2019, 7.5) become a zero of their sign."""

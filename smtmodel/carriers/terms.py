@@ -156,6 +156,7 @@ class TermCarrier(Carrier):
         self.maximum, self.signs_apart, self.in_rows = maximum, signs_apart, in_rows
         self.prefix = prefix
         self.addends: list[FNode] = []  # the signed terms of sums, where a proof may cut besides the signals
+        self.undefined_words: list[FNode] = []  # free symbols besides the inputs
         self._maxima: dict[FNode, frozenset[FNode]] = {}
         #: symbol of a relational maximum -> the terms of which it is the largest; none contains it or a later symbol
         self.maxima: Mapping[FNode, frozenset[FNode]] = MappingProxyType(self._maxima)
@@ -316,11 +317,18 @@ class TermCarrier(Carrier):
     def _relational_max(self, values: Sequence[FNode], width: int) -> FNode:
         key = frozenset(values)
         if key not in self._known:  # one symbol for the same terms in any order
-            names = (f"{self.prefix}maximum{number}" for number in count(len(self._maxima)))
-            name = next(name for name in names if name not in self.manager.symbols)  # a name that no symbol has
-            symbol = self.manager.Symbol(name, BVType(width))
+            symbol = self._new_symbol("maximum", len(self._maxima), width)
             self._known[key], self._maxima[symbol] = symbol, key
         return self._known[key]
+
+    def undefined(self, width: int) -> FNode:
+        self.undefined_words.append(self._new_symbol("undefined", len(self.undefined_words), width))
+        return self.undefined_words[-1]
+
+    def _new_symbol(self, kind: str, number: int, width: int) -> FNode:
+        """A symbol with a name that none has."""
+        names = (f"{self.prefix}{kind}{place}" for place in count(number))
+        return self.manager.Symbol(next(name for name in names if name not in self.manager.symbols), BVType(width))
 
     def sum_of(self, signs: Sequence[FNode], magnitudes: Sequence[FNode], widths: Sequence[int], width: int) -> FNode:
         terms = [(self._bit(sign), self._vector(*own)) for sign, *own in zip(signs, magnitudes, widths, strict=True)]

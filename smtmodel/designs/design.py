@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -46,12 +46,10 @@ class Design:
         if others := [port for port in self.parsed.inputs if port not in taken]:
             raise ParameterError(self.module, f"the input {others[0]} is no operand")
 
-    def result(
-        self, operands: Mapping[str, Sequence[Bits]], carrier: Carrier, undefined: Callable[[int], Bits] | None = None
-    ) -> Bits:
-        """The word `d` for the elements of each operand, by its name; `undefined` as in `Netlist.evaluate`."""
+    def result(self, operands: Mapping[str, Sequence[Bits]], carrier: Carrier) -> Bits:
+        """The word `d` for the elements of each operand, by its name (see `Netlist.evaluate`)."""
         words = {port: operands[operand] for operand, port in self.ports if operand != RESULT}
-        return self.parsed.evaluate(words.__getitem__, carrier, undefined)[self.port_of[RESULT]]
+        return self.parsed.evaluate(words.__getitem__, carrier)[self.port_of[RESULT]]
 
 
 def netlist_text(document: Mapping[str, Any], module: str, name: str) -> str:

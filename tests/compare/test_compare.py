@@ -281,6 +281,8 @@ def test_programs_need_a_model_and_agree() -> None:
     same = run("compare", names[0], names[0], "--model", VOLTA, "--samples", "0", code=1)
     assert "vectors answered by both; this is not a proof" in same.stderr
     assert "mmaprobe prove" not in same.stderr
+    one = run("compare", f"model:{VOLTA}", names[0], "--samples", "0", code=1)
+    assert f"vectors that reach every case: mmaprobe cover {VOLTA}, " in one.stderr
     assert same.stdout == ""
 
 

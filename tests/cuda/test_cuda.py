@@ -33,11 +33,13 @@ pytestmark = pytest.mark.kernels
 F16 = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 FP8 = "hopper/wgmma/m64n8k32.f32.e4m3.e5m2"
 SCALED = "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3"
+TENSOR = "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3"
 DOUBLE = "hopper/mma/m16n8k4.f64.f64.f64.f64"
 
 
 def device(reference: str = F16, tail: str = "", **options: Any) -> tuple[CudaDevice, FakeGpu]:
-    gpu = FakeGpu(reference, **{"capability": (12, 0) if reference == SCALED else (9, 0), **options})
+    capability = {SCALED: (12, 0), TENSOR: (10, 3)}.get(reference, (9, 0))
+    gpu = FakeGpu(reference, **{"capability": capability, **options})
     return open_cuda(reference.partition("/")[2] + tail, 5, gpu), gpu
 
 
@@ -51,16 +53,16 @@ def vectors(reference: str, count: int) -> list[Vector]:
     ]
 
 
-@pytest.mark.parametrize("reference", [F16, FP8, SCALED, DOUBLE])
+@pytest.mark.parametrize("reference", [F16, FP8, SCALED, TENSOR, DOUBLE])
 def test_patterns_reach_the_kernel_and_come_back(reference: str) -> None:
     opened, gpu = device(reference)
     given = random_rows(reference, 1000)
     assert np.array_equal(opened.patterns(*given), evaluate_batch(parse_reference(reference), *given))
     [launch] = gpu.launches
     assert launch["threads"] == 128
-    assert launch["blocks"] == (1000 if reference == FP8 else 250)  # a warpgroup, or a warp, for each
+    assert launch["blocks"] == (1000 if reference in (FP8, TENSOR) else 250)  # a warpgroup, or a warp, for each
     sizes = {F16: "uint16 uint16 uint32", FP8: "uint8 uint8 uint32", SCALED: "uint8 uint8 uint32",
-             DOUBLE: "uint64 uint64 uint64"}  # fmt: skip
+             TENSOR: "uint8 uint8 uint32", DOUBLE: "uint64 uint64 uint64"}  # fmt: skip
     assert launch["types"] == [*sizes[reference].split(), "uint8", "uint8"]
 
 
@@ -95,6 +97,14 @@ def test_what_an_answer_says_of_a_variant() -> None:
     described = device(FP8, "?columns=16,column=9,a=registers")[0].description
     assert described["ptx"] == "wgmma.mma_async.sync.aligned.m64n16k32.f32.e4m3.e5m2"
     assert (described["instruction"], described["columns"], described["a"]) == (FP8, 16, "registers")
+
+
+def test_what_an_answer_says_of_tensor_memory() -> None:
+    described = device(TENSOR)[0].description
+    assert described["ptx"] == "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X"
+    assert (described["target"], described["descriptor"]) == ("sm_103a", "08020480")
+    assert described["machine_instructions"] == {"UTCOMMA.BLOCK16": 1}
+    assert "descriptor" not in device()[0].description
 
 
 def test_emulated_instructions_say_so() -> None:
@@ -146,7 +156,9 @@ def test_names_that_are_wrong(text: str, words: str) -> None:
         ("m16n8k16.f32.f16.f16.f16", (9, 0), UnknownNameError, "did you mean 'mma/m16n8k16.f"),
         ("m8n8k4.f32.f16.f16.f32", (9, 0), InputError, "of turing, volta; this GPU"),
         ("mma/m16n8k32.s32.s8.s8.s32", (9, 0), NotModelledError, "integer"),
-        ("tcgen05mma/m64n8k16.f32.f16.f16", (10, 0), InputError, "no kernel for tcgen05mma yet"),
+        ("tcgen05mma/m64n8k16.f32.f16.f16?row=64", (10, 0), InputError, "rows 0 to 63 and columns 0 to 7"),
+        (f"{TENSOR.partition('/')[2]}?row=128", (10, 3), InputError, "rows 0 to 127 and columns 0 to 7"),
+        ("tcgen05mma/m64n8k16.f32.f16.f16?columns=8", (10, 0), InputError, "chosen for wgmma alone"),
         ("mma/m16n8k16.f32.f16.f16.f32?row=16", (9, 0), InputError, "rows 0 to 15 and columns 0 to 7"),
         ("mma/m16n8k16.f32.f16.f16.f32?column=8", (9, 0), InputError, "rows 0 to 15 and columns 0 to 7"),
         ("mma/m16n8k16.f32.f16.f16.f32?columns=8", (9, 0), InputError, "chosen for wgmma alone"),

@@ -151,6 +151,16 @@ def test_without_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert not (tmp_path / "out").exists()
 
 
+def test_instructions_of_tensor_memory_are_asked(tmp_path: Path) -> None:
+    chosen = evidence.arguments(["--arch", "blackwell", "--only", "tcgen05", "-o", str(tmp_path)])
+    todo = evidence.jobs(chosen, "blackwell")
+    assert len(todo) == len([row for row in INSTRUCTIONS if row.startswith("blackwell/tcgen05")]) > 80
+    assert {job.reference.split("/")[1]: job.shape[:2] for job in todo} == {
+        "tcgen05mma": (64, 8), "tcgen05mma_block_scale": (128, 8)}  # fmt: skip
+    [job] = [job for job in todo if job.reference == "blackwell/tcgen05mma/m64n8k16.f32.f16.f16"]
+    assert job.device() == "cuda:tcgen05mma/m64n8k16.f32.f16.f16"
+
+
 def test_bad_arguments(tmp_path: Path) -> None:
     assert evidence.main(["--arch", "hopper", "--only", "nothing", "-o", str(tmp_path)]) == 2
     with pytest.raises(SystemExit) as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 
 from mmaprobe.runner.gpu.fragments import Fragment, Tile
-from mmaprobe.runner.gpu.kernel_source import placing
-from mmaprobe.runner.gpu.kernels import CAPABILITIES, Kernel, Operand, kernels_of
+from mmaprobe.runner.gpu.kernel_source import TCGEN05_FIXED, placing, source
+from mmaprobe.runner.gpu.kernels import CAPABILITIES, TENSOR_MEMORY, Kernel, Operand, kernels_of
 from mmaprobe.smtmodel.base.libraries import compiler
 from tests.cuda import warp
 from tests.cuda.test_kernels import variants
@@ -20,7 +21,18 @@ from tests.cuda.test_kernels import variants
 pytestmark = pytest.mark.compilers
 
 KERNELS = [kernel for arch in CAPABILITIES for kernel in kernels_of(arch) + variants(arch)]
-OPERANDS = {operand.name: (kernel, operand) for kernel in KERNELS for operand in kernel.operands}
+
+
+def in_tensor_memory(kernel: Kernel, operand: Operand) -> bool:
+    return kernel.row.unit in TENSOR_MEMORY and operand not in (kernel.a, kernel.b)
+
+
+def operand_id(kernel: Kernel, operand: Operand) -> str:
+    """Its name, which wgmma's and tcgen05's may share."""
+    return operand.name + "-tcgen05" * (kernel.row.unit in TENSOR_MEMORY)
+
+
+OPERANDS = {operand_id(kernel, operand): (kernel, operand) for kernel in KERNELS for operand in kernel.operands}
 SEED = 7
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C compiler: set CC or install one")
 
@@ -67,20 +79,38 @@ def loaded(library: Any, kernel: Kernel, operand: Operand, at: Place, patterns: 
             load(tile, ctypes.c_uint32(thread), ctypes.byref(at), given)
         library.descriptor.restype = ctypes.c_uint64
         offsets = ctypes.c_uint64(part.leading), ctypes.c_uint64(part.stride)
-        descriptor = library.descriptor(ctypes.c_uint32(512), *offsets)
-        found = warp.shared(bytes(512) + bytes(tile), descriptor, part.majors, part.k, part.width)
+        fixed, kind = (TCGEN05_FIXED, kind_of(kernel)) if kernel.row.unit in TENSOR_MEMORY else (0, None)
+        descriptor = library.descriptor(ctypes.c_uint32(512), *offsets, ctypes.c_uint64(fixed))
+        found = warp.shared(bytes(512) + bytes(tile), descriptor, part.majors, part.k, part.width, kind)
         return found if operand.matrix == "a" else {(k, major): element for (major, k), element in found.items()}
     threads = []
     for lane in range(kernel.threads):
         registers = integers(part.word, [(1 << part.word) - 1] * part.registers)
         load(registers, ctypes.c_uint32(lane), ctypes.byref(at), given)
         threads.append(list(registers))
+    if in_tensor_memory(kernel, operand):
+        memory = warp.stored(moved(kernel, operand), threads)
+        m, n, _ = kernel.shape
+        if operand.matrix == "c":
+            return {(row, column): memory[warp.d_lane(m, row), column] for row in range(m) for column in range(n)}
+        return warp.lane_scales(memory, operand.matrix, m if operand.matrix == "scale_a" else n, operand.count)
     if operand.matrix.startswith("scale"):
         read = warp.scale_a if operand.matrix == "scale_a" else warp.scale_b
         first = read([registers[0] for registers in threads], operand.count)
         assert read([registers[0] for registers in threads], operand.count, 1) == first  # whatever the selector says
         return first
     return warp.gather(threads, part.width, part.elements, warp.table_of(shape(kernel), part.width, operand.matrix))
+
+
+def kind_of(kernel: Kernel) -> str:
+    """The kind of a tcgen05 instruction."""
+    return kernel.ptx.partition("kind::")[2].partition(".")[0]
+
+
+def moved(kernel: Kernel, operand: Operand) -> str:
+    """The shape by which the kernel's text stores an operand in tensor memory."""
+    stores = re.findall(r"tcgen05\.st\.sync\.aligned\.(\S+)\.b32", source([kernel]))
+    return str(stores[[kernel.c, *kernel.scales].index(operand)])
 
 
 def own(operand: Operand, at: Place, place: warp.Place) -> int | None:
@@ -129,9 +159,18 @@ def test_the_result_is_taken_from_where_the_manual_says(library: Any, name: str)
     m, n, _ = kernel.shape
     part = operand.place
     assert isinstance(part, Fragment)
-    table = warp.table_of(shape(kernel), part.width, "c")
     matrix = {(row, column): 1000 + 100 * row + column for row in range(m) for column in range(n)}
-    threads = warp.scatter(matrix, kernel.threads, part.width, part.elements, table)
+    if kernel.row.unit in TENSOR_MEMORY:  # each register is of the place to which it would be stored
+        text = source([kernel])
+        assert f"tcgen05.ld.sync.aligned.{moved(kernel, operand)}.b32" in text
+        numbered = [[thread << 8 | j for j in range(part.registers)] for thread in range(kernel.threads)]
+        memory, threads = warp.stored(moved(kernel, operand), numbered), [[0] * part.registers for _ in numbered]
+        for (x, y), value in matrix.items():
+            place = memory[warp.d_lane(m, x), y]
+            threads[place >> 8][place & 255] = value
+    else:
+        table = warp.table_of(shape(kernel), part.width, "c")
+        threads = warp.scatter(matrix, kernel.threads, part.width, part.elements, table)
     store = getattr(library, f"store_{operand.name}")
     for row, column in ((0, 0), (m - 1, n - 1), (m // 2, 3), (1, n - 2)):
         result, writers = integers(operand.storage, [0]), 0
@@ -154,8 +193,16 @@ def test_the_same_expressions_in_python(name: str) -> None:
     assert isinstance(part, Fragment)
     if operand.matrix.startswith("scale"):
         rows, columns = extent(kernel, operand)
-        places = {part.place(lane, i) for lane in range(32) for i in range(part.elements)}
+        places = {part.place(lane, i) for lane in range(kernel.threads) for i in range(part.elements)}
         assert places == {(row, column) for row in range(rows) for column in range(columns)}
+        return
+    if in_tensor_memory(kernel, operand):
+        m, n, _ = kernel.shape
+        numbered = [[thread << 8 | j for j in range(part.registers)] for thread in range(kernel.threads)]
+        memory = warp.stored(moved(kernel, operand), numbered)
+        found = {memory[warp.d_lane(m, row), column]: (row, column) for row in range(m) for column in range(n)}
+        assert all(part.place(word >> 8, word & 255) == place for word, place in found.items())
+        assert len(found) == kernel.threads * part.elements
         return
     table = warp.table_of(shape(kernel), part.width, operand.matrix)
     for lane in range(kernel.threads):
@@ -167,7 +214,24 @@ def test_names_tell_operands_apart() -> None:
     """Else one's functions would be taken for the other's."""
     for kernel in KERNELS:
         for operand in kernel.operands:
-            assert OPERANDS[operand.name][1] == operand
+            assert OPERANDS[operand_id(kernel, operand)][1] == operand
+            assert OPERANDS.get(operand.name, (kernel, operand))[1] == operand
+
+
+@pytest.mark.parametrize(
+    "kernel", [kernel for kernel in KERNELS if kernel.row.unit in TENSOR_MEMORY], ids=lambda kernel: kernel.name
+)
+def test_the_instruction_descriptor_says_what_the_manual_has(kernel: Kernel) -> None:
+    (m, n, _), row, kind = kernel.shape, kernel.row, kind_of(kernel)
+    numbers = warp.NUMBERS[kind]
+    expected = {"a": numbers[row.a], "b": numbers[row.b], "n / 8": n // 8}
+    if row.scale is None:
+        expected |= {"d": warp.D_NUMBERS[row.c], "m / 16": m // 16}
+    else:
+        expected |= {"scale": warp.SCALE_NUMBERS[row.scale.name], "m / 128": m // 128}
+    found = warp.decoded(kernel.descriptor, warp.PLAIN_FIELDS if row.scale is None else warp.SCALED_FIELDS)
+    assert {name: value for name, value in found.items() if value or name in expected} == expected
+    assert f'"r"({kernel.descriptor:#x}u)' in source([kernel])
 
 
 @needs_compiler

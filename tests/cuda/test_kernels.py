@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from mmaprobe.runner.gpu.disassembly import arithmetic
 from mmaprobe.runner.gpu.kernel_source import source
-from mmaprobe.runner.gpu.kernels import CAPABILITIES, Kernel, Variant, architecture, kernel_of, kernels_of, target
+from mmaprobe.runner.gpu.kernels import (
+    CAPABILITIES,
+    TENSOR_MEMORY,
+    Kernel,
+    Variant,
+    architecture,
+    kernel_of,
+    kernels_of,
+    target,
+)
 from mmaprobe.runner.gpu.nvrtc import CompilerError, compiler_for, library
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -19,6 +29,12 @@ pytestmark = pytest.mark.kernels
 #: one capability of each architecture; the others differ in nothing that a kernel uses and get one kernel each
 FIRST = {arch: capabilities[0] for arch, capabilities in CAPABILITIES.items()}
 KERNELS = [(arch, kernel) for arch in CAPABILITIES for kernel in kernels_of(arch)]
+#: of tcgen05, whose kernels are large, one of each way in which operands lie
+SOME = [f"blackwell/tcgen05mma{name}" for name in (
+    "/m64n8k16.f32.f16.f16", "/m64n8k16.f16.f16.f16", "/m64n8k8.f32.tf32.tf32", "/m64n8k32.f32.e4m3.e2m1",
+    "/m64n8k32.f16.e3m2.e5m2", "_block_scale/m64n8k32.block32.f32.e2m3.e4m3.ue8m0",
+    "_block_scale/m64n8k64.block32.f32.e2m1.e2m1.ue8m0", "_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3",
+    "_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue8m0")]  # fmt: skip
 
 
 def intended(kernel: Kernel) -> str:
@@ -28,6 +44,9 @@ def intended(kernel: Kernel) -> str:
     a, b, c = row.a.upper(), row.b.upper(), row.c.upper()
     if row.a == "f64":
         return r"DMMA\.8x8x4" if row.arch == "blackwell" else rf"DMMA\.({m}{n}{k}|{m}x{n}x{k})"
+    if row.unit in TENSOR_MEMORY:  # formats and shape are in the descriptor
+        wide = "O" if k == 64 else "H" if row.a in ("f16", "bf16", "tf32") else "Q"
+        return f"UTC{wide}MMA" + r"\.(4X|BLOCK16)" * (row.scales == 4)
     if row.unit == "wgmma":
         kind = f"HGMMA.{m}x{n}x{k}.{c}" if row.a in ("f16", "bf16", "tf32") else f"QGMMA.{m}x{n}x{k}.{c}.{a}.{b}"
     elif row.a in ("f16", "bf16", "tf32"):
@@ -74,16 +93,31 @@ def variants(arch: str) -> list[Kernel]:
     return [kernel_of(INSTRUCTIONS[f"hopper/wgmma/{name}"], variant) for name in names for variant in chosen]
 
 
+def check_all(kernels: list[Kernel], capability: tuple[int, int]) -> None:
+    compiled = compiler_for(capability).compile(source(kernels), target(capability))
+    executed = arithmetic(compiled.cubin)
+    assert (executed is None) == (capability == FIRST["volta"])  # the disassembler of CUDA 13 does not know it
+    for kernel in kernels:
+        check(kernel, compiled.ptx, None if executed is None else executed[kernel.name])
+
+
 @pytest.mark.parametrize(
     "arch", [pytest.param(arch, marks=pytest.mark.slow) if arch == "rtx-blackwell" else arch for arch in CAPABILITIES]
 )
 def test_kernels_execute_their_instruction_and_no_other(arch: str) -> None:
-    kernels, capability = kernels_of(arch) + variants(arch), FIRST[arch]
-    compiled = compiler_for(capability).compile(source(kernels), target(capability))
-    executed = arithmetic(compiled.cubin)
-    assert (executed is None) == (arch == "volta")  # the disassembler of CUDA 13 does not know it
-    for kernel in kernels:
-        check(kernel, compiled.ptx, None if executed is None else executed[kernel.name])
+    kernels = [kernel for kernel in kernels_of(arch) if kernel.row.unit not in TENSOR_MEMORY] + variants(arch)
+    check_all(kernels, FIRST[arch])
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES["blackwell"])
+def test_kernels_of_tcgen05_execute_their_instruction(capability: tuple[int, int]) -> None:
+    check_all([kernel_of(INSTRUCTIONS[name]) for name in SOME], capability)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", CAPABILITIES["blackwell"])
+def test_every_kernel_of_tcgen05_executes_its_instruction(capability: tuple[int, int]) -> None:
+    check_all([kernel for kernel in kernels_of("blackwell") if kernel.row.unit in TENSOR_MEMORY], capability)
 
 
 @pytest.mark.parametrize("capability", [c for found in CAPABILITIES.values() for c in found[1:]])
@@ -99,6 +133,7 @@ def test_cuda_12_compiles_for_hopper_and_later_too() -> None:
     for arch, name in (
         ("hopper", "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"),
         ("blackwell", "blackwell/mma/m16n8k32.f32.e4m3.e4m3.f32"),
+        ("blackwell", "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3"),
         ("rtx-blackwell", "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3"),
     ):
         compiler = compiler_for(FIRST[arch], newest=12)
@@ -117,18 +152,18 @@ def test_errors_of_the_compiler() -> None:
 
 
 def test_instructions_without_a_kernel() -> None:
-    with pytest.raises(InputError, match="no kernel for tcgen05mma yet"):
-        kernel_of(INSTRUCTIONS["blackwell/tcgen05mma/m64n8k16.f32.f16.f16"])
+    with pytest.raises(InputError, match="no kernel for mma_sp; command:"):
+        kernel_of(replace(INSTRUCTIONS["ampere/mma/m16n8k16.f32.f16.f16.f32"], unit="mma_sp"))
     with pytest.raises(InputError, match="NVIDIA"):
         kernel_of(INSTRUCTIONS["cdna3/mfma/f32_16x16x16_f16"])
 
 
-def test_every_instruction_of_nvidia_has_a_kernel_or_is_tcgen05() -> None:
-    missing = {row.unit for row in INSTRUCTIONS.values() if row.arch in CAPABILITIES} - {
-        kernel.row.unit for _, kernel in KERNELS
-    }
-    assert missing == {"tcgen05mma", "tcgen05mma_block_scale"}
-    assert len({kernel.name for _, kernel in KERNELS if kernel.row.arch == "hopper"}) == len(kernels_of("hopper"))
+def test_every_instruction_of_nvidia_has_a_kernel() -> None:
+    rows = [row for row in INSTRUCTIONS.values() if row.arch in CAPABILITIES]
+    missing = {row.reference for row in rows} - {kernel.row.reference for _, kernel in KERNELS}
+    assert missing == {f"{arch}/mma/m8n8k4.f32.f16.f16.f16" for arch in ("volta", "turing")}  # as below
+    for arch in CAPABILITIES:
+        assert len({kernel.name for kernel in kernels_of(arch)}) == len(kernels_of(arch))
 
 
 def test_results_of_another_width_than_the_addend_have_no_kernel() -> None:

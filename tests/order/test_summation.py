@@ -217,7 +217,7 @@ def test_a_narrow_range_may_look_exact_and_says_how_far_it_reaches() -> None:
 
 @pytest.mark.parametrize("answer", [0, 0x80000000, 0x7FFFFFFF, 0x7F800000, 0x3F800000])
 def test_a_device_that_always_answers_the_same(answer: int) -> None:
-    with pytest.raises(UnrevealedError, match="do not add up exactly"):
+    with pytest.raises(UnrevealedError, match=r"zeros give|do not add up exactly"):
         reveal(lambda vector: answer, parse_reference(VOLTA))
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel import forms, sums
 from mmaprobe.queries.kernel.forms import Form
@@ -21,14 +20,14 @@ from mmaprobe.queries.plans import bound
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Plan
-from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from tests.plans.small_plans import compared, small
 from tests.said import believed
 
 PLAN = """plan: compensated
@@ -40,34 +39,10 @@ roundings:
 steps:
   d: sum(JOIN, c)
 """
-UNIT = """unit: tiny
-formats: {a: FACTOR, b: FACTOR, c: SUM, d: SUM}
-length: 1
-roundings: {r: "round(SUM, nearest_even)"}
-steps:
-  d: r(exact(a[0] * b[0], c))
-"""
-SMALL = """plan: small
-formats: {a: FACTOR, b: FACTOR, c: SUM, d: SUM}
-units: {mma: ./tiny.yaml}
-roundings: {r: "round(SUM, MODE)"}
-steps:
-  d: sum(compensate(1, mma, r, by=BY), START)
-"""
 
 
 def plan_of(join: str = "compensate(16, mma, r)", mode: str = "nearest_even") -> Plan:
     return parse_plan(PLAN.replace("JOIN", join).replace("MODE", mode), "mine.yaml", parse_reference)
-
-
-def small(folder: Path, factor: str, total: str, start: str, by: str) -> Plan:
-    for name, text in (("tiny", UNIT), ("small", SMALL)):
-        changed = (
-            text.replace("FACTOR", factor).replace("SUM", total).replace("MODE", "nearest_even").replace("START", start)
-        )
-        changed = changed.replace("BY", by)
-        (folder / f"{name}.yaml").write_text(changed)
-    return parse_plan_reference(f"plan:{folder / 'small.yaml'}")
 
 
 def products(form: Form) -> Fraction:
@@ -141,35 +116,12 @@ def test_in_other_modes_it_is_not(mode: str) -> None:
 ])  # fmt: skip
 def test_no_input_errs_by_more_than_the_bound(factor: str, total: str, start: str, by: str, tmp_path: Path) -> None:
     """All inputs of two products, and a quarter of a million of 3, 4 and 12; some come near."""
-    plan, nearest = small(tmp_path, factor, total, start, by), 0.0
-    drawn, fmt, out = np.random.default_rng(1), plan.a, plan.d
-    pairs = np.stack(np.meshgrid(range(1 << fmt.width), range(1 << fmt.width)), -1).reshape(-1, 2)
+    plan, nearest = small(tmp_path, factor, total, start, f"compensate(1, mma, r, by={by})"), 0.0
     for k in (2, 3, 4, 12):
-        sides = [pairs if k == 2 else drawn.integers(0, 1 << fmt.width, (512, k)) for _ in range(2)]
-        a, b = sides[0].astype(kind_of(fmt)), sides[1].T.astype(kind_of(fmt))
-        c = (drawn.integers(0, 1 << out.width, (len(a), len(sides[1]))) * (start == "c")).astype(kind_of(out))
-        x, y, s, d = (values_of(own)[side] for own, side in
-                      ((fmt, a), (fmt, b), (out, c), (out, simulate(a, b, c, plan, engine="numpy"))))  # fmt: skip
-        exact, size = x @ y + s, np.abs(x) @ np.abs(y) + np.abs(s)
-        limit, most = np.zeros_like(s), np.nanmax(values_of(out)) / 2
-        for atom, value in error_of(bound_of_plan(plan, k, believed)).flat().parts.items():
-            (names,) = (tuple(factor.name for factor in item) for item in atom)
-            limit += (
-                float(value)
-                * {("a", "b"): size - np.abs(s), ("c",): np.abs(s), ("exact",): np.abs(exact), (): 1.0}[names]
-            )
-        fine = np.isfinite(d) & np.isfinite(exact) & (size < most)
-        error, limit = np.abs(d - exact)[fine], limit[fine]
-        assert fine.sum() > 1000
+        error, limit = compared(plan, error_of(bound_of_plan(plan, k, believed)), k, start == "c")
         assert (error <= limit).all()
         nearest = max(nearest, float((error[error > 0] / limit[error > 0]).max(initial=0)))
     assert nearest > (0.3 if by == "neumaier" else 0.15)
-
-
-def values_of(fmt: Format) -> NDArray[np.float64]:
-    """The number of each pattern; NaN where it is none."""
-    every = (exact_value(pattern, fmt) for pattern in range(1 << fmt.width))
-    return np.array([np.nan if isinstance(one, str) and one != "-0" else float(one) for one in every])
 
 
 def known(plan: Plan, length: int | None = 64) -> tuple[Compensated, Theorem, list[Theorem], list[Theorem]]:

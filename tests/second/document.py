@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.second.goals import CHAIN, Condition, Facts, Goal, read_condition
-from tests.second.magnitudes import Form, add, most, need, plain, two
+from tests.second.magnitudes import FaultError, Form, add, most, need, plain, two
 
 #: by mode, in units of the last place: how far a rounding lowers a value at most, and how far it raises one
 ANY = 1 << 20  # a place above all: zero is a multiple of every power of two
@@ -20,6 +20,8 @@ LOSSES = {mode: (Fraction(FALLS[mode]), Fraction(RISES[mode])) for mode in FALLS
 class Document:
     """A tree as read: the unit, its nodes and formats, and the goals of the theorems checked so far."""
 
+    of_plan: ClassVar[bool] = False
+
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.unit, self.nodes, self.formats = document["unit"], document["nodes"], document["formats"]
         self.theorems, self.states = document["theorems"], document["states"]
@@ -27,6 +29,7 @@ class Document:
         self.conditions = list(map(read_condition, document.get("conditions", ())))
         self.made_of: dict[int, frozenset[int]] = {}
         need(len({repr(fmt) for fmt in self.formats}) == len(self.formats), "a format stands twice")
+        need(self.of_plan or not any(one.each for one in self.conditions), "of a unit it is said what is said of plans")
         for number, node in enumerate(self.nodes):
             need(all(operand < number for operand in operands_of(node)), f"node {number} stands before its operands")
 
@@ -108,6 +111,22 @@ class Document:
                 elif level == CHAIN:
                     need(not any(self.nodes[node].get("operand") == "c" for node in inside), "c is also an exact input")
         return found
+
+    def over_all(self, form: Form) -> Form:
+        """A form about each product, over all products that it means."""
+        return form
+
+    def number_read(self, node: int, kept: frozenset[int]) -> Facts | None:
+        """What is known of a number that a word rounds; None: nothing."""
+        return None
+
+    def step(self, goal: Goal, kind: str) -> Mapping[str, Any]:
+        """The step of a plan that a goal is about, of a kind."""
+        raise FaultError("a unit has no steps")
+
+    def pairs_of(self, stage: int) -> Sequence[tuple[int, int]]:
+        """What the units of a stage read."""
+        raise FaultError("a unit has no sum of all products")
 
     def numbers(self, formats: frozenset[int], low: Form, high: Form, size: Form, grid: int | None = None,
                 flushed: bool = False, bits: int | None = None) -> Facts:  # fmt: skip

@@ -49,14 +49,15 @@ class Facts:
 
 @dataclass(frozen=True)
 class Condition:
-    """Nothing overflows at a node: a magnitude below 2^below does not, and it is at most `most`, in which `where` tells
-    the error and the size of results so far."""
+    """Nothing overflows at a node: a magnitude below 2^below does not, and it is at most `most` (None: not known), in
+    which `where` tells the error and the size of results so far. `each`: in magnitudes of any element of a plan."""
 
     node: int
     places: tuple[tuple[int, int], ...]
     below: int
-    most: Frozen
+    most: Frozen | None
     where: tuple[tuple[Frozen, Frozen], ...] = ()
+    each: bool = False
 
     def told(self, factor: Form, form: Form) -> Condition:
         return replace(self, where=(*self.where, (frozen(factor), frozen(form))))
@@ -85,9 +86,10 @@ def read_facts(given: Mapping[str, Any]) -> Facts:
 
 
 def read_condition(given: Mapping[str, Any]) -> Condition:
-    need(given["each"] is False, "of a unit it is said what is said of plans")
+    need(type(given["each"]) is bool, "whether magnitudes are those of any element is not said")
     places = tuple((level, place) for level, place in given["places"])
-    found = Condition(given["node"], places, given["below"], frozen(read_form(given["most"])))
+    largest = None if given["most"] is None else frozen(read_form(given["most"]))
+    found = Condition(given["node"], places, given["below"], largest, each=given["each"])
     for factor, form in given["where"]:
         found = found.told(single(factor[0], factor[1]), read_form(form))
     return found
@@ -96,6 +98,11 @@ def read_condition(given: Mapping[str, Any]) -> Condition:
 def read_goal(given: Mapping[str, Any], conditions: Sequence[Condition] = ()) -> Goal:
     """`conditions`: those of the document, which goals have by number."""
     kind = given["is"]
+    if kind == "Summed":
+        parts = {name: given[name] for name in ("step", "growth", "loops")}
+        levels = frozenset((level, frozenset(formats)) for level, formats in given["assuming"])
+        limits = frozenset(conditions[number] for number in given["limits"])
+        return Goal(kind, facts=read_facts(given["facts"]), assuming=levels, provided=limits, parts=parts)
     if kind != "Enclosed":
         parts = {name: value for name, value in given.items() if name not in ("is", "provided")}
         return Goal(kind, provided=_read_provided(given, conditions), parts=parts)

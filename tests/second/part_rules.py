@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.second.document import Document, conclude, largest_number, need_lemmas, operands_of
 from tests.second.goals import CHAIN, Condition, Facts, Goal, frozen
-from tests.second.magnitudes import Form, add, need, plain, single, times
+from tests.second.magnitudes import Form, add, covers, need, plain, single, times
 from tests.second.node_rules import after_rounding, finite
 
 Places = tuple[tuple[int, int], ...]
@@ -60,6 +60,10 @@ class Polynomials:
                 own = ("added", node, self.tree.bound(node, places))
                 added: list[Polynomial] = [{(own,): Fraction(1)}] if node in self.kept else []
                 return summed([self.of(what["term"], places, running), *added])
+            case "sum":
+                words = [[self.of(word, (), {}) for word in pair] for pair in self.tree.pairs_of(what["stage"])]
+                need(not any(() in word for pair in words for word in pair), "a word is not zero where its element is")
+                return summed([self.of(what["start"], places, running), *(multiplied(*pair) for pair in words)])
             case "repeat":
                 so_far, level = self.of(what["start"], places, running), what["level"]
                 for place in what["places"]:
@@ -80,13 +84,25 @@ class Polynomials:
                 found = add(found, size)
         return found
 
+    def over_products(self, polynomial: Polynomial, lost: bool) -> Form:
+        """The same, where all but products of c mean sums over all products of a plan."""
+        sides: tuple[Polynomial, Polynomial] = ({}, {})
+        for symbols, value in polynomial.items():
+            sides[all(symbol[:2] == ("input", "c") for symbol in symbols)][symbols] = value
+        each, rest = (self.bound(side, lost) for side in sides)
+        return add(self.tree.over_all(each), rest)
+
     def size(self, symbol: Symbol) -> Form:
         if symbol[0] == "input":
             return single("size", CHAIN) if self.chain and symbol[1] == "c" else single(*symbol[1:4])
         _, node, places = symbol
         what = self.tree.nodes[node]
         below = self.bound(self.of(what["term"], places, {}))
-        return after_rounding(self.tree, Facts({}, {}, below), what["rounding"]).error
+        how, known = what["rounding"], self.tree.number_read(what["term"], self.kept)
+        term = Facts({}, {}, below, grid=known and known.grid, bits=known and known.bits)
+        lost = after_rounding(self.tree, term, how).error
+        whole = how["mode"] in ("nearest_even", "nearest_away", "toward_zero")
+        return below if whole and covers(lost, below) else lost  # zero is a number, too
 
 
 def summed(every: Iterable[Polynomial]) -> Polynomial:
@@ -129,9 +145,9 @@ def rejoined(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
     need(not others or all(tree.nodes[node].get("operand") != "c" for node in inside), "c is also an exact input")
     need(goal.node == below.node and goal.assuming == others, "it is about another, or assumes something else")
     need(not (goal.places or tree.free(goal.node)), "it is about some places alone")
+    need(not others or not tree.of_plan, "a plan is no instruction of a chain")
     need(goal.provided == below.provided, "something else may not overflow")
     known = Polynomials(tree, kept, bool(others))
     found = known.of(goal.node, (), {})
-    lost = known.bound(found, lost=True)
-    size = known.bound(found, lost=False)
+    lost, size = (known.over_products(found, lost=side) for side in (True, False))
     conclude(goal, replace(facts, low=add(facts.low, lost), high=add(facts.high, lost), size=size))

@@ -1,10 +1,10 @@
 """Checks a tree of theorems about a unit: every side condition and conclusion of every rule, by itself.
 
 The tree is a document of plain data (written.py says what is in it). The rules, by what they are about:
-node_rules.py, part_rules.py, sum_rules.py, loop_rules.py, result_rules.py, sign_rules.py, rise_rules.py,
-alike_rules.py and rewrite_rules.py. Their statements are those of the docstrings of queries/kernel, written a second
-time: none of these files, nor goals.py, document.py, magnitudes.py or term_ranges.py, on which they rest, shares code
-with what found or wrote the tree.
+node_rules.py, part_rules.py, sum_rules.py, loop_rules.py, step_rules.py, result_rules.py, sign_rules.py, rise_rules.py,
+alike_rules.py and rewrite_rules.py; plan_tree.py checks a tree about a plan. Their statements are those of the
+docstrings of queries/kernel, written a second time: none of these files, nor goals.py, document.py, magnitudes.py or
+term_ranges.py, on which they rest, shares code with what found or wrote the tree.
 """
 
 from __future__ import annotations
@@ -37,6 +37,18 @@ from tests.second.part_rules import part, rejoined
 from tests.second.result_rules import loosened, summed, truncated, weakened, whole
 from tests.second.rise_rules import rises
 from tests.second.sign_rules import turned
+from tests.second.step_rules import (
+    added,
+    begun,
+    compensated,
+    from_zero,
+    halved,
+    held,
+    iterated,
+    nothing,
+    of_all_products,
+    tile,
+)
 from tests.second.sum_rules import error_free
 
 
@@ -47,17 +59,22 @@ def lemma(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     need(goal.kind in kinds and not premises, "it is not a lemma about the datapath")
 
 
+#: rules about steps of a plan
+STEPS: dict[str, Rule] = {rule.__name__: rule for rule in (
+    from_zero, begun, held, nothing, tile, added, iterated, compensated, halved, of_all_products,
+)}  # fmt: skip
+
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
     element, segment, constant, literal, assumed, product, unchanged, scale, exact, fused, grid, cut,
     rounded, drawn, error_free, whole, part, rejoined, weakened, repeated, chained, closed, carried, summed,
     truncated, loosened, turned,
     rises,
     rewritten, followed, congruent, looped, results_alike,
-)} | {"settled": lemma, "exhausted": lemma}  # fmt: skip
+)} | STEPS | {"settled": lemma, "exhausted": lemma}  # fmt: skip
 
 
 #: the kinds of goals that are about the result, whatever they say
-FINAL = {"Carried", "Closed", "Chained", "BoundInUnits", "Rises", "SameResults"}
+FINAL = {"Carried", "Closed", "Chained", "BoundInUnits", "Rises", "SameResults", "FromZero"}
 
 
 class Tree(Document):

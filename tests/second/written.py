@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
 from mmaprobe.queries.kernel.enclosures import Facts, NoOverflow
 from mmaprobe.queries.kernel.forms import Form
+from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes.node import Node, walk
@@ -19,15 +20,13 @@ from mmaprobe.smtmodel.units.unit import Unit
 class Written:
     """A unit, and theorems about it: nodes and formats are numbered, theorems premises first."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Unit | PlanAt) -> None:
         self.nodes = {node: number for number, node in enumerate(walk(unit.result))}
         self.formats: dict[Format, int] = {}
         self.conditions: dict[NoOverflow, int] = {}
         self.theorems: dict[Theorem, int] = {}
         self.document: dict[str, Any] = {
-            "unit": {name: self._plain(getattr(unit, name)) for name in ("a", "b", "c", "d", "scale")}
-            | {"random": self._plain(unit.formats.get("random"))}
-            | {"length": unit.length, "result": self.nodes[unit.result], "scales": unit.scales},
+            "unit": {name: self._plain(getattr(unit, name)) for name in "abcd"} | self._about(unit),
             "nodes": [],
             "formats": [],
             "conditions": [],
@@ -36,10 +35,15 @@ class Written:
         }
         self._list(list(self.nodes))
 
+    def _about(self, unit: Any) -> dict[str, Any]:
+        """What a document says of its unit beside the formats of a, b, c and d."""
+        operands = {"scale": self._plain(unit.scale), "random": self._plain(unit.formats.get("random"))}
+        return operands | {"length": unit.length, "result": self.nodes[unit.result], "scales": unit.scales}
+
     def stating(self, roots: Sequence[Theorem]) -> dict[str, Any]:
         """The document, which states these theorems."""
         for root in roots:
-            for theorem in root.walk():
+            for theorem in self.walked(root):
                 if theorem not in self.theorems:
                     self.theorems[theorem] = len(self.theorems)
                     self.document["theorems"].append(self._theorem(theorem))
@@ -51,6 +55,10 @@ class Written:
         """A value as plain data, as in a document with these formats."""
         self.formats = {fmt: number for number, fmt in enumerate(formats)}
         return self._fields(value)
+
+    def walked(self, root: Theorem) -> Iterator[Theorem]:
+        """A theorem and what it rests on, as far as the document has it."""
+        return root.walk()
 
     def _theorem(self, theorem: Theorem) -> dict[str, Any]:
         goal = {"is": type(theorem.goal).__name__} | self._fields(theorem.goal)

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
-from mmaprobe.reports.exports.fptest import Tininess, flags_of
+from mmaprobe.reports.exports.fptest import Tininess, signalled
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Rounding
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
@@ -23,13 +23,12 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.batch import evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
 from mmaprobe.smtmodel.evaluate.operands import layout_of
-from mmaprobe.smtmodel.exceptions import DOCUMENTS, Document, exceptions_in
+from mmaprobe.smtmodel.exceptions import DOCUMENTS, INVALID, Document, exceptions_in
 from mmaprobe.smtmodel.tables.reference import SIGNALLING, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.marks import some_slow
 from tests.oracles.termeval import evaluate_term
 
-BITS = {"x": 1, "u": 2, "o": 4, "i": 16}
 TINY: dict[Document, Tininess] = {"riscv": "after", "x86": "after", "arm": "before", "power": "before"}
 SMALL = """unit: small
 formats: {a: e3m2_ieee, b: e3m2_ieee, c: e3m2_ieee, d: e3m2_ieee}
@@ -71,9 +70,9 @@ def test_they_are_those_of_exact_rationals(fmt: str, document: Document) -> None
         results, found = (evaluate_models([one], rows)[0].tolist() for one in (plain, model))
         assert set(found) == {0, 1, 3, 5, 16}
         for row, d, flags in zip(rows.tolist(), results, found, strict=True):
-            wanted = sum(BITS[letter] for letter in flags_of(row, d, own, mode, TINY[document]))
+            wanted = signalled(row, d, own, mode, TINY[document])
             if is_quiet(row[2], fmt) and {pattern & ~own.sign_bit for pattern in row[:2]} == {0, own.infinity}:
-                wanted = BITS["i"]
+                wanted = INVALID
             assert flags == wanted, (mode, [*map(hex, row)], flags, wanted)
 
 
@@ -87,7 +86,7 @@ def test_they_are_those_of_exact_rationals_in_few_bits(mode: Rounding) -> None:
     for row, d, flags in zip(rows.tolist(), results, found, strict=True):
         if row[2] & 31 > own.infinity and {row[0] & 31, row[1] & 31} == {0, own.infinity}:
             continue  # infinity times zero, and a NaN
-        wanted = sum(BITS[letter] for letter in flags_of(row, d, own, mode, "after"))
+        wanted = signalled(row, d, own, mode, "after")
         assert flags == wanted, ([*map(hex, row)], flags, wanted)
 
 

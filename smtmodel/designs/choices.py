@@ -1,0 +1,99 @@
+"""Which cases of a parallel choice ($pmux) can hold: read off the gates of their conditions, as conjunctions of bits.
+
+A bit that no such gate gives is a variable of its own, so what is shown holds whatever the rest of a design does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import combinations, product
+
+Wire = int | str  # the number of a bit, or "0", "1", "x" for a constant
+Gate = tuple[str, Mapping[str, tuple[Wire, ...]]]  # its type, and the bits of its inputs by port
+Cube = Mapping[Wire, bool]  # bits and their values, all of which hold
+
+MOST = 256  # conjunctions in one condition
+VARIABLES = 24  # bits of which all values are told apart
+
+
+class Conditions:
+    """The conditions of one choice. `gate_of`: the gate that alone gives a bit, if one does."""
+
+    def __init__(self, conditions: Sequence[Wire], gate_of: Callable[[Wire], Gate | None]) -> None:
+        self._gate_of = gate_of
+        self._cases = [self._cubes(condition) for condition in conditions]
+
+    @cached_property
+    def disjoint(self) -> bool:
+        """Whether it is shown that no two hold at once."""
+        pairs = combinations(self._cases, 2)
+        return all(_conflict(one, other) for left, right in pairs for one, other in product(left, right))
+
+    @cached_property
+    def covering(self) -> bool:
+        """Whether it is shown that one always holds."""
+        every = [cube for case in self._cases for cube in case]
+        return len({bit for cube in every for bit in cube}) <= VARIABLES and _covering(every)
+
+    def _cubes(self, bit: Wire) -> list[Cube]:
+        """A condition as conjunctions, of which one holds."""
+        alone: list[Cube] = [{bit: True}]
+        if bit in ("0", "1"):
+            return [{}] if bit == "1" else []
+        gate = self._gate_of(bit)
+        if gate is None:
+            return alone
+        kind, inputs = gate
+        sides = [side for side in (inputs.get("A", ()), inputs.get("B", ())) if side]
+        single = all(len(side) == 1 for side in sides)
+        match kind:
+            case "$eq" | "$eqx" if len({len(side) for side in sides}) == 1:
+                return _equal(zip(*sides, strict=True), alone)
+            case "$logic_not" | "$not" if kind == "$logic_not" or single:
+                return _equal(((one, "0") for one in sides[0]), alone)
+            case "$reduce_and":
+                return _equal(((one, "1") for one in sides[0]), alone)
+            case "$or" | "$logic_or" | "$reduce_or" | "$reduce_bool" if kind != "$or" or single:
+                found = [cube for side in sides for one in side for cube in self._cubes(one)]
+                return found if len(found) <= MOST else alone
+            case "$and" | "$logic_and" if single:
+                pairs = product(*(self._cubes(side[0]) for side in sides))
+                both: list[Cube] = [{**one, **other} for one, other in pairs if not _conflict(one, other)]
+                return both if len(both) <= MOST else alone
+        return alone
+
+
+def _equal(pairs: Iterable[tuple[Wire, Wire]], otherwise: list[Cube]) -> list[Cube]:
+    """That bits are equal to others, of which one is a constant in each pair."""
+    cube: dict[Wire, bool] = {}
+    for one, other in pairs:
+        bit, value = (one, other) if other in ("0", "1") else (other, one)
+        if value not in ("0", "1") or bit == "x":
+            return otherwise
+        wanted = value == "1"
+        if bit in ("0", "1"):
+            if (bit == "1") != wanted:
+                return []
+        elif cube.setdefault(bit, wanted) != wanted:
+            return []
+    return [cube]
+
+
+def _conflict(one: Cube, other: Cube) -> bool:
+    return any(other.get(bit, value) != value for bit, value in one.items())
+
+
+def _covering(cubes: Sequence[Cube]) -> bool:
+    """Whether one of some conjunctions always holds: both values of a bit, one after another."""
+    if not all(cubes):
+        return True
+    if not cubes:
+        return False
+    shortest: Cube = min(cubes, key=len)
+    bit = next(iter(shortest))
+    return all(
+        _covering([{one: given for one, given in cube.items() if one != bit} for cube in cubes
+                   if cube.get(bit, value) == value])
+        for value in (False, True)
+    )  # fmt: skip
