@@ -412,6 +412,7 @@ class Mapper(Candidates):
         asks = self._affordable(looked) or not self._units_likely
         tree = self._order(looked.shape, self._place(looked, number)) if asks else None
         if tree is None:
+            yield [Chain(model) for own in taken for model in self.steps(own)]
             yield from (self.stages(model, length) for own in taken for model in self.steps(own))
         else:
             yield from ((stage for own in taken for stage in self.guesses(tree, own, self.known, wider=wider))
