@@ -19,8 +19,10 @@ from mmaprobe.smtmodel.nodes import (
     FusedSum,
     Gate,
     GridSum,
+    Largest,
     Literal,
     Product,
+    Quotient,
     Recombined,
     Relu,
     Repeat,
@@ -288,6 +290,27 @@ def shared(values: Sequence[Value], node: Shared | SharedOf) -> Value:
     return Value("finite", power(place), place)
 
 
+def largest(values: Sequence[Value]) -> Value:
+    """The one of the largest magnitude, without its sign."""
+    if any(value.kind == "nan" for value in values):
+        return NAN
+    if any(value.kind == "inf" for value in values):
+        return infinite(False)
+    found = max(abs(value.exact) for value in values)
+    return Value("finite", found, floor_log2(found) if found else 0, not found)
+
+
+def divided(one: Value, other: Value) -> Value:
+    """A quotient without loss."""
+    kinds, negative = (one.kind, other.kind), one.negative != other.negative
+    if "nan" in kinds or kinds == ("inf", "inf") or (kinds == ("finite", "finite") and not (one.exact or other.exact)):
+        return NAN
+    if one.kind == "inf" or (other.kind == "finite" and not other.exact):
+        return infinite(negative)
+    exact = mpq(0) if other.kind == "inf" else one.exact / other.exact
+    return Value("finite", exact, 0, not exact, frozenset({negative}))
+
+
 def nearest(value: int, modulus: int) -> Value:
     """The residue of an integer that is nearest to zero."""
     found = (value + modulus // 2) % modulus - modulus // 2
@@ -386,6 +409,10 @@ class Evaluation:
             return rectified(self.value(node.term, loops), node)
         if isinstance(node, Shared):
             return shared([self.value(item, loops) for item in node.items], node)
+        if isinstance(node, Largest):
+            return largest([self.value(item, loops) for item in node.items])
+        if isinstance(node, Quotient):
+            return divided(self.value(node.left, loops), self.value(node.right, loops))
         if isinstance(node, Residue):
             given = self.value(node.term, loops)
             return nearest(int(given.exact), node.modulus) if given.kind == "finite" else NAN
