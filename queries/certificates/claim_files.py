@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.libraries import own_folder
 from mmaprobe.smtmodel.base.yamlfile import read_file, read_yaml
 from mmaprobe.smtmodel.plans.plan_files import beside
-from mmaprobe.smtmodel.tables.reference import is_plan, names_plan, parse_plan_path, parse_reference
+from mmaprobe.smtmodel.tables.reference import CORE, is_plan, names_plan, parse_plan_path, parse_reference
 from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
@@ -40,7 +40,8 @@ def claim_texts(claim: Statement) -> dict[str, str]:
             name = f"part-{len(plans) + 1}.plan.yaml"
             plans[name] = plan_texts({name: parse_plan_path(reference)}, units)[name]
             return f"./{name}"
-        text = unit_text(parse_reference(reference).unit) if is_plan(reference) else read_file(Path(reference))
+        made = is_plan(reference) or CORE in reference
+        text = unit_text(parse_reference(reference).unit) if made else read_file(Path(reference))
         return f"./{units.setdefault(text, f'unit-{len(units) + 1}.yaml')}"
 
     data = with_references(data, held)
@@ -52,7 +53,11 @@ def read_claim(texts: Mapping[str, str]) -> AnyClaim:
     file = read_yaml(texts[CLAIM], CLAIM)
     data = with_references(file.data, partial(_copied, texts))
     named = json.dumps([data.get(key) for key in (*REFERENCES, "parts")])
-    if "cases" in data or ".yaml" in re.sub(re.escape(str(own_folder())) + "/[0-9a-f]{64}.yaml", "", named):
+    if (
+        "cases" in data
+        or CORE in named
+        or ".yaml" in re.sub(re.escape(str(own_folder())) + "/[0-9a-f]{64}.yaml", "", named)
+    ):
         raise ParameterError(CLAIM, "it has cases, or names a file in another way than a certificate does")
     (claim,) = build_claims(replace(file, data=data))
     return claim
@@ -70,6 +75,6 @@ def _copied(texts: Mapping[str, str], reference: str) -> str:
         own = own_folder() / f"{sha256(text.encode()).hexdigest()}.yaml"
         own.write_text(text, encoding="utf-8")
         return str(own)
-    if ".yaml" in reference:
+    if ".yaml" in reference or CORE in reference:
         raise ParameterError(reference, f"{CLAIM} names a file that is not in the folder")
     return reference

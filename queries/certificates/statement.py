@@ -32,7 +32,7 @@ from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.base.jsontext import parse_json
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
-from mmaprobe.smtmodel.tables.reference import LENGTH, parse_reference
+from mmaprobe.smtmodel.tables.reference import CORE, LENGTH, parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
@@ -267,8 +267,9 @@ def with_references(data: Mapping[str, Any], change: Callable[[str], str]) -> di
 
 
 def is_of_file(reference: str) -> bool:
-    """Whether a reference of a claim is the path of a unit file or of a plan file, or that of the latter at a K."""
-    return reference.partition(LENGTH)[0].endswith(".yaml")
+    """Whether a reference of a claim is the path of a unit file, an FPCore expression or a plan file, or that of one of
+    the latter at a K."""
+    return reference.partition(LENGTH)[0].endswith((".yaml", CORE))
 
 
 def _references(data: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.multiword import parse_scheme
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.stages import Chain
-from mmaprobe.smtmodel.tables.reference import is_plan, is_unit_file, parse_plan_reference
+from mmaprobe.smtmodel.tables.reference import CORE, is_plan, is_unit_file, parse_plan_reference
 from mmaprobe.smtmodel.units.unit import Unit
 
 
@@ -41,8 +41,9 @@ class Part:
     @cached_property
     def plan(self) -> Plan:
         text = self.text.strip()
-        if "/" not in text.partition("@")[0] and not is_plan(text) and not is_unit_file(text):
-            if text.partition("@")[0] in REDUCTIONS:
+        path = text.partition("@")[0]
+        if not ("/" in path or path.endswith(CORE) or is_plan(text) or is_unit_file(text)):
+            if path in REDUCTIONS:
                 raise ParameterError(text, "a sum of numbers, where an algorithm for products is needed")
             parse_scheme(text)  # which names the nearest one
         return parse_plan_reference(text)

@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.plans.multiword import SCHEMES
 from mmaprobe.smtmodel.plans.plan import Plan
 
 FOLDER = Path(__file__).parent / "library"
-_FILE = re.compile(r"(?P<plan>plan:)?(?P<path>.+\.yaml)(?P<rest>@.*)?")
+_FILE = re.compile(r"(?P<plan>plan:)?(?P<path>.+\.(?:yaml|fpcore))(?P<rest>@.*)?")
 _reading: list[Path] = []  # plan files that are being read: a unit may be a plan at a given K
 
 

@@ -366,3 +366,33 @@ def test_commands_take_a_core(tmp_path: Path) -> None:
     missing = CliRunner().invoke(main, ["show", str(tmp_path / "none.fpcore")])
     assert missing.exit_code == 2
     assert "no such file" in missing.output
+
+
+CLAIM = """id: mine
+terms: 2
+inputs: {format: f16, a: [-2, 2], b: [-2, 2], c: zero}
+parts: {one: chain.fpcore@length=2}
+claim: error(one) <= 2**-9 * magnitude_sum()
+"""
+
+
+def test_a_claim_names_expressions_and_its_certificate_holds_their_units(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder := tmp_path / "claim").mkdir()
+    (folder / "chain.fpcore").write_text(
+        "(FPCore ((A K) (B K) c) :precision binary16 (for ([i K]) ([sum c (fma (ref A i) (ref B i) sum)]) sum))"
+    )
+    (folder / "claim.yaml").write_text(CLAIM)
+    monkeypatch.chdir(tmp_path)  # the files are looked for beside the claim
+    run = CliRunner().invoke(main, ["verify", "claim/claim.yaml", "--certificate", "proof"])
+    assert (run.exit_code, "mine: holds" in run.output) == (0, True), run.output
+    for path in folder.iterdir():
+        path.unlink()
+    checked = CliRunner().invoke(main, ["check", "proof"])
+    assert (checked.exit_code, "unit-1.yaml: chain: 2 products" in checked.output) == (0, True), checked.output
+    (folder / "half.fpcore").write_text("(FPCore (x0 y0 x1 y1 z) :precision binary16 (fma x1 y1 (fma x0 y0 z)))")
+    stated = tmp_path / "proof" / "claim.yaml"
+    stated.write_text(stated.read_text().replace("./unit-1.yaml", str(folder / "half.fpcore")))
+    checked = CliRunner().invoke(main, ["check", "proof"])
+    assert (checked.exit_code, "names a file that is not in the folder" in checked.output) == (1, True), checked.output
