@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -25,8 +25,8 @@ OPERAND_NAMES = tuple(row.name for row in OPERANDS)
 PORTS = (*OPERAND_NAMES, RESULT)
 #: ports with a part in how inputs are given and results taken, and the number that means that nothing waits for it
 ROLES = {"clock": None, "reset": 0, "reset_low": 1, "valid_in": 1, "ready_in": None, "valid_out": None, "ready_out": 1}
-SIMULATORS = ("verilator", "icarus")
 INCLUDE = "include"  # a word of Verilog, so no port has this name
+SIMULATORS = ("verilator", "icarus")
 
 
 class PortFile(Strict):
@@ -54,11 +54,11 @@ class PortFile(Strict):
 @dataclass
 class Wiring:
     """`ports`: of each operand and of the result, by its name; several have its elements side by side, the first one
-    lowest. `roles`: the ports of ROLES; `constants`: the numbers of other inputs; `latency`: cycles, where said;
-    `include`: folders of what the files include."""
+    lowest. `roles`: the ports of ROLES; `constants`: the numbers of other inputs; `latency`: cycles, where said."""
 
     name: str
     files: list[Path]
+    include: list[Path]
     top: str
     simulator: str
     ports: dict[str, tuple[str, ...]]
@@ -66,12 +66,11 @@ class Wiring:
     constants: dict[str, int]
     parameters: dict[str, int]
     latency: int | None = None
-    include: list[Path] = field(default_factory=list)
 
     @classmethod
     def read(cls, text: str) -> Wiring:
         """From the text after `rtl:`. Raises InputError."""
-        name, given, own = f"rtl:{text}", dict[str, str](), cls(f"rtl:{text}", [], "", "", {}, {}, {}, {})
+        name, given, own = f"rtl:{text}", dict[str, str](), cls(f"rtl:{text}", [], [], "", "", {}, {}, {}, {})
         for part in text.split(","):
             if (named := re.fullmatch(r"(#?)(\w+)=(.*)", part)) is None:
                 own.files.append(Path(part))
@@ -112,7 +111,7 @@ class Wiring:
                 self.ports[key] = (given,) if isinstance(given, str) else tuple(given)
         self.roles |= {role: port for role in ROLES if (port := getattr(said, role))}
         self.constants |= said.constants
-        self.parameters |= said.parameters
+        self.parameters = said.parameters | self.parameters
         self.latency = said.latency
 
     @cached_property

@@ -44,9 +44,10 @@ module operators(input [3:0] a, input [3:0] b, output [3:0] {names}, output sign
   {assignments}
 endmodule
 """
-UNSIGNED = ["a + b", "a - b", "a * b", "a & b", "a | b", "a ^ b", "a ~^ b", "~a", "-a", "a << b", "a >> b", "a == b",
-            "a != b", "a < b", "a <= b", "a > b", "a >= b", "a && b", "a || b", "!a", "&a", "|a", "^a", "~^a",
-            "a[0] ? a : b", "{a[1:0], b[3:2]}", "a[b[1:0]]", "a[0] ? 1 : a[1] ? 2 : a[2] ? b : 3"]  # fmt: skip
+UNSIGNED = ["a + b", "a - b", "a * b", "a & b", "a | b", "a ^ b", "a ~^ b", "~a", "-a", "a << b", "a >> b",
+            "a >>> b[1:0]", "a == b", "a != b", "a < b", "a <= b", "a > b", "a >= b", "a && b", "a || b", "!a", "&a",
+            "|a", "^a", "~^a", "a[0] ? a : b",
+            "{a[1:0], b[3:2]}", "a[b[1:0]]", "a[0] ? 1 : a[1] ? 2 : a[2] ? b : 3"]  # fmt: skip
 SIGNED = ["sa + sb", "sa - sb", "sa * sb", "-sa", "~sa", "sa >>> b[1:0]", "sa < sb", "sa <= sb", "sa >>> b", "sa & sb",
           "$signed({sb, sa}) >>> a[1:0]", "sa == sb", "sa > sb"]  # fmt: skip
 PIPELINE = """
@@ -220,6 +221,10 @@ def test_packages_and_structures_are_read_where_yosys_has_slang(tmp_path: Path) 
     found = device.netlist.evaluate({name: [lanes(rows[:, k], 8)] for k, name in enumerate("ab")}.__getitem__, ARRAYS)
     total = (rows.sum(axis=1) + np.uint64(3)) & np.uint64(255)
     assert np.asarray(found["d"].node, np.uint64).tolist() == ((total % 16) * 16 + total // 16).tolist()
+    named = written(tmp_path, PACKAGE + TOP, "both.v")  # SystemVerilog that is called Verilog
+    other = open_device(f"rtl:{named},top=top,include={included},enable_i=1,#BIAS=3")
+    assert isinstance(other, RtlDevice)
+    assert other.netlist.inputs.keys() == device.netlist.inputs.keys()
     with pytest.raises(InputError, match="there is no such folder"):
         open_device(f"rtl:{files},top=top,include={tmp_path}/none,enable_i=1")
     written(folder, TOP.replace("swapped", "turned"), "top.sv")
