@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from operator import mul
 
 import numpy as np
@@ -155,20 +156,22 @@ def _results_of(plan: Plan, a: Matrix, b: Matrix) -> Matrix:
 
 
 def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple[Matrix, Matrix]]:
-    """Pairs of A and B. In all pairs but the last some products are one, and the others are equal and smaller: of
-    either sign, at each exponent gap, and with each of the fractions of `_fractions`. The last pair is random, with
-    magnitudes from 1/2 to 2. `rows`: the rows of A to take of all pairs but the last; None for all."""
-    ways = _fractions(plan.a, plan.convert_a)
+    """Pairs of A and B. In all pairs but the last some products are one (where units read words, also of a number of
+    which these leave most), and the others are equal and smaller: of either sign, at each exponent gap, and with each
+    of the fractions of `_fractions` and `_of_words`. The last pair is random, with magnitudes from 1/2 to 2. `rows`:
+    the rows of A to take of all pairs but the last; None for all."""
+    ways = _fractions(plan.a, plan.convert_a) + _of_words(plan, 0)
     kinds = len(ways) * 2
     chosen = np.arange(kinds * GAPS) if rows is None else np.array(rows)
     gap, kind = chosen[:, None] % GAPS, chosen[:, None] // GAPS
     fraction = np.array(ways, dtype=np.uint64)[kind // 2]
-    others = _fractions(plan.b, plan.convert_b)
+    others = _fractions(plan.b, plan.convert_b) + _of_words(plan, 1)
     low, digits = np.array([[0] * len(others) + [12] * len(others)]), np.array([others * 2], dtype=np.uint64)
-    for heads in begins_of(plan, length):
-        large = pattern_of(plan.a, 0 * kind, 0 * gap + plan.a.bias, 0 * fraction)
+    heads_of = dict.fromkeys([(0, 0), *product(_of_words(plan, 0) or [0], _of_words(plan, 1) or [0])])
+    for heads, (first, last) in product(begins_of(plan, length), heads_of):
+        large = pattern_of(plan.a, 0 * kind, 0 * gap + plan.a.bias, 0 * fraction + np.uint64(first))
         small = pattern_of(plan.a, kind % 2, np.maximum(-gap, plan.least_normal("a")) + plan.a.bias, fraction)
-        one = pattern_of(plan.b, 0 * low, 0 * low + plan.b.bias, 0 * digits)
+        one = pattern_of(plan.b, 0 * low, 0 * low + plan.b.bias, 0 * digits + np.uint64(last))
         less = pattern_of(plan.b, 0 * low, np.maximum(-low, plan.least_normal("b")) + plan.b.bias, digits)
         yield _typed(plan, np.where(heads, large, small), np.where(heads[:, None], one, less))
     yield _random(plan, length)
@@ -209,6 +212,23 @@ def _fractions(fmt: Format, how: Rounding | None) -> list[int]:
         return [0, every]
     unit = 1 << max(0, fmt.fraction - how.format.fraction)
     return [0, every, unit // 2, max(0, unit // 2 - 1)] if how.mode in NEAREST else [0, every, unit - 1]
+
+
+def _of_words(plan: Plan, side: int) -> list[int]:
+    """A fraction field of which every word of a side leaves nearly as much as it can, all of one sign; none where no
+    word is read, or the rounding of words is another one."""
+    fmt, words = (plan.a, plan.b)[side], [word for word in plan.words_read(side) if word is not None]
+    hows = {one.rounding for word in words[:1] for one in of_kind(word, Round) if one.rounding.format != fmt}
+    if len(plan.words_read(side)) < 2 or len(hows) != 1:
+        return []
+    (how,) = hows
+    bits, found, left = how.format.fraction, 0, fmt.fraction - how.format.fraction
+    while left > 0:  # the last place of a word is 2^left: it leaves just less than half of one, or all of it
+        own = left - 1 if how.mode in NEAREST else left
+        found += 1 << own
+        left = own - 1 - bits
+        found -= 1 << max(left, 0)
+    return [found]
 
 
 def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix, least: float = 0.0) -> list[tuple[int, int]]:

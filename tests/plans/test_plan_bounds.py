@@ -399,6 +399,14 @@ def test_inputs_come_near_a_bound_with_scale_factors() -> None:
         nearest_to(parse_plan_reference(f"plan:{unit}"), size.form * Fraction(1, 2), 96)
 
 
+@pytest.mark.parametrize(("name", "least"), [("triton/bf16x3", 0.6), ("cutlass/tf32x3", 0.5), ("xla/bf16x3", 0.65)])
+def test_numbers_of_which_words_leave_most_come_near(name: str, least: float) -> None:
+    plan = parse_plan_reference(f"plan:{name}")
+    near, _ = nearest_to(plan, error_of(bound_of_plan(plan, 4, believed)).merged(), 4)
+    assert near is not None
+    assert near.ratio > least
+
+
 def test_slices_have_a_bound_in_the_largest_elements() -> None:
     """That of the rule, held against random products, whose errors are above a 4096th of it."""
     plan = parse_plan_reference("plan:ozaki/int8-6")
