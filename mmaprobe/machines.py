@@ -275,13 +275,26 @@ def _of_maps(paths: Sequence[str]) -> Machine:
         plan = plan_map.plan if isinstance(plan_map, PlanMap) else plan_map
         into, pair = with_c if plan.addend else rules, (plan.a.name, plan.b.name)
         if pair in into:
-            raise InputError(f"a second map for products of {pair[0]} * {pair[1]}", path)
+            into[pair] = _after(into[pair], plan_map, path)
+            continue
         asked = ("aten.addmm",) if plan.addend else ("aten.mm", "dot_general")
         if path.endswith(YAML):
             into[pair] = Rule(plan_map, "given", f"rules by hand: {Path(path).name}")
         else:
             into[pair] = Rule(plan_map, "recorded", f"identify --gemm: {Path(path).name}", None, asked)
     return Machine(", ".join(Path(path).name for path in paths), with_c | rules, {}, with_c)
+
+
+def _after(first: Rule, second: Plan | PlanMap, path: str) -> Rule:
+    """A map for the shapes that maps before it do not speak of. Raises InputError for others than maps of functions."""
+    own, pair = first.how, f"{first.plan.a.name} * {first.plan.b.name}"
+    given = path.endswith(YAML) or first.known == "given"
+    if not isinstance(own, PlanMap) or not isinstance(second, PlanMap) or given:
+        raise InputError(f"a second map for products of {pair}: only maps of functions stand one after another", path)
+    if second.plan.d != first.plan.d:
+        raise InputError(f"a second map for products of {pair}, with results in {second.plan.d.name}", path)
+    both = PlanMap(f"{own.reference}, {second.reference}", own.rules + second.rules)
+    return replace(first, how=both, evidence=f"{first.evidence}, {Path(path).name}")
 
 
 @lru_cache(maxsize=64)

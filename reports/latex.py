@@ -21,6 +21,7 @@ _RULES = (
     (r"(?<![\w^])sum (?=\|)", r"\\sum_k "),
     (r"(\|[^|]*\|) \(k=(\d+)\.\.(\d+)\)", r"\\max_{k=\2..\3} \1"),
     (r"max\((.*)\)", r"\\max(\1)"),
+    (r"(?<![\w\\])max (?=\|)", r"\\max "),
     (r"\|([^|]*)\|", r"\\lvert \1\\rvert"),
     (r"_(\d+|[a-z]+)°", r"_{\1}^{\\circ}"),
     (r"°", r"^{\\circ}"),
@@ -38,6 +39,26 @@ def latex_of(formula: str) -> str:
     for pattern, new in _RULES:
         formula = re.sub(pattern, new, formula)
     return re.sub(r"  +", " ", formula)
+
+
+def latex_of_bounds(bounds: Sequence[tuple[str, str]], conditions: str) -> str:
+    """Formulas of bounds, each after what it is for, and the conditions of all of them: text that stands by itself.
+    `G` is defined in the formula that has it, after `where`."""
+    lines = ["% needs \\usepackage{amsmath}"]
+    for about, formula in bounds:
+        formula, _, growth = formula.partition(" where ")
+        about = re.sub(r"(K = [^,]*|\bK\b|\bn$)", r"$\1$", about, count=2)
+        lines += [f"For {_conditions(about)}:"] if about else []
+        lines.append(rf"\[ {latex_of(formula)} \]")
+        lines += [rf"where \({latex_of(growth)}\)."] if growth else []
+    return "\n".join([*lines, *([f"This holds where {_conditions(conditions)}."] if conditions else [])])
+
+
+def _conditions(text: str) -> str:
+    """Running text in which formulas stand between dollars already, or are powers of two."""
+    text = re.sub(r"\b2\^(-?[0-9]+)", r"$2^{\1}$", text)
+    plain = [part if number % 2 else _prose(part) for number, part in enumerate(text.split("$"))]
+    return "$".join(plain)
 
 
 def latex_of_sheets(sheets: Sequence[Sheet]) -> str:

@@ -104,6 +104,13 @@ class AnswersFile:
         answers = self._known.get(_key(vector))
         return answers.popleft() if answers else None
 
+    def begin_anew(self) -> None:
+        """Leave the answers of an earlier run out: the file is empty from now on. Raises OutputError."""
+        self._known.clear()
+        self._rows.clear()
+        self.description, self._cut = None, 0
+        self._write(b"")
+
     def recheck(self, device: Device, discriminating: Callable[[Vector], bool]) -> int:
         """Ask a device some of the earlier questions again, half of them `discriminating` ones, and return the number
         of answers that it repeated.

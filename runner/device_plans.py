@@ -24,10 +24,10 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 
 def mapper_of(
     name: str, asked: Signature, sides: tuple[int, int], timeout: float | None, device_timeout: float = 60.0,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None] = lambda text: None, least: tuple[int, int] = (1, 1),
 ) -> Mapper:  # fmt: skip
     """The Mapper for a function python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for one
-    call. `sides`: the largest M and N. Raises MmaprobeError."""
+    call. `sides`: the largest M and N, `least` the smallest. Raises MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     device = _function(name, asked, device_timeout, deadline)
 
@@ -45,7 +45,8 @@ def mapper_of(
         except UnrevealedError:
             return None
 
-    return Mapper(asked, partial(device.product, asked), order, Shape(*sides, asked.length), 1, deadline, progress)
+    top = Shape(*sides, asked.length)
+    return Mapper(asked, partial(device.product, asked), order, top, 1, deadline, progress, least)
 
 
 def dependence_of(

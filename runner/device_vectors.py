@@ -20,6 +20,7 @@ from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.devices import DeviceError, open_device
 from mmaprobe.runner.protocol import Device
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, read_vectors
 
@@ -56,7 +57,9 @@ class VectorRun:
             self._ask(vectors, name, None)
         else:
             with AnswersFile(output, self.name) as target:
-                if target.earlier:
+                if target.earlier and self.check:
+                    vectors = self._anew(vectors, target)
+                elif target.earlier:
                     vectors = self._remaining(vectors, target)
                     with open_device(self.name, self.timeout) as device:
                         target.recheck(device, lambda vector: bool(vector.extra.get("predictions")))
@@ -66,20 +69,21 @@ class VectorRun:
             total = self.answered + count
             raise IncompleteError(f"{self.name}: no answer to {count} of {total} vectors, first {name}:{first.line}")
 
+    def _anew(self, vectors: Iterable[Vector], target: AnswersFile) -> list[Vector]:
+        """Every vector, of which none is answered from the file: a device whose answers are checked may have changed in
+        any of them."""
+        everything, count = list(vectors), target.earlier
+        _taken(everything, target)
+        target.begin_anew()
+        self.tell(f"{counted(count, 'answer')} of an earlier run replaced: every vector is asked")
+        return everything
+
     def _remaining(self, vectors: Iterable[Vector], target: AnswersFile) -> list[Vector]:
         """The vectors that an earlier run did not answer; the answers of that run are counted."""
-        everything, remaining, known = list(vectors), [], []
-        for vector in everything:
-            d = target.take(vector)
-            if d is None:
-                remaining.append(vector)
-            else:
-                known.append((vector, d))
-        if target.earlier:
-            raise InputError(
-                f"{target.earlier} of its answers are to vectors that are not asked: remove the file, or name another",
-                str(target.path),
-            )
+        everything = list(vectors)
+        answers = list(zip(everything, _taken(everything, target), strict=True))
+        remaining = [vector for vector, d in answers if d is None]
+        known = [(vector, d) for vector, d in answers if d is not None]
         for vector, d in known:
             self._count(vector, d)
         self.earlier = self.answered = len(known)
@@ -181,6 +185,17 @@ class VectorRun:
             output=output,
             error=str(error) if error else None,
         )
+
+
+def _taken(vectors: Iterable[Vector], target: AnswersFile) -> list[int | None]:
+    """The answers that a file has to vectors. Raises InputError for a file with answers to others."""
+    found = [target.take(vector) for vector in vectors]
+    if target.earlier:
+        raise InputError(
+            f"{target.earlier} of its answers are to vectors that are not asked: remove the file, or name another",
+            str(target.path),
+        )
+    return found
 
 
 def _checked(vectors: Iterable[Vector], name: str) -> Iterator[Vector]:

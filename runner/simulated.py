@@ -143,9 +143,10 @@ class SimulatedDevice(DesignDevice):
 
     @property
     def _sources(self) -> list[str]:
-        """The files, and where what they include lies."""
-        folders = (f"-I{folder.resolve()}" for folder in self.wiring.include)
-        return [*folders, *(str(file.resolve()) for file in self.wiring.files)]
+        """The files, and where what they include may lie."""
+        files = [file.resolve() for file in self.wiring.files]
+        places = [*(place.resolve() for place in self.wiring.include), *(file.parent for file in files)]
+        return [*dict.fromkeys(f"-I{place}" for place in places), *map(str, files)]
 
     def _ports(self) -> list[Port]:
         """The ports of the module."""

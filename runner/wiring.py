@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError
@@ -29,15 +30,9 @@ INCLUDE = "include"  # a word of Verilog, so no port has this name
 SIMULATORS = ("verilator", "icarus")
 
 
-class PortFile(Strict):
-    """The ports of a design, by what they are."""
+class _Others(Strict):
+    """The ports of a design that are no operand, and what is said of it besides."""
 
-    a: str | list[str] = ""
-    b: str | list[str] = ""
-    c: str | list[str] = ""
-    scale_a: str | list[str] = ""
-    scale_b: str | list[str] = ""
-    random: str | list[str] = ""
     d: str = ""
     clock: str = ""
     reset: str = ""
@@ -49,6 +44,11 @@ class PortFile(Strict):
     latency: int | None = None
     constants: dict[str, int] = Field(default_factory=dict)
     parameters: dict[str, int] = Field(default_factory=dict)
+
+
+_OPERANDS: dict[str, Any] = dict.fromkeys(OPERAND_NAMES, (str | list[str], ""))
+#: the ports of a design, by what they are: of an operand one, or one for each element
+PortFile = create_model("PortFile", __base__=_Others, **_OPERANDS)
 
 
 @dataclass

@@ -57,16 +57,20 @@ def cover(
     """
     from mmaprobe.queries.covering.cover import Covering
     from mmaprobe.queries.covering.report import document_of, vectors_of
+    from mmaprobe.smtmodel.base.interrupts import allow
     from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
     unit, start = parse_reference(model), options.clock()
     result = unit if flags is not None else None
     coverage = Covering(unit if flags is None else with_flags(unit, flags), pairs).run(options)
+    seconds = options.clock() - start
+    allow(None)  # what was found is written, however long that takes
     progress("")
-    document = document_of(coverage, options.clock() - start, result)
+    vectors = vectors_of(coverage, result)
+    document = document_of(coverage, seconds, vectors)
     _show(document, every)
     if not as_json or output is not None:
-        write_vectors(vectors := vectors_of(coverage, result), output)
+        write_vectors(vectors, output)
         if output not in (None, "-"):
             say(f"{output}: {counted(len(vectors), 'vector')}")
     if coverage.interrupted:

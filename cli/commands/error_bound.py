@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from mmaprobe.documents.prove import ErrorBound, LargestBoundAt, Nearest, NumericBound, PlanErrorBound
+    from mmaprobe.documents.prove import ErrorBound, LargestBoundAt, Nearest, NumericBound, PlanErrorBound, PlanFormula
     from mmaprobe.queries.kernel.forms import Form
     from mmaprobe.queries.plans.bound_report import PlanBound
     from mmaprobe.queries.properties.bound_report import BoundResult
@@ -83,15 +83,23 @@ def _prove_of_plan(
 
 
 def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
-    from mmaprobe.queries.plans.bound_report import lengths_text
+    from mmaprobe.reports.latex import latex_of_bounds
 
     if bound.verdict == "unknown":
         say(f"{ERROR_BOUND}: unknown: no bound is proved: {bound.reason}")
         return
     if how.latex:
-        of_any = [] if document.formula is None else [document.formula.bound]
-        largest = document.largest if bound.largest else ()
-        _show_latex([*of_any, *(row.bound for row in document.sizes), *(most.bound for most in largest)])
+        bounds = list[tuple[str, str]]()
+        if (formula := document.formula) is not None:
+            growth = f" where G = {formula.growth}" if " G" in formula.bound else ""
+            bounds.append((_lengths(formula), formula.bound + growth))
+        bounds += [(f"K = {row.length}", row.bound) for row in document.sizes]
+        bounds += [
+            (f"K = {most.length}, where {_of_largest(most)}", most.bound)
+            for most in (document.largest if bound.largest else ())
+        ]
+        premises = f"{', '.join(bound.premises)}, and sums are over all K products"
+        say(latex_of_bounds(bounds, "" if bound.largest else premises))
         return
     if bound.largest:
         _show_largest(document.largest)
@@ -100,7 +108,7 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
     for theorem in bound.theorems[0].walk() if how.explain else ():
         say(f"  {theorem.rule}: {theorem.goal.statement()}{f' ({theorem.word})' if theorem.word else ''}")
     if (formula := document.formula) is not None:
-        say(f"  for {lengths_text(formula)}{'' if formula.width else ', any n'}: {formula.bound}")
+        say(f"  for {_lengths(formula)}: {formula.bound}")
         if " G" in formula.bound:
             say(f"    where G = {formula.growth}")
     else:
@@ -123,15 +131,20 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
 def _show_largest(every: Sequence[LargestBoundAt]) -> None:
     for one in every:
         say(f"  for K = {one.length}: {one.bound}")
-        say(f"    where inputs are finite, c = 0, and the largest magnitudes of the row and of the column are from "
-            f"2^-{one.reach} to 2^{one.reach}")  # fmt: skip
+        say(f"    where {_of_largest(one)}")
 
 
-def _show_latex(formulas: Sequence[str]) -> None:
-    from mmaprobe.reports.latex import latex_of
+def _of_largest(one: LargestBoundAt) -> str:
+    """The inputs that it is about."""
+    magnitudes = "the largest magnitudes of the row and of the column"
+    return f"inputs are finite, c = 0, and {magnitudes} are from 2^-{one.reach} to 2^{one.reach}"
 
-    for formula in formulas:
-        say(latex_of(formula))
+
+def _lengths(formula: PlanFormula) -> str:
+    """The values of K that a formula covers."""
+    from mmaprobe.queries.plans.bound_report import lengths_text
+
+    return f"{lengths_text(formula)}{'' if formula.width else ', any n'}"
 
 
 def _show_constants(form: Form, shown: str) -> None:
@@ -166,6 +179,7 @@ def _show_near(result: BoundResult, nearest: Nearest) -> None:
 def _show(result: BoundResult, document: ErrorBound, how: Shown) -> None:
     from mmaprobe.queries.properties.bound import error_of
     from mmaprobe.queries.properties.bound_report import conditions_of
+    from mmaprobe.reports.latex import latex_of_bounds
     from mmaprobe.smtmodel.arithmetic.display import exact_value
 
     if result.shown is None:
@@ -179,7 +193,8 @@ def _show(result: BoundResult, document: ErrorBound, how: Shown) -> None:
         _show_near(result, near)
         return
     if how.latex:
-        _show_latex([document.formula, *([document.chain.any] if document.chain else [])])
+        chain = [("", document.chain.any)] if document.chain else []
+        say(latex_of_bounds([("", document.formula), *chain], conditions_of(result.premises, document.formula)))
         return
     for theorem in result.shown.walk() if how.explain else ():
         word = f" ({theorem.word})" if theorem.word else ""

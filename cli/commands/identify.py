@@ -67,7 +67,11 @@ if TYPE_CHECKING:
     help="With --gemm: ask only whether the bits of a row depend on M, N, its place or the number of stacked products.",
 )  # fmt: skip
 @FIXED
-@click.option("--shape", metavar="M,N", help="With --gemm: the largest M and N that are asked (default: 64,64).")
+@click.option(
+    "--shape",
+    metavar="M,N",
+    help="With --gemm: the largest M and N that are asked, or spans of both, 16..256,16..256 (default: 64,64).",
+)
 @click.option(
     "--all", "every", is_flag=True,
     help="Without FAMILY: print every other unit that gives the same answers, if none is proved equal.",

@@ -34,7 +34,8 @@ def map_gemm(
 
     start = time.monotonic()
     asked = parse_signature(formats, length)
-    mapper = mapper_of(name, asked, sides_of(shape), options.timeout, device_timeout, progress)
+    least, most = sides_of(shape)
+    mapper = mapper_of(name, asked, most, options.timeout, device_timeout, progress, least)
     failure: MmaprobeError | None = None
     try:
         try:
@@ -93,12 +94,15 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     sys.exit(0 if given.plans else 3 if given.untried else 1)
 
 
-def sides_of(text: str) -> tuple[int, int]:
-    """The largest M and N of a text. Raises ParameterError."""
-    parts = text.split(",")
-    if len(parts) != 2 or not all(is_digits(part.strip()) and 0 < int(part) <= 4096 for part in parts):
-        raise ParameterError("--shape", f"{text!r}: give M,N, two whole numbers from 1 to 4096")
-    return int(parts[0]), int(parts[1])
+def sides_of(text: str) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The smallest M and N, which are 1 where a text has none, and the largest. Raises ParameterError."""
+    spans = [part.partition("..") for part in text.split(",")]
+    sides = [(low if dots else "1", high if dots else low) for low, dots, high in spans]
+    known = all(is_digits(one.strip()) and 0 < int(one) <= 4096 for side in sides for one in side)
+    if len(sides) != 2 or not known or any(int(low) > int(high) for low, high in sides):
+        raise ParameterError("--shape", f"{text!r}: give M,N, two whole numbers from 1 to 4096, or two LOW..HIGH")
+    (m, rows), (n, columns) = sides
+    return (int(m), int(n)), (int(rows), int(columns))
 
 
 def _show(mapped: Mapped, seconds: float) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mmaprobe.cli.commands.identify_gemm import sides_of
 from mmaprobe.cli.options import print_json, progress, say
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 
@@ -31,7 +32,10 @@ def ask_invariant(
     from mmaprobe.runner.device_plans import dependence_of
 
     start = time.monotonic()
-    asked, top = parse_signature(formats, length), Shape(*sides_of(shape), length)
+    least, most = sides_of(shape)
+    if least != (1, 1):
+        raise ParameterError("--shape", f"{shape!r}: --invariant asks shapes from 1 x 1 on, so give the largest M,N")
+    asked, top = parse_signature(formats, length), Shape(*most, length)
     found = dependence_of(name, asked, top, fixed, options.timeout, device_timeout, progress)
     progress("")
     document = document_of_dependence(found, name, asked, top, fixed, time.monotonic() - start)

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 )
 @CERTIFICATE
 @click.option("--explain", is_flag=True, help="Print the chain of lemmas.")
-@click.option("--latex", is_flag=True, help="error-bound: print the formulas as LaTeX (with amsmath).")
+@click.option("--latex", is_flag=True, help="error-bound: print the formulas and their conditions as LaTeX.")
 @click.option(
     "--length",
     type=WholeNumber(1),

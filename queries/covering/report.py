@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mmaprobe.documents.cover import Conditions, OutOfReach
@@ -28,15 +29,15 @@ def vectors_of(cover: Cover, signalling: Model | None = None) -> list[Vector]:
     ]
 
 
-def document_of(cover: Cover, seconds: float, signalling: Model | None = None) -> Document:
-    """The document that `cover` prints; `signalling` as in `vectors_of`."""
+def document_of(cover: Cover, seconds: float, vectors: Sequence[Vector]) -> Document:
+    """The document that `cover` prints, with the covering vectors."""
     return Document(
         model=cover.model.reference,
         complete=not cover.open and not cover.interrupted,
         conditions=_conditions(cover, "conditions"),
         pairs=_conditions(cover, "pairs"),
         changes=_conditions(cover, "changes"),
-        vectors=[Row.of(vector.to_json()) for vector in vectors_of(cover, signalling)],
+        vectors=[Row.of(vector.to_json()) for vector in vectors],
         seconds=round(seconds, 3),
     )
 

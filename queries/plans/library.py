@@ -190,15 +190,16 @@ def _cut(plan: Plan, length: int) -> tuple[int, ...]:
 class Mapper(Candidates):
     """Maps one library. `multiply`: from the patterns of A, B and C (zeros if the library takes none) to those of D;
     `reveal`: the summation tree of one element of a shape, None if it cannot be revealed, IncompleteError past the
-    time it is given; `top`: the largest shape. Times are those of time.monotonic(), in seconds. Past `deadline`
-    IncompleteError is raised; `found` then holds what was found."""
+    time it is given; `top`: the largest shape; `least`: the smallest M and N. Times are those of time.monotonic(), in
+    seconds. Past `deadline` IncompleteError is raised; `found` then holds what was found."""
 
     def __init__(
         self, asked: Signature, multiply: Multiply, reveal: Reveal, top: Shape, seed: int = 1,
         deadline: float | None = None, progress: Callable[[str], None] = lambda text: None,
+        least: tuple[int, int] = (1, 1),
     ) -> None:  # fmt: skip
         super().__init__(asked)
-        self.multiply, self.reveal, self.top = multiply, reveal, top
+        self.multiply, self.reveal, self.top, self.least = multiply, reveal, top, (*least, 1)
         self.rng = np.random.default_rng(seed)
         self.begun, self.deadline, self.progress = time.monotonic(), deadline, progress
         self.ordering = 0.0  # seconds that orders took
@@ -238,7 +239,7 @@ class Mapper(Candidates):
 
     def _check_zeros(self) -> None:
         """Raises IncompleteError where zeros give something else."""
-        asked, rows, length, columns = self.asked, 1, min(self.top.length, TILE), self.top.columns
+        asked, rows, length, columns = self.asked, self.least[0], min(self.top.length, TILE), self.top.columns
         sizes = (((rows, length), asked.a), ((length, columns), asked.b), ((rows, columns), asked.c))
         patterns = [np.zeros(size, kind_of(fmt)) for size, fmt in sizes]
         found = self.multiply(*patterns)[0]
@@ -330,7 +331,7 @@ class Mapper(Candidates):
             self.untried |= {(looked.shape, self._place(looked, n)) for x, n in rest if x is looked}
             self._new(looked, number)
         features, fits, _ = self._table()
-        self.rules = rules = learned(features, fits)
+        self.rules = rules = learned(features, fits, self.least)
         self.found.rules = [Said(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
         return rules
 
@@ -600,7 +601,8 @@ class Mapper(Candidates):
         return int(FEATURES[limit.feature].values(shape, *np.zeros((2, 1), dtype=np.int64))[0])
 
     def _changed(self, base: Shape, feature: Feature, wanted: int) -> list[Shape]:
-        """Shapes like `base`, none larger than the largest, whose value of the feature is about `wanted`."""
+        """Shapes like `base`, none larger than the largest or smaller than the smallest, whose value of the feature is
+        about `wanted`."""
         m, n, k = base.rows, base.columns, base.length
         by_rows, by_columns, by_length = (_about(wanted, m * n * k // side) for side in (m, n, k))
         match feature.kind, feature.of:
@@ -620,8 +622,12 @@ class Mapper(Candidates):
                 shapes = [(m, n, x) for x in by_length] + [(x, n, k) for x in by_rows] + [(m, x, k) for x in by_columns]
                 side = 1 << (wanted & -wanted).bit_length() // 3
                 shapes.append((side, side, wanted // side**2))
-        top = self.top
-        return [Shape(min(x, top.rows), min(y, top.columns), min(z, top.length)) for x, y, z in shapes if x and y]
+        top = self.top.rows, self.top.columns, self.top.length
+        return [
+            Shape(*(max(low, min(side, high)) for low, side, high in zip(self.least, sides, top, strict=True)))
+            for sides in shapes
+            if sides[0] and sides[1]
+        ]
 
     # -- tests of rules
 
@@ -765,16 +771,19 @@ class Mapper(Candidates):
         return from_numbers(numbers.astype(type_of(fmt)), fmt, "nearest_even")
 
     def random_shape(self, number: int = 3) -> Shape:
-        """A random shape up to the largest, in some cases with M = 1 or N = 1; about half of the sides are drawn
-        log-uniformly."""
+        """A random shape from the smallest to the largest, in some cases with the smallest M or N; about half of the
+        sides are drawn log-uniformly."""
         top, logarithmic = self.top, self.rng.random(3) < 0.5
         sides = [
-            int(np.exp(self.rng.uniform(0, np.log(side + 1)))) if small else int(self.rng.integers(1, side + 1))
-            for side, small in zip((top.rows, top.columns, top.length), logarithmic, strict=True)
+            int(np.exp(self.rng.uniform(np.log(least), np.log(side + 1))))
+            if small
+            else int(self.rng.integers(least, side + 1))
+            for side, small, least in zip((top.rows, top.columns, top.length), logarithmic, self.least, strict=True)
         ]
         rows, columns, length = (min(side, most) for side, most in zip(sides, (top.rows, top.columns, top.length),
                                                                       strict=True))  # fmt: skip
-        return Shape(1 if number % 8 in (0, 2) else rows, 1 if number % 8 in (0, 1) else columns, length)
+        m, n, _ = self.least
+        return Shape(m if number % 8 in (0, 2) else rows, n if number % 8 in (0, 1) else columns, length)
 
     def _say(self, text: str) -> None:
         self.progress(f"{text}; {counted(len(self.known), 'plan')} so far")

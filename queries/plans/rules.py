@@ -206,19 +206,21 @@ class Rule:
     """The elements whose values are at most `low` of each limit in `below` and at least `high` of each limit in
     `above`. `plan`: the number of a plan that reproduces all observed elements among them, -1 if no plan does; `sizes`:
     the size classes of M, N and K in which elements were observed; `most`: the largest M, N and K of the observed
-    shapes."""
+    shapes; `least`: the smallest that are asked."""
 
     below: tuple[Limit, ...]
     above: tuple[Limit, ...]
     plan: int
     sizes: tuple[frozenset[int], ...]
     most: tuple[int, ...]
+    least: tuple[int, ...] = (1, 1, 1)
 
     def holds(self, features: Numbers) -> NDArray[np.bool_]:
         """Which elements the rule covers. `features`: elements x features."""
         inside = self.reaches(features)
-        for side, (seen, most) in enumerate(zip(self._seen, self.most, strict=True)):
-            inside &= seen[sizes_of(features[:, side])] & (features[:, side] <= most)
+        for side, (seen, least, most) in enumerate(zip(self._seen, self.least, self.most, strict=True)):
+            values = features[:, side]
+            inside &= seen[sizes_of(values)] & (values >= least) & (values <= most)
         return inside
 
     @cached_property
@@ -247,7 +249,8 @@ class Rule:
     def _within(self, side: int, size: int) -> tuple[int, int]:
         """The first and the last value of a size class that are within the limits of a side."""
         (first, last), (low, high) = span_of(size), self._between(side)
-        return max(first, low or first), min([last, self.most[side], *([high] if high is not None else [])])
+        highs = [] if high is None else [high]
+        return max(first, low or first, self.least[side]), min([last, self.most[side], *highs])
 
     def _between(self, number: int) -> tuple[int | None, int | None]:
         """The smallest and the largest value of a feature within the limits; None: no limit."""
@@ -285,7 +288,7 @@ class Rule:
         sides = [
             f"{FEATURES[side].of} = {_spans_text(spans)}"
             for side, most in enumerate(self.most)
-            if (spans := self._spans(side)) != [(1, most)]
+            if (spans := self._spans(side)) != [(self.least[side], most)]
         ]
         others = [feature.text(low, high) for feature, low, high in self._others()]
         return ", ".join([*sides, *others]) or "all products"
@@ -306,13 +309,13 @@ def _spans_text(spans: Sequence[tuple[int, int]]) -> str:
     return " or ".join(parts)
 
 
-def learned(features: Numbers, fits: NDArray[np.bool_]) -> list[Rule]:
+def learned(features: Numbers, fits: NDArray[np.bool_], least: tuple[int, ...] = (1, 1, 1)) -> list[Rule]:
     """Learn rules. `features`: elements x features; `fits`: whether each plan reproduces each element (elements x
-    plans)."""
+    plans); `least`: the smallest M, N and K that are asked."""
     none = ~fits.any(axis=1, keepdims=True)
     rules = _Learning(features, np.concatenate([fits, none], axis=1)).rules()
     most = tuple(features[:, :SIDES_ASKED].max(axis=0).tolist())
-    return [replace(rule, most=most) for rule in rules]
+    return [replace(rule, most=most, least=least) for rule in rules]
 
 
 class _Learning:

@@ -78,7 +78,7 @@ def test_bounds_with_conversions_are_made_again(text: str) -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_bounds_of_plans_that_ship_are_made_again(name: str) -> None:
     plan = parse_plan_path(f"plan:{name}")
-    if not plan.shares:  # of which there is no bound
+    if not plan.gathered:  # of which there is no bound
         made_again(plan, (100 if name == "loop/lanes" else 96, None))
 
 
@@ -90,6 +90,17 @@ def test_bounds_of_chained_units_are_made_again_from_their_files(model: str) -> 
     """With scale factors, inputs read as zero, and a product that has a limit."""
     plan = parse_plan_reference(f"plan:{model}")
     made_again(plan, (3 * plan.models[0].length, None))
+
+
+def test_a_bound_in_the_largest_elements_is_made_again(tmp_path: Path) -> None:
+    """Of slices that share a power of two; no change of the log of another bound, or K, passes."""
+    folder = tmp_path / "c"
+    line = ["prove", "--property", "error-bound", "plan:ozaki/int8-6", "--length", "24", "--store", str(tmp_path / "s")]
+    done = CliRunner().invoke(main, [*line, "--certificate", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert accepted(folder)
+    assert any("K up to 24, c = 0" in str(found) for found in check_folder(folder))
+    assert list(tampered(folder, "log.json", 3)) == []
 
 
 # -- the steps

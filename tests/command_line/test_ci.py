@@ -86,3 +86,20 @@ def test_junit_of_a_file_that_tests_nothing(tmp_path: Path, change: dict[str, ob
     root = ElementTree.parse(report).getroot()
     assert (root.get("errors"), root.get("failures")) == ("1", "0")
     assert said in str([error.get("message") for error in root.iter("error")])
+
+
+def test_a_check_asks_every_vector_again(vectors: Path, tmp_path: Path) -> None:
+    """A kernel that was changed in one vector passed, since its answers of before were gone on with."""
+    kernel, answers = tmp_path / "kernel.py", tmp_path / "answers.jsonl"
+    command = ("run", vectors, "--device", f"python:{kernel}:f", "--check", "-o", answers)
+    right = f"import mmaprobe\ndef f(a, b, c):\n    return mmaprobe.matmul(a, b, c, unit={AMPERE!r})\n"
+    kernel.write_text(right)
+    assert run(*command).exit_code == 0
+    kernel.write_text(right.replace(AMPERE, HOPPER))
+    changed = run(*command)
+    assert changed.exit_code == 1, changed.output
+    assert "1 answer of an earlier run replaced: every vector is asked" in changed.output
+    assert run("evaluate", answers).exit_code == 1
+    kernel.write_text(right)
+    assert run(*command).exit_code == 0
+    assert len(answers.read_text().splitlines()) == 1

@@ -14,6 +14,7 @@ import pytest
 
 import mmaprobe
 from mmaprobe.machines import Asked, UnsupportedProductError, machine_of, product_of
+from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.plans.gemm import simulate, simulate_each
 from mmaprobe.smtmodel.tables.absent import not_modelled
@@ -114,15 +115,15 @@ def test_c_is_added_before_the_last_rounding_of_a_plan() -> None:
     assert said == "alpha, beta and c: added to the sum in f32; rounded once to f16"
 
 
-def short_map(folder: Path) -> Path:
-    """A map of products up to K = 64."""
-    limit = {"kind": "number", "of": "K", "step": 0, "turn": 0, "least": 1, "most": 64, "spans": []}
+def short_map(folder: Path, most: int = 64, fma: str = FMA) -> Path:
+    """A map of products up to a K."""
+    limit = {"kind": "number", "of": "K", "step": 0, "turn": 0, "least": 1, "most": most, "spans": []}
     rule = {"elements": "all", "plan": "fma", "limits": [limit], "confirmed": True, "agree": 9, "differ": []}
     document = {
-        "device": {"name": "mine"}, "error": None, "rules": [rule], "plans": {"fma": FMA}, "checked": 9, "right": 9,
+        "device": {"name": "mine"}, "error": None, "rules": [rule], "plans": {"fma": fma}, "checked": 9, "right": 9,
         "open": [], "left_out": [], "orders": [], "products_asked": 1, "seconds": 1.0,
     }  # fmt: skip
-    path = folder / "map.json"
+    path = folder / ("map.json" if most == 64 else f"map{most}.json")
     path.write_text(json.dumps(document))
     return path
 
@@ -138,8 +139,30 @@ def test_a_map_says_which_plan_computes_an_element(tmp_path: Path) -> None:
     long = np.zeros((1, 2, 65), "u4"), np.zeros((1, 65, 2), "u4")
     with pytest.raises(MmaprobeError, match="no rule that is relied on speaks of 4 of 4 elements"):
         product_of(machine, Asked("f32", "f32", "f32"), *long, None)
-    with pytest.raises(MmaprobeError, match="a second map"):
-        machine_of([path, path])
+
+
+def test_a_second_map_is_for_what_the_first_lacks(tmp_path: Path) -> None:
+    other = FMA.replace("sum(fma, +0)", "sum(fma, -0)").replace("plan: fma", "plan: other")
+    paths = short_map(tmp_path), short_map(tmp_path, 80, other)
+    rule = machine_of(paths).rule("f32", "f32")
+    names = [machine_of(path).rule("f32", "f32").plans_of(Shape(2, 2, 1)) for path in paths]
+    assert names[0] != names[1]
+    assert [rule.plans_of(Shape(2, 2, k)) for k in (1, 64, 65, 80)] == [names[0], names[0], names[1], names[1]]
+    assert rule.evidence == "identify --gemm: map.json, map80.json"
+    with pytest.raises(MmaprobeError, match="no rule that is relied on"):
+        rule.plans_of(Shape(2, 2, 81))
+    by_hand = tmp_path / "rules.yaml"
+    by_hand.write_text("rules: mine\nshapes: {M: 1..9, N: 1..9, K: 1..9}\nelements:\n- {plan: plan.yaml}\n")
+    (tmp_path / "plan.yaml").write_text(FMA)
+    with pytest.raises(MmaprobeError, match=r"a second map for products of f32 \* f32: only maps"):
+        machine_of([paths[0], by_hand])
+    rounded = {"d: f32}": "d: f16}", "steps:": 'roundings: {h: "round(f16, nearest_even)"}\nsteps:'}
+    half = FMA.replace("sum(fma, +0)", "h(sum(fma, +0))")
+    for old, new in rounded.items():
+        half = half.replace(old, new)
+    half_map = short_map(tmp_path, 90, half)
+    with pytest.raises(MmaprobeError, match="with results in f16"):
+        machine_of([paths[0], half_map])
 
 
 @pytest.mark.parametrize(

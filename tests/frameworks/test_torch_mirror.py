@@ -1,7 +1,8 @@
 """A transformer on this processor is what the plan of this processor's library makes of it, bit for bit.
 
 tests/data/pytorch_cpu_*.json.gz are maps that `identify --gemm --json --length 256 --shape 256,256` found of PyTorch
-2.13.0, one thread, on an AMD EPYC with AVX-512 and its bf16: of `matmul` and `addmm` of examples/torch_device.py.
+2.13.0, one thread, on an AMD EPYC with AVX-512 and its bf16: of `matmul` and `addmm` of examples/torch_device.py; and
+pytorch_cpu_wide_*.json.gz those of `--length 3072 --shape 16..768,16..768`, which are asked after them.
 """
 
 from __future__ import annotations
@@ -42,9 +43,12 @@ torch.set_num_threads(1)
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
+    flag = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
     torch.set_num_threads(1)
+    torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)  # attention multiplies in its inputs' type
     yield
     torch.set_num_threads(before)
+    torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(flag)
 
 
 def step(layers: Any, x: Any) -> list[Any]:
@@ -61,11 +65,15 @@ def transformer(width: int = 64) -> Any:
 
 
 def products(maps: list[Path], fmt: str, width: int, rows: int) -> tuple[list[Multiplied], int]:
-    """The products of a transformer, forward and backward, as maps have them, and how many these do not know."""
+    """The products of a transformer, forward and backward, as maps have them, and how many these do not know; the
+    result and all gradients are those of PyTorch itself."""
     (x,) = tensors(fmt, (2, rows // 2, width))
     seen: list[Multiplied] = []
+    layers = transformer(width).to(TYPE_OF[fmt])
+    native = step(layers, x)
     with Emulation(machine_of(maps), "native", listener=seen.append) as context:
-        step(transformer(width).to(TYPE_OF[fmt]), x)
+        found = step(layers, x)
+    assert all(same(one, other) for one, other in zip(found, native, strict=True))
     return seen, sum(context.report.unknown.values())
 
 
@@ -82,9 +90,10 @@ def differing(seen: list[Multiplied], fmt: str) -> list[Any]:
     return differ
 
 
-@pytest.mark.parametrize(("width", "rows"), [(32, 40), *(pytest.param(*size, marks=pytest.mark.slow) for size in
-                                                         ((48, 96), (64, 32), (64, 64), (64, 256)))])  # fmt: skip
-@pytest.mark.parametrize(("fmt", "names"), [("f32", ("f32", "f32_addmm")), ("bf16", ("bf16",))])
+@pytest.mark.parametrize(("width", "rows"), [(32, 40), (128, 64), *(pytest.param(*size, marks=pytest.mark.slow) for
+    size in ((48, 96), (64, 32), (64, 64), (64, 256), (128, 256), (256, 128)))])  # fmt: skip
+@pytest.mark.parametrize(("fmt", "names"), [
+    ("f32", ("f32", "f32_addmm", "wide_f32", "wide_f32_addmm")), ("bf16", ("bf16", "wide_bf16"))])  # fmt: skip
 def test_every_product_by_the_maps_of_such_a_processor(
     fmt: str, names: tuple[str, ...], width: int, rows: int, tmp_path: Path
 ) -> None:
@@ -94,7 +103,7 @@ def test_every_product_by_the_maps_of_such_a_processor(
         path.write_bytes(gzip.decompress((ROOT / "tests" / "data" / f"pytorch_cpu_{path.name}.gz").read_bytes()))
     for m, k, n in ((rows, width, 3 * width), (rows, 4 * width, width)):
         a, b = tensors(fmt, (m, k), (k, n))
-        own = machine_of(maps[0]).rules[fmt, fmt].product(patterns(a)[None], patterns(b)[None])
+        own = machine_of(maps).rules[fmt, fmt].product(patterns(a)[None], patterns(b)[None])
         if not np.array_equal(patterns(a @ b), own[0]):  # without what emulates PyTorch
             pytest.skip("this processor's library runs other plans than those of the maps")
     seen, unknown = products(maps, fmt, width, rows)

@@ -5,12 +5,17 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
 
+import mmaprobe  # noqa: E402
 import mmaprobe.torch as mt  # noqa: E402
 from mmaprobe.machines import UnsupportedProductError, machine_of  # noqa: E402
+from mmaprobe.named import model_of  # noqa: E402
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers  # noqa: E402
+from mmaprobe.torch.tensors import TYPE_OF, patterns  # noqa: E402
 from tests.frameworks.test_torch_products import same, tensors  # noqa: E402
 
 F = torch.nn.functional
@@ -133,6 +138,51 @@ def test_machines_part_in_products_with_factors_of_blocks() -> None:
         with mt.emulate(machine):
             results.append(str(model(x, y.t(), *sides[2:])[i, j].item()))
     assert [float(said) for said in why.results] == pytest.approx([float(own) for own in results], rel=1e-6)
+
+
+EACH = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+BLOCKED = [f"m64n8k32.block32.f32.{a}.{b}.ue8m0" for a in EACH for b in EACH] + [
+    f"m64n8k64.{block}.f32.e2m1.e2m1.{scale}"
+    for block, scale in (("block32", "ue8m0"), ("block16", "ue4m3"), ("block16", "ue8m0"))
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BLOCKED)
+def test_a_million_outputs_with_scale_factors(name: str) -> None:
+    """Of all patterns of factors, NaN and infinities among them; in PyTorch's operator where it has the formats."""
+    unit = f"blackwell/tcgen05mma_block_scale/{name}"
+    model = model_of("unit", unit)
+    rng, block = np.random.default_rng(5), model.scale_block
+    assert model.scale is not None
+    size, k = 1000, 64
+
+    def patterns_of(fmt: Any, shape: tuple[int, int]) -> Any:
+        return rng.integers(0, 1 << (fmt.width if fmt.signed else fmt.field_width), shape).astype(np.uint8)
+
+    sides = {"a": (model.a, (size, k)), "b": (model.b, (k, size)), "scale_a": (model.scale, (size, k // block)),
+             "scale_b": (model.scale, (k // block, size))}  # fmt: skip
+    given = {side: patterns_of(fmt, shape) for side, (fmt, shape) in sides.items()}
+    if model.scale.name == "ue8m0":  # near to one, so that not all sums are infinite
+        for side in ("scale_a", "scale_b"):
+            given[side] = np.where(rng.random(given[side].shape) < 0.9, 120 + given[side] % 16, given[side])
+    numbers = {side: to_numbers(given[side], fmt) for side, (fmt, _) in sides.items()}
+    expected = mmaprobe.matmul(numbers["a"], numbers["b"], unit=unit, scale_a=numbers["scale_a"],
+                               scale_b=numbers["scale_b"]).view(np.uint32)  # fmt: skip
+    assert len(np.unique(expected)) > 1000
+
+    def tensor(side: str) -> Any:
+        kind = TYPE_OF.get(sides[side][0].name, TYPE_OF["e4m3"] if sides[side][0].name == "ue4m3" else torch.uint8)
+        return torch.from_numpy(given[side]).view(kind)
+
+    found = mt.scaled_mm(*map(tensor, "ab"), scale_a=tensor("scale_a"), scale_b=tensor("scale_b"), unit=unit)
+    assert (patterns(found).view(np.uint32) == expected).all()
+    if {model.a.name, model.b.name} <= {"e4m3", "e5m2"} and not (model.a.name == model.b.name == "e5m2"):
+        rows, columns = tensor("scale_a"), tensor("scale_b").T.contiguous()
+        with mt.emulate(unit=unit):
+            native = torch._scaled_mm(tensor("a"), tensor("b").T.contiguous().T, tiled(rows), tiled(columns),
+                                      out_dtype=torch.float32)  # fmt: skip
+        assert (patterns(native).view(np.uint32) == expected).all()
 
 
 # -- operators of several products

@@ -23,6 +23,7 @@ from mmaprobe.queries.plans.candidates import Candidates, cut_alike
 from mmaprobe.queries.plans.first_step import first_step
 from mmaprobe.queries.plans.forms import plain
 from mmaprobe.queries.plans.lane_stages import ALL, blocks_of, epilogues_of, lanes_of
+from mmaprobe.queries.plans.mapping import rules_of
 from mmaprobe.queries.plans.rules import FEATURES, Shape, chosen, features_of, learned
 from mmaprobe.queries.plans.rules import blocks_of as blocks_of_side
 from mmaprobe.queries.plans.tree_stages import stages_of
@@ -97,6 +98,11 @@ def narrow(a, b):
     return chain(a[:, ::-1].astype(np.float32), b[::-1].astype(np.float32)).astype(np.float16)
 
 
+def few_rows(a, b):
+    assert len(a) > 2, "no shape of these was asked for"
+    return chain(a, b)
+
+
 def fails(a, b):
     raise ValueError("no product of this kind")
 """
@@ -117,6 +123,19 @@ def asked(tmp_path: Path, name: str, *rest: str) -> tuple[int, dict[str, Any], s
 def fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, number in (("CHECKED", 20), ("FIRST", 16), ("MORE", 8), ("TREES", 6)):
         monkeypatch.setattr(gemm_plans, name, number)
+
+
+def test_only_shapes_of_a_span_are_asked_and_spoken_of(tmp_path: Path) -> None:
+    """The library has another kernel for few rows, of which nothing is said."""
+    code, found, said = asked(tmp_path, "few_rows", "--shape", "3..8,1..8")
+    assert code == 0, said
+    (rule,) = found["rules"]
+    assert (rule["elements"], rule["plan"], rule["confirmed"]) == ("all products", "sum(muladd, +0)", True)
+    path = tmp_path / "map.json"
+    path.write_text(json.dumps(found))
+    known = rules_of(path)
+    assert (known.plans_of(Shape(3, 1, 22)) == 0).all()
+    assert (known.numbers_of(Shape(2, 4, 22)) == -1).all()
 
 
 def test_a_change_of_the_plan_with_k_is_found(tmp_path: Path) -> None:
@@ -320,6 +339,8 @@ def test_rules_are_learned_as_they_are() -> None:
         (["--device", "python:library.py:fails"], 3, "no product of this kind"),
         (["--device", "model:volta/mma/m8n8k4.f32.f16.f16.f32"], 2, "a function that multiplies matrices"),
         (["--device", "python:library.py:chain", "--shape", "9"], 2, "give M,N"),
+        (["--device", "python:library.py:chain", "--shape", "9..8,8"], 2, "or two LOW..HIGH"),
+        (["--device", "python:library.py:chain", "--shape", "4..8,8", "--invariant"], 2, "from 1 x 1 on"),
         (["--device", "python:library.py:changes", "--formats", "f32,f32,f32,f32"], 2, "takes no addend"),
     ],
 )

@@ -296,6 +296,8 @@ def test_a_study_gives_arrays(tmp_path: Path) -> None:
          r"\max(\max_{k=0..15} \lvert a_{k}^{\circ} b_{k}^{\circ}\rvert, \lvert c^{\circ}\rvert)"),
         ("(2^-24 G + 2^-6) * sum |a_k b_k| + 3*2^-133 G",
          r"(2^{-24} G + 2^{-6}) \cdot \sum_k \lvert a_k b_k\rvert + 3 \cdot 2^{-133} G"),
+        ("2^-36 * K * max |a_k| * max |b_k|",
+         r"2^{-36} \cdot K \cdot \max \lvert a_k\rvert \cdot \max \lvert b_k\rvert"),
         ("2^-7 * sum |a_k| (k=0..63) + |a_12 b_12|",
          r"2^{-7} \cdot \sum_{k=0}^{63} \lvert a_k\rvert + \lvert a_{12} b_{12}\rvert"),
     ],
@@ -310,7 +312,18 @@ def test_bounds_are_printed_as_latex_and_with_their_constants() -> None:
     assert found.latex.count("{") == found.latex.count("}")
     assert not set("*|°") & set(found.latex)
     shown = run("prove", "--property", "error-bound", VOLTA, "--length", "64", "--no-confirm", "--latex")
-    assert shown.splitlines()[0] == found.latex
+    needed, shown_formula, *chain, conditions = shown.splitlines()
+    assert (needed, shown_formula) == (r"% needs \usepackage{amsmath}", rf"\[ {found.latex} \]")
+    assert all(line.startswith(r"\[ ") for line in chain)
+    assert conditions.startswith("This holds where inputs are finite")
+    of_plan = run("prove", "--property", "error-bound", "plan:loop/fma", "--length", "64", "--no-confirm", "--latex")
+    for said in (
+        "For $K = ",
+        r"where \(G = ((1 + g)^{n - 1} - 1) / g, g = 2^{-24}\).",
+        "For $K = 64$:\n",
+        "This holds where",
+    ):
+        assert said in of_plan
     lines = run("prove", "--property", "error-bound", VOLTA, "--length", "64", "--no-confirm").splitlines()
     rows = [line.strip() for line in lines if ": exactly " in line or ": at most " in line]
     assert rows

@@ -19,6 +19,7 @@ from mmaprobe.hypotheses.claim import build_claims
 from mmaprobe.hypotheses.family import build_family
 from mmaprobe.hypotheses.schema import build_question
 from mmaprobe.queries.plans.rulefile import RuleFile
+from mmaprobe.runner.wiring import PortFile
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_yaml, validate
 from mmaprobe.smtmodel.families.parameters import PARAMETERS
@@ -173,6 +174,8 @@ def test_yaml_loads(block: Block) -> None:
         return
     if block.text.startswith("plan: "):
         assert parse_plan(block.text, _place(block), parse_reference)
+    elif block.text.startswith("a: "):
+        assert validate(read_yaml(block.text, _place(block)), PortFile).d
     elif block.text.startswith("rules: "):
         assert validate(read_yaml(block.text, _place(block)), RuleFile).elements
     else:

@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 
 from benchmarks.covered import caught, differing
 from mmaprobe.cli.main import main
-from mmaprobe.queries.covering.cover import Covering
+from mmaprobe.queries.covering import report
+from mmaprobe.queries.covering.cover import Cover, Covering
 from mmaprobe.queries.kernel.conditions import Condition
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.same import SidesAgree
@@ -27,7 +28,9 @@ from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.interrupts import state
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.said import says
@@ -217,3 +220,21 @@ def test_too_long_a_unit_is_refused() -> None:
 def test_mutants_of_the_datapath_are_caught(name: str) -> None:
     [mutant] = [one for one in differing() if one.id == name]
     assert caught(mutant, 0.0).model
+
+
+def test_what_was_found_is_written_whenever_the_time_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process was ended while it wrote thousands of vectors, a second after its time."""
+    limits, written = list[float | None](), report.vectors_of
+
+    def vectors_of(cover: Cover, signalling: Model | None = None) -> list[Vector]:
+        limits.append(state.hard)
+        return written(cover, signalling)
+
+    monkeypatch.setattr(report, "vectors_of", vectors_of)
+    path = tmp_path / "vectors.jsonl"
+    found = CliRunner().invoke(
+        main, ["cover", "ieee/muladd/f16", "--no-pairs", "-o", str(path), "--timeout", "2", "--fresh"]
+    )
+    assert found.exit_code in (0, 3), found.output
+    assert limits == [None]
+    assert path.read_text().count("\n") > 10
