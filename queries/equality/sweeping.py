@@ -44,6 +44,7 @@ TRIED = 3  # words that one word may equal
 BRIEF, SIGNAL = 2.0, 30.0  # seconds for a lemma about a word; for one that is a signal of the model
 WHOLE = 30.0  # seconds for the result at once, where it can be divided into cases
 RANGE = 30.0  # seconds for several distances of exponents, before they are halved
+ALONE = 30.0  # seconds for one distance, before it is divided by the places of first ones
 SHARE = 0.5  # of the time that is left, for the result
 SETTLED = 100  # replacements one within another, as in a sum of rows
 WIRING = {op.BV_EXTRACT, op.BV_CONCAT, op.BV_ZEXT, op.BV_SEXT, op.NOT, op.BV_NOT}
@@ -359,36 +360,58 @@ class _Sweep(Attempt[Designed]):
     def _by_cases(self, goal: FNode, sides: Sequence[FNode], one: FNode, other: FNode) -> Theorem | bool | None:
         """The theorem of a claim by how far two exponents of the model lie apart: a lemma for each distance, where
         shifts are by constants, or for a range of them, as where of one number no more is seen than whether it is
-        there; and the claim from these, for which an engine finds that there is no other distance."""
+        there; and the claim from these, for which an engine finds that there is no other distance. Where one distance
+        takes long, by where the first ones of significands are, too: a design that shifts these to the left first has
+        shifts by constants only then."""
         manager = self.compared.carrier.manager
         width = max(one.bv_width(), other.bv_width()) + 1
         first, second = (manager.BVZExt(word, width - word.bv_width()) for word in (one, other))
         apart = manager.BVSub(first, second)
-        facts = [self.ledger.admitted]
-        waiting = [(-1 << width - 1, (1 << width - 1) - 1)]
+        significands = [word for word, name in self.names.items() if name.endswith(f".{Part.SIGNIFICAND.value}")]
+        facts, cuts = [self.ledger.admitted], [apart, goal]
+        waiting: list[tuple[int, int, str, tuple[FNode, ...]]] = [(-1 << width - 1, (1 << width - 1) - 1, "", ())]
         while waiting:
-            low, high = waiting.pop()
+            low, high, more, where = waiting.pop()
             within = [manager.BVSLE(manager.SBV(low, width), apart), manager.BVSLE(apart, manager.SBV(high, width))]
-            claim = manager.Or(*map(manager.Not, within), goal)
-            name = f"{RESULT}, exponents {f'{low} to {high}' if low < high else low} apart"
+            claim = manager.Or(*map(manager.Not, (*within, *where)), goal)
+            name = f"{RESULT}, exponents {f'{low} to {high}' if low < high else low} apart{more}"
             left = self._remaining()
-            seconds = left if low == high else min(RANGE, RANGE if left is None else left)
+            limit = RANGE if low < high else ALONE
+            seconds = left if where else min(limit, limit if left is None else left)
             found = self._lemma(name, claim, sides, seconds)
             if isinstance(found, Theorem):
                 facts.append(found)
-            elif found is False or low == high:
+            elif found is False or where or (low == high and not significands):
                 return found
+            elif low == high:
+                cuts = [apart, goal, *significands]
+                waiting += [(low, high, f", {text}", bits) for text, bits in self._leading(significands)]
             else:
                 middle = (low + high) // 2
-                waiting += [(low, middle), (middle + 1, high)]
+                waiting += [(low, middle, "", ()), (middle + 1, high, "", ())]
         try:
             engines = self.options.engines(self._remaining(), f"lemma {RESULT}, all cases")
-            cuts = [apart, goal]
             found = self.ledger.prove(RESULT, goal, facts, cuts, engines)
         except UnprovedError:
             return None
         self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=RESULT))
         return found
+
+    def _leading(self, significands: Sequence[FNode]) -> list[tuple[str, tuple[FNode, ...]]]:
+        """Every case of where the first one of some words is: at their top, one below it, or further down."""
+        manager, cases = self.compared.carrier.manager, list[tuple[str, tuple[FNode, ...]]]([("", ())])
+        for word in significands:
+            top = word.bv_width() - 1
+            high, below = (
+                manager.Equals(manager.BVExtract(word, place, place), manager.BV(1, 1)) for place in (top, top - 1)
+            )
+            places = (high,), (manager.Not(high), below), (manager.Not(high), manager.Not(below))
+            cases = [
+                (f"{text}{', ' if text else ''}{self.names[word]} {where}", (*bits, *more))
+                for text, bits in cases
+                for where, more in zip(("first", "second", "later"), places, strict=True)
+            ]
+        return cases
 
 
 def _settled(one: One, change: Callable[[One], One], told: Callable[[One], object] = lambda now: now) -> One:
