@@ -13,6 +13,7 @@ from mmaprobe.arrays import array_of, check_rounded, patterns_of
 from mmaprobe.bound_matrices import Magnitudes, Numbers, evaluated, is_evaluated, summed
 from mmaprobe.products import number_of
 from mmaprobe.queries.kernel.parts import adds_products_once
+from mmaprobe.queries.kernel.slices import LosesOfLargest
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.kernel.wording import up_float
 from mmaprobe.queries.plans.bound_report import PlanBound
@@ -21,25 +22,32 @@ from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.properties.bound_report import BoundResult
 from mmaprobe.queries.properties.bound_samples import bound_of_rows
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.operands import check_addend, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans.gemm import addend
-from mmaprobe.smtmodel.plans.plan import Products
+from mmaprobe.smtmodel.plans.plan import Plan, Products
 
+MEASURES = ("elements", "largest")
 EXACTLY = 1 << 14  # products up to which exact fractions are computed
 Patterns = NDArray[Any]
 #: a row of A, a column of B and an addend, as patterns -> the bound of their result's error
 Evaluated = Callable[[Patterns, Patterns, int], Fraction]
 
 
-def value_of(bound: BoundResult | PlanBound, a: Any, b: Any, c: Any, convert: str | None) -> Any:
+def value_of(
+    bound: BoundResult | PlanBound, a: Any, b: Any, c: Any, convert: str | None, measure: str | None = None
+) -> Any:
     """The bound for the result of two vectors and a number, or of matrices; see `Bound.at`. Raises MmaprobeError."""
+    if measure not in (None, *MEASURES):
+        raise ParameterError("measure", f"{measure!r} is none of {', '.join(MEASURES)}")
     how = bound.model if isinstance(bound, BoundResult) else bound.plan
     check_addend(how, c is not None)
-    length, evaluated = _evaluated(bound)
+    shared = _in_largest(bound) if measure != "elements" else None
+    length, evaluated = _evaluated(bound) if shared is None else (shared.length, _nothing)
     axes = min(2, array_of("a", a, type_of(how.a)).ndim)
     x, y = patterns_of("a", a, how.a, axes, convert), patterns_of("b", b, how.b, axes, convert)
     z: Patterns = np.zeros((1, 1), kind_of(how.c))  # +0
@@ -66,12 +74,65 @@ def value_of(bound: BoundResult | PlanBound, a: Any, b: Any, c: Any, convert: st
             raise ParameterError(name, "a bound is about finite numbers, and there is an infinity or a NaN")
         if name in flushed and ((numbers > 0) & (numbers < 2.0**fmt.emin)).any():
             raise ParameterError(name, f"{how.reference} reads subnormal numbers as zero: give zeros")
+    if shared is not None:
+        return _of_largest(shared, sides, axes)
+    if measure == "largest":
+        x, y, z = _largest("a", how, x, 1), _largest("b", how, y, 0), _largest("c", how, z, None)
+        sides = {name: to_numbers(np.ascontiguousarray(side), fmt).astype(np.float64)
+                 for name, side, fmt in (("a", x, how.a), ("b", y, how.b), ("c", z, how.c))}  # fmt: skip
     if x.shape[0] * y.shape[1] * length > EXACTLY and (whole := _at_once(bound, sides)) is not None:
         return whole
     out = np.empty((x.shape[0], y.shape[1]))
     for row, column in np.ndindex(*out.shape):
         out[row, column] = up_float(evaluated(x[row], y[:, column], int(z[row, column])))
     return out if axes == 2 else float(out[0, 0])
+
+
+def _nothing(a: Patterns, b: Patterns, c: int) -> Fraction:
+    raise AssertionError("a bound in the largest elements is evaluated at once")
+
+
+def _in_largest(bound: BoundResult | PlanBound) -> LosesOfLargest | None:
+    """The bound in the largest elements, where that is the only one."""
+    known = isinstance(bound, PlanBound) and not bound.sizes and bound.largest
+    return known[0] if known else None
+
+
+def _of_largest(goal: LosesOfLargest, sides: dict[str, Numbers], axes: int) -> Any:
+    """share * K * max |a_k| * max |b_k|, rounded up, of every element. Raises ParameterError."""
+    if sides["c"].any():
+        raise ParameterError("c", "this bound is for c = 0")
+    a, b = np.abs(sides["a"]).max(1), np.abs(sides["b"]).max(0)
+    for name, most in (("a", a), ("b", b)):
+        if ((most < 2.0**-goal.reach) | (most > 2.0**goal.reach)).any():
+            reach = f"from 2^-{goal.reach} to 2^{goal.reach}"
+            raise ParameterError(name, f"the largest magnitudes of rows and columns are {reach} in this bound")
+    out = np.multiply.outer(a, b) * up_float(goal.share * goal.length) * (1 + 2.0**-50)
+    return out if axes == 2 else float(out[0, 0])
+
+
+def _largest(name: str, how: Model | Plan, patterns: Patterns, axis: int | None) -> Patterns:
+    """The magnitudes of numbers, in place of each the largest along an axis, as patterns. Raises ParameterError for
+    numbers whose patterns are no magnitudes, and results that are no sum of c and all products."""
+    fmt = getattr(how, name)
+    if fmt.is_integer or fmt.specials not in ("ieee", "none", "all_ones"):
+        raise ParameterError("measure", f"the magnitude of a number of {fmt.name} is no pattern of one")
+    if not _adds(how):
+        raise ParameterError("measure", f"{how.reference} gives another result than c and the sum of all products")
+    sign = 1 << (fmt.exponent + fmt.fraction + fmt.padding)
+    plain = np.where(patterns & sign, patterns ^ sign, patterns) if fmt.signed else patterns
+    return plain if axis is None else np.broadcast_to(plain.max(axis, keepdims=True), plain.shape)
+
+
+def _adds(how: Model | Plan) -> bool:
+    """Whether its exact result is the sum of all products, and of c where that enters it."""
+    if isinstance(how, Plan):
+        return exact_result(how, Fraction(1)) == 1 and exact_result(how, Fraction(0), Fraction(1)) in (0, 1)
+    try:
+        adds_products_once(how.unit)
+    except RuleError:
+        return False
+    return True
 
 
 def _at_once(bound: BoundResult | PlanBound, sides: dict[str, Numbers]) -> Numbers | None:
@@ -82,15 +143,12 @@ def _at_once(bound: BoundResult | PlanBound, sides: dict[str, Numbers]) -> Numbe
         least = {name: 2.0 ** plan.least_normal(name) for name in "abc"}
         plain = all(isinstance(node, (Products, Round, Cut, ExactSum, Element, Constant, Literal)) or _is_multiple(node)
                     for node in walk(plan.result))  # fmt: skip
-        adds = exact_result(plan, Fraction(1)) == 1 and exact_result(plan, Fraction(0), Fraction(1)) in (0, 1)
-        if not (plain and adds and is_evaluated(form)):
+        if not (plain and _adds(plan) and is_evaluated(form)):
             return None
         return summed(form.lifted(form.lifts), Magnitudes(sides["a"], sides["b"], sides["c"], least))
     assert bound.theorem is not None
     form, unit = error_of(bound.theorem), bound.model.unit
-    try:
-        adds_products_once(unit)
-    except RuleError:
+    if not _adds(bound.model):
         return None
     least = {name: 2.0**fmt.emin for name, fmt in unit.formats.items()}
     return evaluated(form, Magnitudes(sides["a"], sides["b"], sides["c"], least)) if is_evaluated(form) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mmaprobe.named import model_of, plan_of, restrictions_of, whole_of
 from mmaprobe.products import Plans, Units
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.inputs.admitted import Inputs
     from mmaprobe.smtmodel.plans.plan import Plan
+
+Measure = Literal["elements", "largest"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +61,9 @@ class Bound(Verdicts):
     def _below(self) -> str:
         return f"{2 ** (self.exponent + 1):g}" if -20 <= self.exponent < 20 else f"2^{self.exponent + 1}"
 
-    def at(self, a: Any, b: Any, c: Any = None, *, convert: str | None = None) -> Any:
+    def at(
+        self, a: Any, b: Any, c: Any = None, *, convert: str | None = None, measure: Measure | None = None
+    ) -> Any:  # fmt: skip
         """The bound as a number, for given inputs.
 
         Shapes: as for `dot`, `a` and `b` of K elements and `c` one number, which gives one number; or as for `matmul`,
@@ -69,14 +73,19 @@ class Bound(Verdicts):
         exact fractions; of more by products of matrices in f64, whose own errors are added. It holds under the
         conditions of `where`; whether a rounding overflows is not checked here.
 
-        Raises MmaprobeError: a bound that is unknown or that of a plan without a length, a unit with scale factors,
-        another K, an infinity or a NaN, a subnormal number that the unit reads as zero; otherwise as `matmul` does.
+        `measure`: "elements", in the magnitudes |a_k| and |b_k| themselves; "largest", in the largest magnitude of a
+        row of A and of a column of B in place of all of them. Of a plan whose elements share a power of two, as those
+        of Ozaki's schemes do, only the second is known, and None means it; of others None means the first.
+
+        Raises MmaprobeError: a bound that is unknown or that of a plan without a length, a measure in which none is
+        known, a unit with scale factors, another K, an infinity or a NaN, a subnormal number that the unit reads as
+        zero; otherwise as `matmul` does.
 
         Source: the bound as it was proved, before terms were merged for its formula.
         """
         from mmaprobe.bound_values import value_of
 
-        return value_of(self.proved, a, b, c, convert)
+        return value_of(self.proved, a, b, c, convert, measure)
 
 
 def bound(

@@ -33,7 +33,7 @@ from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.rows import NeverOverflows, largest_counts, models_of, recorded
 from mmaprobe.queries.kernel.same import SidesAgree
-from mmaprobe.queries.kernel.slices import WithinClassical, WithinSpan
+from mmaprobe.queries.kernel.slices import LosesOfLargest, WithinClassical, WithinSpan
 from mmaprobe.queries.kernel.statements import exchangeable, problems_of, symmetries_of
 from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.table9 import BoundInUnits
@@ -62,12 +62,15 @@ class Asked:
         """Whether a log states the right goals: these, or, where they are bounds, bounds of this unit or plan."""
         if self.goals:
             return tuple(goals) == self.goals
-        lengths = [goal.unit.length for goal in goals if isinstance(goal, Enclosed) and isinstance(goal.unit, PlanAt)]
+        lengths = [_length(goal) for goal in goals if isinstance(goal, LosesOfLargest) or (
+            isinstance(goal, Enclosed) and isinstance(goal.unit, PlanAt))]  # fmt: skip
         return bool(goals) and all(map(self._is_bound, goals)) and tuple(lengths) == self.subject.lengths
 
     def _is_bound(self, goal: Goal) -> bool:
         """Whether a goal bounds the result of the unit, of a chain of it, or of the plan at one of the K, without
         assumptions about earlier results."""
+        if isinstance(goal, LosesOfLargest):
+            return goal.plan in self.subject.plans and goal.length in self.subject.lengths
         if isinstance(goal, Enclosed):
             if goal.node != goal.unit.result or goal.assuming:
                 return False
@@ -77,6 +80,12 @@ class Asked:
             at = goal.unit
             return isinstance(at, PlanAt) and at.plan in self.subject.plans and at.length in self.subject.lengths
         return goal.unit in self.subject.units
+
+
+def _length(goal: Any) -> int | None:
+    """The K that a bound of a plan is about."""
+    found: int | None = goal.length if isinstance(goal, LosesOfLargest) else goal.unit.length
+    return found
 
 
 def bound_words(goal: Goal) -> str:

@@ -103,11 +103,13 @@ class Subject:
 
     @property
     def steps(self) -> Iterator[Step]:
-        """The steps of the plans' sums, those that a step is made of before it."""
+        """The steps of the plans' sums, those that a step is made of before it; none of sums of words with a power of
+        two that a row shares."""
         for plan in self.plans:
             for length in self.lengths:
                 for stage in dict.fromkeys(one.stage for one in plan.sums):
-                    yield from steps_below(recorded(plan, stage, length))
+                    with suppress(RuleError):
+                        yield from steps_below(recorded(plan, stage, length))
 
 
 def steps_below(step: Step) -> Iterator[Step]:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from math import floor
 
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.wording import up_decimal
 from mmaprobe.queries.kernel.wraps import NeverWraps, interval_of, residues_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -39,7 +40,7 @@ class LosesOfLargest:
 
     def statement(self) -> str:
         what = f"largest magnitudes from 2^-{self.reach} to 2^{self.reach}, K up to {self.length}, c = 0"
-        return f"{self.plan.reference or 'a plan'}: |d - exact| <= {float(self.share):.6g} K max|a| max|b| ({what})"
+        return f"{self.plan.reference or 'a plan'}: |d - exact| <= {up_decimal(self.share, 6)} K max|a| max|b| ({what})"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import PLAN
 from mmaprobe.queries.certificates.plan_files import plan_texts
 from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.slices import LosesOfLargest
 from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.plans.bound_report import PlanBound
 from mmaprobe.queries.search.distinguish import Options
@@ -18,17 +19,18 @@ from mmaprobe.queries.search.distinguish import Options
 def certify_plan_bound(bound: PlanBound, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate of the bounds of a plan, for each K and for any. Raises CertificateError if nothing is
     proved or a proof fails, and OutOfTimeError."""
-    if bound.largest:
-        raise CertificateError("a bound in the largest elements has a certificate as a claim alone (`classical`)")
-    if not bound.theorems:
+    theorems = [*bound.theorems, *bound.in_largest]
+    if not theorems:
         raise CertificateError("only what is proved has a certificate")
-    about = of_bounded_plan(bound.plan, [_length(theorem.goal) for theorem in bound.theorems])
-    manifest = certify_theorems(bound.theorems, about, plan_texts({PLAN: bound.plan}), directory, options)
+    about = of_bounded_plan(bound.plan, [_length(theorem.goal) for theorem in theorems])
+    manifest = certify_theorems(theorems, about, plan_texts({PLAN: bound.plan}), directory, options)
     return [(directory, manifest)]
 
 
 def _length(goal: object) -> int | None:
     """The K that a bound of a plan is about; None: any."""
+    if isinstance(goal, LosesOfLargest):
+        return goal.length
     assert isinstance(goal, Enclosed)
     assert isinstance(goal.unit, PlanAt)
     return goal.unit.length

@@ -66,8 +66,8 @@ class AtLength:
 @dataclass
 class PlanBound:
     """The bounds of one plan. `any`: the one for every multiple of the plan's period, None if no rule gives it;
-    `sizes`: those for each K asked; `largest`: those in the largest elements, where words share a power of two and no
-    rule gives others; `reason`: why a bound is missing."""
+    `sizes`: those for each K asked; `in_largest`, `largest`: those in the largest elements, where words share a power
+    of two and no rule gives others; `reason`: why a bound is missing."""
 
     plan: Plan
     window: ExponentRange
@@ -76,7 +76,11 @@ class PlanBound:
     reason: str = ""
     seconds: float = 0.0
     premises: list[str] = field(default_factory=list)
-    largest: list[LosesOfLargest] = field(default_factory=list)
+    in_largest: list[Theorem] = field(default_factory=list)
+
+    @property
+    def largest(self) -> list[LosesOfLargest]:
+        return [one.goal for one in self.in_largest if isinstance(one.goal, LosesOfLargest)]
 
     @property
     def verdict(self) -> Literal["holds", "unknown"]:
@@ -138,21 +142,21 @@ def find_plan_bound(
             bound.sizes.append(AtLength(length, theorem, number, near, tried))
     except RuleError as error:
         bound.reason = str(error)
-        bound.largest = list(_of_largest(plan, lengths))
+        bound.in_largest = list(_of_largest(plan, lengths))
     if any("°" in sum_text(error_of(theorem)) for theorem in bound.theorems):
         bound.premises.append(raised_in(plan))
     bound.seconds = time.monotonic() - start
     return bound
 
 
-def _of_largest(plan: Plan, lengths: Sequence[int]) -> Iterator[LosesOfLargest]:
+def _of_largest(plan: Plan, lengths: Sequence[int]) -> Iterator[Theorem]:
     """The bounds of slices and residues, in the product of the largest elements of a row and of a column."""
     for length in lengths:
         with suppress(RuleError):
-            goal = loses_of_largest(plan, length, REACH, never_wraps(plan, length, None, None)).goal
-            assert isinstance(goal, LosesOfLargest)
-            hold_largest(plan, length, goal.share)
-            yield goal
+            theorem = loses_of_largest(plan, length, REACH, never_wraps(plan, length, None, None))
+            assert isinstance(theorem.goal, LosesOfLargest)
+            hold_largest(plan, length, theorem.goal.share)
+            yield theorem
 
 
 def _near(plan: Plan, form: Form, length: int, settle: Settle, late: Callable[[], bool]) -> tuple[NearPlan | None, int]:

@@ -47,17 +47,20 @@ class _Reader:
     slang: bool
 
     @classmethod
-    def chosen(cls, folder: Path, files: Sequence[Path], include: Sequence[Path]) -> _Reader:
-        """slang reads SystemVerilog, where it is here. Raises MissingProgramError."""
+    def all_of(cls, folder: Path, files: Sequence[Path], include: Sequence[Path]) -> list[_Reader]:
+        """Those that may read the files, one after another: slang first for SystemVerilog, and last for what ends as
+        Verilog and is more. Raises MissingProgramError."""
         beside = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
         packaged, program = which(PACKAGED, path=beside), which(PROGRAM)
-        slang = packaged is not None and any(file.suffix.lower() in SYSTEM for file in files)
-        chosen = packaged if slang or program is None else program
-        if chosen is None:
+        if packaged is None and program is None:
             raise MissingProgramError(
                 "Yosys reads designs, and is not here: install the package yosys, or with pip, mmaprobe[rtl]"
             )
-        return cls(chosen, chosen == packaged, folder, files, include, slang)
+        plain = [cls(program or str(packaged), program is None, folder, files, include, False)]
+        with_slang = [] if packaged is None else [cls(packaged, True, folder, files, include, True)]
+        if with_slang and any(file.suffix.lower() in SYSTEM for file in files):
+            return with_slang
+        return plain + with_slang
 
     def load(self, top: str, parameters: Mapping[str, int], wrapper: Path | None = None) -> list[str]:
         """The commands after which `top` is the whole design; parameters are those of a top without a wrapper. What is
@@ -132,15 +135,28 @@ def read_design(
             text, top = _translated(files, top, parameters, Path(folder), seconds)
             texts, parameters = [text], {}
         places = [*include, *dict.fromkeys(file.parent for file in files)]
-        reader, whole = _Reader.chosen(Path(folder), texts, places), top
-        load = reader.load(top, parameters)
-        if constants or joined:
-            ports = reader.run([*load, "proc"], top, seconds)["modules"][top]["ports"]
-            wrapper, whole = Path(folder) / "wrapper.v", WRAPPED
-            wrapper.write_text(_wrapper(top, parameters, ports, constants or {}, joined or {}), encoding="utf-8")
-            load = reader.load(whole, {}, wrapper)
-        document = reader.run([*load, _FLAT], whole, seconds)
-        return Design(top, netlist_text(document, whole, top), ())
+        readers = _Reader.all_of(Path(folder), texts, places)
+        for number, reader in enumerate(readers, 1):
+            try:
+                return _read(reader, top, parameters, constants or {}, joined or {}, seconds)
+            except InputError:
+                if number == len(readers):
+                    raise
+    raise AssertionError("there is a reader")
+
+
+def _read(
+    reader: _Reader, top: str, parameters: Mapping[str, int], constants: Mapping[str, int],
+    joined: Mapping[str, Sequence[str]], seconds: float,
+) -> Design:  # fmt: skip
+    load, whole = reader.load(top, parameters), top
+    if constants or joined:
+        ports = reader.run([*load, "proc"], top, seconds)["modules"][top]["ports"]
+        wrapper, whole = reader.folder / "wrapper.v", WRAPPED
+        wrapper.write_text(_wrapper(top, parameters, ports, constants, joined), encoding="utf-8")
+        load = reader.load(whole, {}, wrapper)
+    document = reader.run([*load, _FLAT], whole, seconds)
+    return Design(top, netlist_text(document, whole, top), ())
 
 
 def _wrapper(

@@ -37,7 +37,7 @@ from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, power
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
-from mmaprobe.smtmodel.operand import RANDOM
+from mmaprobe.smtmodel.operand import DRAWN
 
 Zero = typing.Literal["ieee", "exact_positive", "positive"]
 Tiny = typing.Literal["keep", "flush_after", "flush_before"]
@@ -228,8 +228,8 @@ class Round(Unary):
         if not self.rounding.format.signed and not self.term.never_below_zero:
             name = self.rounding.format.name
             raise ParameterError("round", f"{name} has no sign: no number below zero can be rounded to it")
-        if isinstance(self.random, Element) and self.random.operand != RANDOM.name:
-            raise ParameterError("round", f"random bits are the operand {RANDOM.name}, not {self.random.operand}")
+        if isinstance(self.random, Element) and self.random.operand not in DRAWN:
+            raise ParameterError("round", f"random bits are {' or '.join(DRAWN)}, not {self.random.operand}")
         if isinstance(self.random, Literal) and not is_random(self.random.format):
             raise ParameterError("round", f"{self.random.format.name} is no format of random bits: uint2 to uint64 are")
 

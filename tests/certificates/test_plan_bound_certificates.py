@@ -92,6 +92,17 @@ def test_bounds_of_chained_units_are_made_again_from_their_files(model: str) -> 
     made_again(plan, (3 * plan.models[0].length, None))
 
 
+def test_a_bound_in_the_largest_elements_is_made_again(tmp_path: Path) -> None:
+    """Of slices that share a power of two; no change of the log of another bound, or K, passes."""
+    folder = tmp_path / "c"
+    line = ["prove", "--property", "error-bound", "plan:ozaki/int8-6", "--length", "24", "--store", str(tmp_path / "s")]
+    done = CliRunner().invoke(main, [*line, "--certificate", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert accepted(folder)
+    assert any("K up to 24, c = 0" in str(found) for found in check_folder(folder))
+    assert list(tampered(folder, "log.json", 3)) == []
+
+
 # -- the steps
 
 

@@ -220,6 +220,10 @@ def test_packages_and_structures_are_read_where_yosys_has_slang(tmp_path: Path) 
     found = device.netlist.evaluate({name: [lanes(rows[:, k], 8)] for k, name in enumerate("ab")}.__getitem__, ARRAYS)
     total = (rows.sum(axis=1) + np.uint64(3)) & np.uint64(255)
     assert np.asarray(found["d"].node, np.uint64).tolist() == ((total % 16) * 16 + total // 16).tolist()
+    named = written(tmp_path, PACKAGE + TOP, "both.v")  # SystemVerilog that is called Verilog
+    other = open_device(f"rtl:{named},top=top,include={included},enable_i=1,#BIAS=3")
+    assert isinstance(other, RtlDevice)
+    assert other.netlist.inputs.keys() == device.netlist.inputs.keys()
     with pytest.raises(InputError, match="there is no such folder"):
         open_device(f"rtl:{files},top=top,include={tmp_path}/none,enable_i=1")
     written(folder, TOP.replace("swapped", "turned"), "top.sv")

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.oracle
 TABLE_9 = unit_of(SUM.format("F=2"))
 Document = dict[str, Any]
 #: modules of rules of which the oracle has no statement: of questions of terms, of plans, of algorithms, and of what
-#: follows for a whole unit
+#: follows for a whole unit; of_plan and for_every_length have one of their own (tests/second/share_rules.py)
 OTHERS = ("facts", "same", "undecided", "unreachable", "expressions", "together", "shares", "unit_shares",
           "rows", "plans", "plan_units", "stages", "wraps", "slices", "every")  # fmt: skip
 

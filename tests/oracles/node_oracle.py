@@ -431,8 +431,10 @@ class Evaluation:
         if isinstance(node, Cut):
             return cut(self.value(node.term, loops), node)
         if isinstance(node, Round):
-            given = self.inputs["random"]
-            random = (self.unit.formats["random"].width, given[0]) if isinstance(node.random, Element) else None
+            random = None
+            if isinstance(node.random, Element):
+                given = self.inputs[node.random.operand]
+                random = self.unit.formats[node.random.operand].width, given[self.place(node.random.index, loops)]
             if isinstance(node.random, Literal):
                 random = node.random.format.width, node.random.pattern
             return rounded(self.value(node.term, loops), node.rounding, random)
@@ -480,11 +482,11 @@ class Evaluation:
 
 def evaluate(
     unit: Unit, a: Sequence[int], b: Sequence[int], c: int, scale_a: Sequence[int] = (), scale_b: Sequence[int] = (),
-    random: int = 0,
+    random: int = 0, draws: Sequence[int] = (),
 ) -> int:  # fmt: skip
     """The result's pattern; ANY_NAN for a NaN without a pattern of its own."""
     inputs: dict[str, Sequence[int]] = {"a": a, "b": b, "c": [c], "scale_a": scale_a, "scale_b": scale_b}
-    inputs["random"] = [random]
+    inputs |= {"random": [random], "draws": draws}
     result = Evaluation(unit, inputs, {}).value(unit.result, {})
     if result.bits is None:
         raise ValueError("the result is not rounded to a format")

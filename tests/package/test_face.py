@@ -474,6 +474,50 @@ def test_a_bound_of_large_matrices_is_that_of_their_elements(
     assert (at_once <= sizes * (1 + 1e-9) + 1e-300).all()
 
 
+@pytest.mark.parametrize("unit", [HOPPER, "plan:loop/fma", "plan:cutlass/tf32"])
+def test_a_bound_in_the_largest_elements(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a row and a column: that of products of these alone, whatever the signs, also at once for large matrices."""
+    found = mmaprobe.bound(unit, length=32, confirm=False)
+    kind = np.float16 if unit == HOPPER else np.float32
+    rng = np.random.default_rng(4)
+    a, b, c = (rng.standard_normal(shape).astype(kind) for shape in ((3, 32), (32, 2), (3, 2)))
+    c = c.astype(np.float32)
+    largest, every = found.at(a, b, c, measure="largest"), found.at(a, b, c, measure="elements")
+    assert (every == found.at(a, b, c)).all()
+    assert (every < largest).all()
+    most = np.broadcast_to(np.abs(a).max(1, keepdims=True), a.shape), np.broadcast_to(np.abs(b).max(0), b.shape)
+    assert (largest == found.at(*most, np.abs(c))).all()
+    assert (found.at(*most, np.abs(c), measure="largest") == largest).all()
+    monkeypatch.setattr(bound_values, "EXACTLY", 0)
+    assert found.at(a, b, c, measure="largest") == pytest.approx(largest, rel=1e-9)
+    assert found.at(a[0], b[:, 0], c[0, 0], measure="largest") == pytest.approx(largest[0, 0], rel=1e-9)
+
+
+def test_the_bound_of_slices_is_in_the_largest_elements() -> None:
+    found = mmaprobe.bound("plan:ozaki/int8-6", length=24, confirm=False)
+    rng = np.random.default_rng(6)
+    a, b = rng.standard_normal((4, 24)), rng.standard_normal((24, 3)) * 2.0 ** rng.integers(-30, 1, (24, 3))
+    sizes = found.at(a, b)
+    share = Fraction(found.proved.largest[0].share)  # type: ignore[union-attr]
+    got, errors = mmaprobe.matmul(a, b, plan="ozaki/int8-6"), np.empty(sizes.shape)
+    for i, j in np.ndindex(*sizes.shape):
+        pairs = [(Fraction(x), Fraction(y)) for x, y in zip(a[i].tolist(), b[:, j].tolist(), strict=True)]
+        errors[i, j] = float(abs(Fraction(float(got[i, j])) - sum((x * y for x, y in pairs), Fraction(0))))
+        exactly = share * 24 * max(abs(x) for x, _ in pairs) * max(abs(y) for _, y in pairs)
+        assert exactly <= Fraction(float(sizes[i, j])) <= exactly * (1 + Fraction(1, 1 << 45))
+    assert (errors <= sizes).all()
+    assert (errors > sizes / 4096).any()
+    assert found.at(a[0], b[:, 0]) == sizes[0, 0] == found.at(a, b, measure="largest")[0, 0]
+    for given, how, message in (
+        ((a, b), {"measure": "elements"}, "no rule is about a word that reads several"),
+        ((a, b), {"measure": "any"}, "'any' is none of"),
+        ((a * 0, b), {}, "a: the largest magnitudes of rows"), ((a, b * 2.0**200), {}, "b: the largest magnitudes"),
+        ((a[:, :9], b[:9]), {}, "K is 9, and this bound is for 24"),
+    ):  # fmt: skip
+        with pytest.raises(ParameterError, match=message):
+            found.at(*given, **how)  # type: ignore[arg-type]
+
+
 def test_numbers_that_a_bound_is_not_for() -> None:
     found, ones = mmaprobe.bound(HOPPER, confirm=False), np.ones(16, np.float16)
     for given, message in (

@@ -116,6 +116,9 @@ class Output:
                 return node_oracle.rectified(self.value(node.term), node)
             case Scale():
                 return node_oracle.times([self.value(operand) for operand in node.operands])
+            case Residue():
+                own = self.value(node.term)
+                return node_oracle.nearest(int(own.exact), node.modulus) if own.kind == "finite" else node_oracle.NAN
             case Recombined():
                 return node_oracle.recombined([self.value(item) for item in node.items], node.moduli)
             case SharedOf() | LargestOf():

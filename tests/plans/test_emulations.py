@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import floor, ldexp, log2, prod
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -56,7 +59,7 @@ def test_single_products(plan: str, count: int, pairs: list[str]) -> None:
     [
         ("plan:xla/bf16x3", True), ("plan:xla/bf16x6", True), ("plan:loop/fma", True), ("plan:triton/bf16x3", False),
         ("plan:triton/bf16x6", False), ("plan:triton/tf32x3", False), ("plan:cutlass/tf32x3", False),
-        ("plan:multiword/bf16x9", False), ("plan:multiword/ootomo-yokota", False),
+        ("plan:multiword/bf16x9", False), ("plan:multiword/ootomo-yokota", False), ("plan:hipblaslt/bf16x3", False),
     ],
 )  # fmt: skip
 def test_infinite_elements(plan: str, keeps: bool) -> None:
@@ -66,3 +69,73 @@ def test_infinite_elements(plan: str, keeps: bool) -> None:
     d = through(plan, a, b)
     assert np.isinf(d[0, 0]) if keeps else np.isnan(d[0, 0])
     assert d[1, 0] == 4
+
+
+def test_single_products_of_hipblaslt() -> None:
+    """Each sum of CDNA3's unit, of one product and the sum so far, is rounded to nearest."""
+    random = np.random.default_rng(2)
+    a, b = (np.ldexp(random.standard_normal((60, 1)), random.integers(-30, 30, (60, 1))).astype(np.float32)
+            for _ in range(2))  # fmt: skip
+    x, y = ([nearest(side), nearest(side - nearest(side))] for side in (a, np.ascontiguousarray(b.T)))
+    wanted = np.float32(0) + x[1] * y[0] + x[0] * y[1] + x[0] * y[0]
+    found = through("plan:hipblaslt/bf16x3", a, np.ascontiguousarray(b.T))
+    # of a sum of three parts the unit keeps 24 bits below the largest one, f32 as many below the result
+    assert np.all(np.abs(found - wanted) <= np.abs(wanted) * np.float32(2**-22))
+    assert np.mean(found == wanted) > 0.5
+
+
+def test_rows_that_are_scaled_do_not_overflow() -> None:
+    """Of two products cuMpSGEMM's factors, words and sums in f32; a row of zeros, and one beyond the range of f16."""
+    random = np.random.default_rng(3)
+    a, b = (np.ldexp(random.standard_normal((20, 2)), random.integers(-8, 9, (20, 2))).astype(np.float32)
+            for _ in range(2))  # fmt: skip
+    a[0], a[1] = 0, a[1] * np.float32(2**40)
+    b = np.ascontiguousarray(b.T)
+    found = through("plan:cumpsgemm/f16x3-scaled", a, b)
+    assert np.all(found[0] == 0)
+    exact, sizes = a.astype(np.float64) @ b, np.abs(a.astype(np.float64)) @ np.abs(b)
+    assert np.all(np.abs(found - exact) <= sizes * 2**-21)
+    one, other = a[:, :1].copy(), b[:1].copy()  # of one product the scaled factors are powers of two, or next to them
+    with np.errstate(all="ignore"):
+        scaled = [side * (np.float32(2**14) / np.abs(side)) for side in (one, other)]
+        words = [(x.astype(np.float16), ((x - x.astype(np.float16)) * np.float32(2**11)).astype(np.float16))
+                 for x in scaled]  # fmt: skip
+        (x, x_low), (y, y_low) = ([word.astype(np.float32) for word in side] for side in words)
+        total = x * y + np.float32(2**-11) * (x * y_low + x_low * y)
+        wanted = total * (np.abs(one) * np.abs(other) * np.float32(2**-28))
+    got = through("plan:cumpsgemm/f16x3-scaled", one, other)
+    assert np.allclose(got[1:], wanted[1:], rtol=2**-21, atol=0)
+
+
+def rounded(value: Fraction) -> float:
+    return float(value)  # to nearest even, as a fused multiply-add is
+
+
+def test_recombination_in_two_numbers() -> None:
+    """GEMMul8's constants from their definition, and its additions with exact fractions, each rounded once."""
+    moduli = (256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199)
+    whole = prod(moduli)
+    high, low = float(whole), float(whole - int(float(whole)))
+    random = np.random.default_rng(4)
+    a, b = random.standard_normal((3, 20)), random.standard_normal((20, 3))
+    a[0] *= np.exp2(random.integers(-30, 1, 20))
+    plan = parse_plan_path("plan:gemmul8/int8-ii-14")
+    found = simulate(a.view(np.uint64), b.view(np.uint64), None, plan, engine="numpy").view(np.float64)
+    differ = 0
+    for i, j in np.ndindex(3, 3):
+        tops = [floor(log2(max(abs(side)))) for side in (a[i], b[:, j])]
+        x, y = ([int(ldexp(v, 48 - top)) for v in side] for side, top in zip((a[i], b[:, j]), tops, strict=True))
+        total = sum(p * q for p, q in zip(x, y, strict=True))
+        sums = [0.0, 0.0]
+        for modulus in moduli:
+            residue = (total + modulus // 2) % modulus - modulus // 2
+            share = pow(whole // modulus, -1, modulus) * (whole // modulus)
+            first = share >> 69 << 69
+            for place, part in enumerate((float(first), float(share - first))):
+                sums[place] = rounded(Fraction(part) * residue + Fraction(sums[place]))
+        times = round(Fraction(rounded(Fraction(1 / whole) * Fraction(sums[0]))))
+        rest = rounded(Fraction(rounded(Fraction(-high) * times + Fraction(sums[0]))) + Fraction(sums[1]))
+        wanted = ldexp(rounded(Fraction(-low) * times + Fraction(rest)), -96 + sum(tops))
+        assert found[i, j] == wanted
+        differ += wanted != ldexp(float(total), -96 + sum(tops))
+    assert differ  # from the integer rounded once
