@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError
@@ -25,19 +26,13 @@ OPERAND_NAMES = tuple(row.name for row in OPERANDS)
 PORTS = (*OPERAND_NAMES, RESULT)
 #: ports with a part in how inputs are given and results taken, and the number that means that nothing waits for it
 ROLES = {"clock": None, "reset": 0, "reset_low": 1, "valid_in": 1, "ready_in": None, "valid_out": None, "ready_out": 1}
-SIMULATORS = ("verilator", "icarus")
 INCLUDE = "include"  # a word of Verilog, so no port has this name
+SIMULATORS = ("verilator", "icarus")
 
 
-class PortFile(Strict):
-    """The ports of a design, by what they are."""
+class _Others(Strict):
+    """The ports of a design that are no operand, and what is said of it besides."""
 
-    a: str | list[str] = ""
-    b: str | list[str] = ""
-    c: str | list[str] = ""
-    scale_a: str | list[str] = ""
-    scale_b: str | list[str] = ""
-    random: str | list[str] = ""
     d: str = ""
     clock: str = ""
     reset: str = ""
@@ -51,14 +46,19 @@ class PortFile(Strict):
     parameters: dict[str, int] = Field(default_factory=dict)
 
 
+_OPERANDS: dict[str, Any] = dict.fromkeys(OPERAND_NAMES, (str | list[str], ""))
+#: the ports of a design, by what they are: of an operand one, or one for each element
+PortFile = create_model("PortFile", __base__=_Others, **_OPERANDS)
+
+
 @dataclass
 class Wiring:
     """`ports`: of each operand and of the result, by its name; several have its elements side by side, the first one
-    lowest. `roles`: the ports of ROLES; `constants`: the numbers of other inputs; `latency`: cycles, where said;
-    `include`: folders of what the files include."""
+    lowest. `roles`: the ports of ROLES; `constants`: the numbers of other inputs; `latency`: cycles, where said."""
 
     name: str
     files: list[Path]
+    include: list[Path]
     top: str
     simulator: str
     ports: dict[str, tuple[str, ...]]
@@ -66,12 +66,11 @@ class Wiring:
     constants: dict[str, int]
     parameters: dict[str, int]
     latency: int | None = None
-    include: list[Path] = field(default_factory=list)
 
     @classmethod
     def read(cls, text: str) -> Wiring:
         """From the text after `rtl:`. Raises InputError."""
-        name, given, own = f"rtl:{text}", dict[str, str](), cls(f"rtl:{text}", [], "", "", {}, {}, {}, {})
+        name, given, own = f"rtl:{text}", dict[str, str](), cls(f"rtl:{text}", [], [], "", "", {}, {}, {}, {})
         for part in text.split(","):
             if (named := re.fullmatch(r"(#?)(\w+)=(.*)", part)) is None:
                 own.files.append(Path(part))
@@ -112,7 +111,7 @@ class Wiring:
                 self.ports[key] = (given,) if isinstance(given, str) else tuple(given)
         self.roles |= {role: port for role in ROLES if (port := getattr(said, role))}
         self.constants |= said.constants
-        self.parameters |= said.parameters
+        self.parameters = said.parameters | self.parameters
         self.latency = said.latency
 
     @cached_property

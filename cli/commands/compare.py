@@ -30,6 +30,7 @@ from mmaprobe.cli.options import (
 from mmaprobe.cli.reading import open_input
 from mmaprobe.cli.text.comparison import show
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError
+from mmaprobe.smtmodel.base.interrupts import begun
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ FILE = FileName()
 @factor_options
 @click.option(
     "--timeout", type=Seconds(), metavar="SECONDS",
-    help="With --gemm and no devices: seconds for the search for plans (default: 120).",
+    help="Seconds for all of it, after which what was found is printed (default: none; without devices, 120 for the "
+    "search for plans).",
 )  # fmt: skip
 @click.option(
     "--save", type=FileName(dir_okay=False), metavar="PLAN.yaml", shell_complete=file_names,
@@ -140,8 +142,8 @@ def compare(
     mmaprobe compare --gemm a.npy b.npy d1.npy d2.npy --save found.yaml
 
     Exit codes: 0 the devices (with --gemm and no devices: the results) differ, 1 no difference was found (which
-    proves nothing), with --expect same the other way round; 2 bad input, 3 a device failed, or contradicts itself so
-    that no difference is certain.
+    proves nothing), with --expect same the other way round; 2 bad input, 3 a device failed, the time ran out, or a
+    device contradicts itself so that no difference is certain.
     """
     from mmaprobe.smtmodel.tables.reference import is_unit_file
 
@@ -152,7 +154,7 @@ def compare(
     if names or reference is not None:
         refuse("devices and --model have their formats: leave out --formats", "formats")
     if names or not gemm:
-        refuse("it is for the plans of two results: it goes with --gemm, without devices", "timeout", "save")
+        refuse("it is for the plans of two results: it goes with --gemm, without devices", "save")
     if reference is not None:
         refuse("with --model changes of it are looked for, and no plan is saved", "save")
     if save is not None and not is_unit_file(str(save)):
@@ -167,7 +169,8 @@ def compare(
     from mmaprobe.queries.compare.devices import Comparison
     from mmaprobe.reports.comparison import Report
 
-    comparison = Comparison(count or (1 if gemm else 3), progress)
+    until = None if timeout is None else begun() + timeout
+    comparison = Comparison(count or (1 if gemm else 3), progress, until)
     run = _Run(comparison, Report(comparison), compare, reference)
     failure: MmaprobeError | None = None
     with ExitStack() as stack:
@@ -207,9 +210,10 @@ class _Run:
 
         asked = None if self.reference is None else parse_reference(self.reference)
         opened: dict[int, Device] = {}
+        until = self.comparison.until
         for place in sorted(range(len(names)), key=lambda place: names[place].startswith(RECORDED)):
             known = (model for device in opened.values() if (model := getattr(device, "model", None)))
-            opened[place] = stack.enter_context(open_device(names[place], timeout, asked or next(known, None)))
+            opened[place] = stack.enter_context(open_device(names[place], timeout, asked or next(known, None), until))
         devices = [opened[place] for place in range(len(names))]
         self.report.devices = devices
         self.recordings = [device for device in devices if isinstance(device, RecordedDevice)]

@@ -28,6 +28,8 @@ FORMATS = {
              "benches", "readmemh"),
     "cocotb": ("a test in Python that drives a design by cocotb and reports the conditions hit (rows of one model)",
                "benches", "cocotb_test"),
+    "riscv": ("a test in assembler in the style of riscv-tests, with exceptions (rows of ieee/fma/f16, f32 or f64)",
+              "benches", "riscv_test"),
     "fptest": ("IBM FPgen: fused multiply-adds, of vectors with one product", "fptest", "tests"),
 }  # fmt: skip
 #: of a model itself, as FORMATS
@@ -42,6 +44,11 @@ OF_MODELS = {
         "cover statements, an assertion, and a bind",
         "coverage",
         "exported",
+    ),
+    "conditions": (
+        "a table in Markdown of the conditions of `cover`, step by step and in words, for a verification plan",
+        "coverage",
+        "table",
     ),
     "btor2": ("words, operations and the output d in BTOR2, for model checkers and solvers", "circuits", "btor2"),
     "aiger": ("gates in AIGER's binary format, for model checkers and ABC", "circuits", "aiger"),
@@ -78,7 +85,7 @@ mmaprobe export arm/sme/fmopa-f16f32 --format fpcore
 
 
 def _listed(formats: dict[str, tuple[str, str, str]]) -> str:
-    return "\n".join(f"{name:<8} {row[0]}" for name, row in formats.items())
+    return "\n".join(f"{name:<10} {row[0]}" for name, row in formats.items())
 
 
 @click.command(cls=Command, help=HELP.format(formats=_listed(FORMATS), models=_listed(OF_MODELS)))

@@ -135,6 +135,10 @@ class _Features:
         self._flag("special", some("special"), "an operand is infinite or NaN", "every operand is finite", 0.8)
         self._flag("nan", some("nan"), "an operand is NaN", "no operand is NaN", 0.9)
         self._flag("tiny", some("subnormal"), "an operand is subnormal", "no operand is subnormal", 0.8)
+        self._flag("zero", some("zero"), "an operand is +-0", "no operand is +-0", 0.9)
+        what = "below the smallest normal number"
+        small = some("subnormal") | some("zero")
+        self._flag("small", small, f"an operand is {what}", f"no operand is {what}", 0.9)
 
     def say_addend(self) -> None:
         """The products beside c."""

@@ -6,6 +6,7 @@ that noise does not count as one, and again after minimisation.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -20,8 +21,9 @@ from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.witness import Row, _cost, _fields, _smaller, exercised_features, replay, row_with
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.errors import MmaprobeError, OutOfTimeError, ParameterError
 from mmaprobe.smtmodel.base.progress import Share
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -213,10 +215,12 @@ class Contradiction:
 
 @dataclass
 class Comparison:
-    """The questions and findings so far. `wanted`: the number of differences of different kinds after which to stop."""
+    """The questions and findings so far. `wanted`: the number of differences of different kinds after which to stop;
+    `until`: the time after which no device is asked, in seconds of time.monotonic."""
 
     wanted: int = 3
     progress: Callable[[str], None] = lambda text: None
+    until: float | None = None
     compared: int = 0  # vectors that both devices answered
     different: int = 0  # of these, vectors with different answers (some may be noise)
     differences: list[Difference] = field(default_factory=list)
@@ -231,13 +235,14 @@ class Comparison:
 
     def run(self, pair: Pair, rows: Iterable[Row], total: int) -> None:
         """Ask both devices until enough differences are found or the rows (about `total`) are used up. Raises the
-        devices' errors; the findings before an error stay.
+        devices' errors and OutOfTimeError; the findings before an error stay.
 
         A recording is compared with another recording, or with a model, in every row, and all answers are kept, as a
         later row may contradict what the first ones suggest."""
         taken, whole = 0, any(side.closed for side in pair.sides) and all(side.steady for side in pair.sides)
         limit = total if whole else KEPT
         for batch in _batches(rows):
+            self._in_time(f"after {taken} of about {counted(total, 'vector')}")
             left, right = pair.ask(batch)
             answered = [x is not None and y is not None for x, y in zip(left, right, strict=True)]
             self.compared += sum(answered)
@@ -257,6 +262,11 @@ class Comparison:
                 return
         if not self.differences:
             self._stand_by(pair)
+
+    def _in_time(self, where: str) -> None:
+        """Raises OutOfTimeError, with what was done until then."""
+        if self.until is not None and time.monotonic() > self.until:
+            raise OutOfTimeError(f"the time ran out {where}")
 
     def _stand_by(self, pair: Pair) -> None:
         """Ask again some vectors on which both devices agree, as a device may contradict itself there too."""
@@ -355,6 +365,7 @@ class Comparison:
         tried = sorted(costs, key=lambda other: (costs[other], other))
         for start in range(0, len(tried), MOST_CANDIDATES):
             part = tried[start : start + MOST_CANDIDATES]
+            self._in_time("while a difference was minimised")
             seen.update(part)
             left, right = pair.ask(part)
             good = np.flatnonzero(pair.differ(left, right))

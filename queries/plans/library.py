@@ -222,7 +222,7 @@ class Mapper(Candidates):
         self._check_zeros()
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
         top = self.looked[self.top]
-        if self._affordable(top) or self._units_likely:
+        if (np.array(top.fits)[:, 0].any() or not self._lacks(top)) and (self._affordable(top) or self._units_likely):
             if not self._units_likely:
                 self._order(self.top, (0, 0))
             if not np.array(top.fits)[:, 0].any():
@@ -250,10 +250,16 @@ class Mapper(Candidates):
 
     def look_for_missing(self) -> None:
         """Look for products that are not in the sums of elements without a plan, or in them twice."""
-        for shape, looked in self.looked.items():
-            unexplained = not np.array(looked.fits).any(axis=0).all()
-            if unexplained and (products := summed(self.asked, looked.sample)):
-                self.found.left_out[shape] = products
+        for looked in self.looked.values():
+            if not np.array(looked.fits).any(axis=0).all():
+                self._lacks(looked)
+
+    def _lacks(self, looked: Looked) -> bool:
+        """Whether products are not in the sums of a shape, or in them twice: no plan gives such sums, as each adds
+        every product once."""
+        if looked.shape not in self.found.left_out and (products := summed(self.asked, looked.sample)):
+            self.found.left_out[looked.shape] = products
+        return looked.shape in self.found.left_out
 
     def _mended(self, rules: list[Rule]) -> list[Rule]:
         """The rules, refined until they fail on no new shapes, whether random or at the rules' limits."""
@@ -343,6 +349,9 @@ class Mapper(Candidates):
     def _new(self, looked: Looked, number: int) -> None:
         """Search for plans that reproduce an element; of several, keep those that reproduce most other unexplained
         elements."""
+        if self._lacks(looked):
+            self.failed += 1
+            return
         one = looked.alone(number)
         for group in self._groups(looked, number):
             plans = self._fitting_plans(dict.fromkeys(self._while_learning(group)), one, self._forms(looked))
@@ -403,6 +412,7 @@ class Mapper(Candidates):
         asks = self._affordable(looked) or not self._units_likely
         tree = self._order(looked.shape, self._place(looked, number)) if asks else None
         if tree is None:
+            yield [Chain(model) for own in taken for model in self.steps(own)]
             yield from (self.stages(model, length) for own in taken for model in self.steps(own))
         else:
             yield from ((stage for own in taken for stage in self.guesses(tree, own, self.known, wider=wider))

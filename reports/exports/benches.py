@@ -1,19 +1,28 @@
-"""Vectors for the benches of designers: a file for $readmemh, and a test in Python that drives a design by cocotb."""
+"""Vectors for the benches of designers: a file for $readmemh, a test in Python that drives a design by cocotb, and one
+in the style of riscv-tests for a processor's fused multiply-add."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
+import numpy as np
+
 from mmaprobe.queries.compare.observed import ObservedVector
 from mmaprobe.reports.exports.c_header import model_of
 from mmaprobe.reports.exports.verilog import ports_of
 from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.escapes import text_bytes
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import padded
+from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
 REACHES = "reaches"
+#: what ends the names of RISC-V's operations on a format, its words in assembler, and what ends those of its moves
+SUFFIXES = {"f16": ("h", ".half", "h"), "f32": ("s", ".word", "w"), "f64": ("d", ".dword", "d")}
 
 
 def readmemh(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
@@ -53,6 +62,33 @@ def cocotb_test(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
         reached = [places[text] for text in row.vector.extra.get(REACHES, ())]
         lines.append(f"    ({{{words}}}, {reached}),")
     return text_bytes("\n".join([*lines, "]"]) + "\n"), ""
+
+
+def riscv_test(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+    """A test in assembler with the macros of riscv-tests: for each vector, `fmadd` gives d, NaN being the canonical
+    one, and the exceptions in fflags. Its number, from 2 on, is that of the failure. The second item is empty. Raises
+    InputError unless all vectors are of one model, which is a fused multiply-add of f16, f32 or f64."""
+    model = model_of(rows, name, "a test for RISC-V")
+    fmt = model.d
+    if fmt.name not in SUFFIXES or model.unit != parse_reference(f"ieee/fma/{fmt.name}").unit:
+        known = ", ".join(f"ieee/fma/{one}" for one in SUFFIXES)
+        raise InputError(f"a test for RISC-V has vectors of {known}; these are of {model.reference}", name)
+    suffix, directive, move = SUFFIXES[fmt.name]
+    inputs = np.array([padded(row.vector.operands, model).every for row in rows], dtype=np.uint64)
+    flags = evaluate_models([with_flags(model, "riscv")], inputs)[0].tolist()
+    size, lines = fmt.width // 8, list[str]()
+    for number, (row, signalled) in enumerate(zip(rows, flags, strict=True), start=2):
+        words = _words(row, model)
+        words["d"] = fmt.nan if exact_value(words["d"], fmt) == "nan" else words["d"]
+        given = ", ".join(f"{value:#0{2 + fmt.width // 4}x}" for value in words.values())
+        lines.append(f"  {directive} {given}, {signalled}  # {number}")
+    text = files("mmaprobe.reports").joinpath("templates/riscv.S.txt").read_text("utf-8")
+    for key, value in (("COUNT", len(rows)), ("MODEL", model.reference), ("VERSION", VERSION), ("SUFFIX", suffix),
+                       ("MOVE", move), ("SIZE", size), ("ROW", 5 * size), ("ALL", "\n".join(lines))):  # fmt: skip
+        text = text.replace(f"@{key}@", str(value))
+    for place, operand in enumerate(("A", "B", "C", "D", "FLAGS")):
+        text = text.replace(f"@{operand}@", str(place * size))
+    return text_bytes(text), ""
 
 
 def _widths(model: Model) -> dict[str, int]:

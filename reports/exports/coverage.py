@@ -1,7 +1,11 @@
-"""The conditions of a model's datapath as a module in SystemVerilog, over the wires of the module that is printed of
-the model: what `cover` reaches, for a simulator's coverage and for tools that look for inputs themselves."""
+"""The conditions of a model's datapath, which `cover` reaches: as a module in SystemVerilog over the wires of the
+module that is printed of the model, for a simulator's coverage and for tools that look for inputs; and in words."""
 
 from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
 
 from mmaprobe.queries.kernel.conditions import conditions_of
 from mmaprobe.reports.exports.verilog import Printed, about
@@ -10,11 +14,58 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.verilog import range_of
 from mmaprobe.smtmodel.evaluate.model import Model
 
+_NUMBER = re.compile("-?[0-9]+")
+
 
 def exported(model: Model) -> tuple[bytes, str, str]:
     """The text of the conditions' module; nothing to be said beside it; and what it is."""
     text, count = module(model)
     return text_bytes(text), "", f"module {Printed(model).name}_conditions, {counted(count, 'condition')}"
+
+
+def table(model: Model) -> tuple[bytes, str, str]:
+    """A table in Markdown, a row for what is asked of each step: the number of its conditions, and their cases in
+    words. Steps of which the same is asked share a row; cases that differ in a number are one. Nothing is said beside
+    it; and what it is."""
+    printed = Printed(model)
+    aspects = dict[tuple[str, str], list[str]]()
+    for met in conditions_of(model, printed.layout, printed.operands, printed.evaluation):
+        aspects.setdefault((met.step, met.aspect), []).append(met.case)
+    kinds = {key: re.sub(r" [0-9]+$", "", key[1]) for key in aspects}
+    often = Counter((key[0], kind) for key, kind in kinds.items())
+    rows = dict[tuple[str, tuple[str, ...]], list[str]]()
+    for (step, aspect), listed in aspects.items():
+        kind = kinds[step, aspect]
+        rows.setdefault((kind, tuple(listed)), []).append(step if often[step, kind] == 1 else f"{step}, {aspect}")
+    count = sum(map(len, aspects.values()))
+    lines = [f"Conditions of {model.reference}, {count} in all.", "", "| step | what of it | conditions | cases |",
+             "|---|---|---|---|"]  # fmt: skip
+    for (kind, cases), steps in rows.items():
+        each = " each" if len(steps) > 1 else ""
+        lines.append(f"| {'; '.join(ranges(steps))} | {kind} | {len(cases)}{each} | {'; '.join(ranges(cases))} |")
+    return text_bytes("\n".join([*lines, ""])), "", f"a table of {counted(count, 'condition')}"
+
+
+def ranges(texts: Sequence[str]) -> list[str]:
+    """Texts that differ in one number, which grows by one, as one text with the first and the last of these."""
+    alike = dict[str, list[list[str]]]()
+    for text in texts:
+        alike.setdefault(_NUMBER.sub("#", text), []).append(_NUMBER.findall(text))
+    found = list[str]()
+    for text, rows in alike.items():
+        columns = list(zip(*rows, strict=True))
+        varying = [place for place, column in enumerate(columns) if len(set(column)) > 1]
+        values = [int(word) for word in columns[varying[0]]] if len(varying) == 1 else []
+        if len(values) > 2 and values == list(range(values[0], values[0] + len(values))):
+            rows[0][varying[0]] = f"{values[0]}..{values[-1]}"
+            rows = rows[:1]
+        found += [_filled(text, row) for row in rows]
+    return found
+
+
+def _filled(text: str, words: Sequence[str]) -> str:
+    given = iter(words)
+    return re.sub("#", lambda _: next(given), text)
 
 
 def module(model: Model, name: str = "") -> tuple[str, int]:

@@ -109,7 +109,7 @@ def found_of(part: Gathered, side: Matrix, axis: int) -> Matrix:
     return np.moveaxis(patterns, -1, axis)
 
 
-def spread_over(found: Matrix, block: int, length: int, axis: int) -> Matrix:
+def spread_over(found: Matrix, block: int | None, length: int, axis: int) -> Matrix:
     """What blocks along an axis give, for each of so many elements; what is given by all is left as it is."""
     if not block:
         return found

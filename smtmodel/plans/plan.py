@@ -129,7 +129,7 @@ class Plan:
                 raise ParameterError(side, f"{model.reference} takes {wanted}, not in {factor.rounding.format.name}")
             if any(isinstance(part, Given) for part in walk(factor)):
                 raise ParameterError(side, "the factor of a block reads no single element: largest(a, block=32)")
-            if any(part.block not in (0, model.scale_block) for part in gathered(factor)):
+            if any(part.block not in (None, model.scale_block) for part in gathered(factor)):
                 raise ParameterError(side, f"{model.reference} takes a factor for each {model.scale_block} products")
 
     @classmethod

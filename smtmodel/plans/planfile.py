@@ -201,8 +201,8 @@ class _Reader(ExpressionReader):
     def _call_largest(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         (side,) = self._arguments(tree, 1)
         name = self._word(side, ("a", "b"))
-        block = self._number(options["block"]) if "block" in options else 0
-        if block < 1 and options:
+        block = self._number(options["block"]) if "block" in options else None
+        if block is not None and block < 1:
             raise MistakeError(tree, f"a block of {block} elements is impossible")
         if self._reads is not None:
             self._reads.add(name)

@@ -35,9 +35,10 @@ class Gathered(Terminal):
     them. It has a value for a given K only. `format`: of the elements."""
 
     source: ClassVar[str] = ""
+    later: ClassVar[frozenset[str]] = frozenset({"block"})
     operand: str
     format: Format
-    block: int = field(default=0, kw_only=True)
+    block: int | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod
@@ -76,6 +77,10 @@ class SharedOf(Gathered):
     kind: ClassVar[str] = "shared"
     up: bool = False
     inverse: bool = False
+
+    def __post_init__(self) -> None:
+        if self.block is not None:  # the rules about slices are of whole rows
+            raise ParameterError("block", "a power of two is shared by all elements of a row: largest(a, block=32)")
 
     @cached_property
     def given(self) -> Format:

@@ -91,15 +91,15 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("device", "cuda"): ("cuda:mma/none", "device_timeout"),
     ("compare", "devices"): (
         f"command:none model:{AMPERE}",
-        "count samples seed vectors reference compare expect output device_timeout gemm as_json",
+        "count samples seed vectors reference compare expect output device_timeout gemm timeout as_json",
     ),
     ("compare", "models"): (
         f"model:{AMPERE} model:{HOPPER}",
-        "count samples seed vectors compare expect output device_timeout gemm as_json",
+        "count samples seed vectors compare expect output device_timeout gemm timeout as_json",
     ),
     ("compare", "recorded"): (
         f"recorded:VECTORS model:{AMPERE}",
-        "count vectors reference compare expect output device_timeout gemm as_json",
+        "count vectors reference compare expect output device_timeout gemm timeout as_json",
     ),
     ("compare", "files"): (
         "--gemm A B D D2",
@@ -111,7 +111,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ),
     ("compare", "files of devices"): (
         f"model:{AMPERE} model:{HOPPER} --gemm A B D D2",
-        "count compare expect output device_timeout gemm addend convert as_json",
+        "count compare expect output device_timeout gemm addend convert timeout as_json",
     ),
     ("explain", "text"): (f"{AMPERE} VECTORS", "other svg pdf tikz as_json"),
     ("explain", "picture"): (f"{AMPERE} VECTORS --svg OUT.svg", "other svg pdf tikz width names as_json"),

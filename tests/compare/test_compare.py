@@ -25,9 +25,10 @@ from mmaprobe.queries.plans import results as plan_results
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.forms import forms_of
 from mmaprobe.queries.plans.recorded import Sample
+from mmaprobe.queries.search.witness import Row
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
-from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
@@ -413,6 +414,29 @@ def test_a_device_that_fails_while_a_difference_is_made_small() -> None:
     assert one.row == one.first
 
 
+def test_what_was_found_when_the_time_ends_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a difference is made small, the larger one stays; before, the vectors that were asked are counted."""
+    pair = Pair(compared_model(parse_reference(COARSE)), compared_model(parse_reference(VOLTA)))
+    comparison, now = Comparison(1, until=10.0), [0.0]
+    monkeypatch.setattr("mmaprobe.queries.compare.devices.time.monotonic", lambda: now[0])
+    shrunk = Comparison._smaller
+
+    def late(self: Comparison, *rest: Any) -> Row | None:
+        now[0] = 11.0
+        return shrunk(self, *rest)
+
+    monkeypatch.setattr(Comparison, "_smaller", late)
+    with pytest.raises(OutOfTimeError, match="the time ran out while a difference was minimised"):
+        comparison.run(pair, all_rows(pair.layout, pair.left.model, 500), 500)
+    [one] = comparison.differences
+    assert one.row == one.first
+    with pytest.raises(OutOfTimeError, match="ran out after 0 of about 500 vectors"):
+        Comparison(1, until=10.0).run(pair, all_rows(pair.layout, pair.left.model, 500), 500)
+    monkeypatch.undo()
+    said = run("compare", f"model:{VOLTA}", f"model:{COARSE}", "--timeout", "1e-9", code=3).stderr
+    assert "the time ran out after 0 of about" in said
+
+
 def test_rows_of_shorter_and_longer_inputs() -> None:
     layout = layout_of(parse_reference(VOLTA))
     assert row_of(Operands((1,), (2,), 3), layout) == (1, 0, 0, 0, 2, 0, 0, 0, 3)
@@ -590,7 +614,7 @@ def test_plans_that_time_did_not_allow_are_said(files: dict[str, str]) -> None:
     untried = json.loads(result.stdout)["gemm"]["plans"]["D1"]["untried"]
     assert "K cut at one to three places" in untried
     both = [f"model:{HOPPER}", f"model:{TURING}"]
-    assert "goes with --gemm, without devices" in run("compare", *both, "--timeout", "5", code=2).stderr
+    assert "goes with --gemm, without devices" in run("compare", *both, "--save", "x.yaml", code=2).stderr
 
 
 def test_kernels_around_an_instruction_are_candidates() -> None:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,11 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.queries.covering.cover import Cover, Covering
 from mmaprobe.queries.covering.report import vectors_of
+from mmaprobe.queries.kernel.conditions import conditions_of
+from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
+from mmaprobe.reports.exports.verilog import Printed
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 FMA, NAME = "ieee/fma/f16", "ieee_fma_f16"
@@ -135,3 +141,76 @@ def test_cocotb_reports_what_was_hit_and_what_is_wrong(tmp_path: Path, change: t
     assert all(report["hits"].values()), done.stdout
     assert len(report["hits"]) > 400
     assert bool(report["wrong"]) == bool(change[0])
+
+
+@pytest.mark.parametrize("reference", [FMA, "volta/mma/m8n8k4.f32.f16.f16.f32"])
+def test_the_table_of_conditions_has_each_of_them(tmp_path: Path, reference: str) -> None:
+    """Ranges spelt out, the table has the steps, aspects and cases of all conditions."""
+    one = Printed(parse_reference(reference))
+    conditions = conditions_of(parse_reference(reference), one.layout, one.operands, one.evaluation)
+    wanted = Counter((one.step, re.sub(" [0-9]+$", "", one.aspect), one.case) for one in conditions)
+    found = Counter[tuple[str, str, str]]()
+    for line in exported(reference, "conditions", tmp_path / "conditions.md").splitlines()[4:]:
+        steps, kind, _, cases = line.strip("| ").split(" | ")
+        of_steps = [step.split(", ")[0] for step in spelt(steps)]
+        found.update((step, kind, case) for step in of_steps for case in spelt(cases))
+    assert found == wanted
+
+
+def spelt(cell: str) -> list[str]:
+    """The texts of a cell, each range as its members."""
+    every = []
+    for text in cell.split("; "):
+        if (told := re.search(r"(-?[0-9]+)\.\.(-?[0-9]+)", text)) is None:
+            every.append(text)
+            continue
+        numbers = range(int(told[1]), int(told[2]) + 1)
+        every += [text[: told.start()] + str(number) + text[told.end() :] for number in numbers]
+    return every
+
+
+RISCV = """#define RVTEST_RV64UF
+#define TESTNUM gp
+#define RVTEST_CODE_BEGIN .text; .globl _start; _start: .option norelax
+#define TEST_PASSFAIL li a0, 0; li a7, 93; ecall; fail: li a0, 1; li a7, 93; ecall
+#define RVTEST_CODE_END
+#define RVTEST_DATA_BEGIN
+#define RVTEST_DATA_END
+"""
+TOOLS = ["cpp", "riscv64-linux-gnu-as", "riscv64-linux-gnu-ld", "qemu-riscv64"]
+
+
+@pytest.mark.skipif(not all(map(shutil.which, TOOLS)), reason=f"not all of {', '.join(TOOLS)} are installed")
+@pytest.mark.parametrize("reference", ["ieee/fma/f16", "ieee/fma/f32", "ieee/fma/f64"])
+def test_a_test_for_riscv_passes_in_an_emulator(tmp_path: Path, reference: str) -> None:
+    """And fails where one result, or one exception, is another."""
+    model = parse_reference(reference)
+    layout, texts = layout_of(model), list[str]()
+    for row in np.concatenate([sample_rows(layout, 200), tie_rows(layout, model.d, 50), subnormal_rows(layout, 100)]):
+        texts.append(json.dumps(Vector(model, layout.split(row.tolist())).to_json()) + "\n")
+    (tmp_path / "vectors.jsonl").write_text("".join(texts), encoding="utf-8")
+    text = exported(tmp_path / "vectors.jsonl", "riscv", tmp_path / "test.S")
+    (tmp_path / "riscv_test.h").write_text(RISCV, encoding="utf-8")
+    (tmp_path / "test_macros.h").write_text("", encoding="utf-8")
+    last = next(line for line in reversed(text.splitlines()) if line.startswith("  ."))
+    words = last.split("  #")[0].split(", ")
+    wrong_d = last.replace(words[3], f"{int(words[3], 16) ^ 1:#x}")
+    wrong_flags = last.replace(f", {words[4]}  #", f", {int(words[4]) ^ 1}  #")
+    for changed, status in ((last, 0), (wrong_d, 1), (wrong_flags, 1)):
+        assert (changed != last) == bool(status)
+        (tmp_path / "test.S").write_text(text.replace(last, changed), encoding="utf-8")
+        for command in (
+            "cpp -P test.S -o test.s", "riscv64-linux-gnu-as -march=rv64gc_zfh test.s -o test.o",
+            "riscv64-linux-gnu-ld test.o -o test",
+        ):  # fmt: skip
+            subprocess.run(command.split(), cwd=tmp_path, check=True)
+        emulated = ["qemu-riscv64", "-cpu", "rv64,Zfh=true", "./test"]
+        assert subprocess.run(emulated, cwd=tmp_path).returncode == status
+
+
+def test_vectors_of_another_unit_are_no_test_for_riscv(tmp_path: Path) -> None:
+    other = parse_reference("ieee/fma/bf16")
+    path = tmp_path / "vectors.jsonl"
+    path.write_text(json.dumps(Vector(other, layout_of(other).split([0, 0, 0])).to_json()) + "\n", encoding="utf-8")
+    result = CliRunner().invoke(main, ["export", str(path), "--format", "riscv"])
+    assert (result.exit_code, "has vectors of ieee/fma/f16, ieee/fma/f32" in result.output) == (2, True), result.output

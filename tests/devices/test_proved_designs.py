@@ -137,7 +137,7 @@ def test_a_model_printed_in_stages_is_proved_to_be_itself(tmp_path: Path, case: 
     path = tmp_path / "unit.v"
     path.write_text(module(model, "unit", stages), encoding="utf-8")
     design = replace(read_design([path], "unit"), ports=PORTS)
-    assert (design.parsed.latency, design.parsed.clocks) == (stages, {"clk"})
+    assert (design.parsed.latency, design.parsed.clocks) == (stages, frozenset({"clk"}))
     assert prove_design(Designed(model, model, design=design), Options(timeout=300), confirm=False).verdict == "equal"
     widths = [len(cell.output) for cell in design.parsed.cells if cell.kind == "$dff"]
     assert 0 < sum(widths) < 150 * stages or reference != "small"

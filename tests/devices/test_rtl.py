@@ -44,9 +44,10 @@ module operators(input [3:0] a, input [3:0] b, output [3:0] {names}, output sign
   {assignments}
 endmodule
 """
-UNSIGNED = ["a + b", "a - b", "a * b", "a & b", "a | b", "a ^ b", "a ~^ b", "~a", "-a", "a << b", "a >> b", "a == b",
-            "a != b", "a < b", "a <= b", "a > b", "a >= b", "a && b", "a || b", "!a", "&a", "|a", "^a", "~^a",
-            "a[0] ? a : b", "{a[1:0], b[3:2]}", "a[b[1:0]]", "a[0] ? 1 : a[1] ? 2 : a[2] ? b : 3"]  # fmt: skip
+UNSIGNED = ["a + b", "a - b", "a * b", "a & b", "a | b", "a ^ b", "a ~^ b", "~a", "-a", "a << b", "a >> b",
+            "a >>> b[1:0]", "a == b", "a != b", "a < b", "a <= b", "a > b", "a >= b", "a && b", "a || b", "!a", "&a",
+            "|a", "^a", "~^a", "a[0] ? a : b",
+            "{a[1:0], b[3:2]}", "a[b[1:0]]", "a[0] ? 1 : a[1] ? 2 : a[2] ? b : 3"]  # fmt: skip
 SIGNED = ["sa + sb", "sa - sb", "sa * sb", "-sa", "~sa", "sa >>> b[1:0]", "sa < sb", "sa <= sb", "sa >>> b", "sa & sb",
           "$signed({sb, sa}) >>> a[1:0]", "sa == sb", "sa > sb"]  # fmt: skip
 PIPELINE = """

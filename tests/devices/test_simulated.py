@@ -105,7 +105,7 @@ def test_a_design_that_says_when_it_takes_inputs_and_has_results(tmp_path: Path,
     (tmp_path / "words.vh").write_text("`define WORD [63:0]\n", encoding="utf-8")
     (tmp_path / "ports.yaml").write_text(PORTS, encoding="utf-8")
     asked, wanted = vectors(150)
-    text = f"rtl:{path},{tmp_path}/unit.v,top=waiting,ports={tmp_path}/ports.yaml"
+    text = f"rtl:{path},{tmp_path}/unit.v,top=waiting,include={tmp_path},ports={tmp_path}/ports.yaml"
     with open_device(f"{text},simulator={simulator}") as device:
         assert device.every(asked) == wanted
         assert "latency" not in device.description

@@ -145,6 +145,9 @@ def test_what_cancels_and_what_is_left() -> None:
         return max(math.frexp(x)[1] - 1, -14) if x else -(1 << 20)
 
     for at, (a0, a1, b0, b1, c) in enumerate(numbers):
+        sizes = [abs(x) for x in numbers[at]]
+        assert features["zero"].values[at] == (0 in sizes)
+        assert features["small"].values[at] == (min(sizes) < Fraction(1, 1 << 14))
         terms = [(a0 * b0, field(a0) + field(b0)), (a1 * b1, field(a1) + field(b1)), (c, field(c))]
         for told, key in (("", lambda one: math.frexp(one[0])[1] if one[0] else -9999),
                           ("by exponent fields, ", lambda one: one[1] if one[0] else -9999)):  # fmt: skip

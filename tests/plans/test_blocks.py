@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mmaprobe.queries.plans.equal import prove_plans
+from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.identity import identity_text
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
 from mmaprobe.smtmodel.plans.dot import RESULT, dot_steps
 from mmaprobe.smtmodel.plans.gemm import simulate
@@ -25,6 +28,7 @@ from mmaprobe.smtmodel.plans.matrices import Job, Patterns
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.plans.words import LargestOf, SharedOf
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.oracles import node_oracle
@@ -272,6 +276,45 @@ def test_tiles_that_begin_within_a_block() -> None:
     a = np.ones((1, 16), np.uint8)
     with pytest.raises(ParameterError, match="tile does not begin where 2 products share"):
         simulate(a, a.T, None, plan, engine="numpy")
+
+
+# -- statements, whose truth all inputs say
+
+
+SMALL = TINY.replace("a: e2m3, b: e3m2, c: f32", "a: e2m1, b: e2m1, c: none").replace("block_b), c)", "block_b), +0)")
+CHANGES = (
+    ("", ""),
+    ("e(product(2**-2, largest(a, block=2)))", "u(product(2**-2, largest(a, block=2)))"),
+    ("e(product(2**-2, largest(a, block=2)))", "e(quotient(largest(a, block=2), 2**2))"),
+    ("q(quotient(a, factor_a))", "q(r(quotient(a, factor_a)))"),
+    ("q(quotient(a, factor_a))", "q(r(product(a, r(quotient(2**0, factor_a)))))"),
+    ("2**-2", "2**-1"),
+    ("largest(a))), largest(b)))", "largest(b))), largest(a)))"),
+    ("largest(a))), largest(b)))", "largest(a))), largest(a)))"),
+    ("number(0x40c00000, f32)", "number(0x40e00000, f32)"),
+)
+
+
+def test_verdicts_are_those_of_all_inputs() -> None:
+    """Each change of a plan against the plan, for two products."""
+    plans = [parse_plan(SMALL.replace(*change) if change[0] else SMALL, "small.yaml", model_of) for change in CHANGES]
+    rows = np.array(list(product(range(16), repeat=2)), dtype=np.uint8)
+    results = [simulate(rows, np.ascontiguousarray(rows.T), None, plan, engine="numpy") for plan in plans]
+    seen = set()
+    for one, other in [(0, n) for n in range(1, len(plans))]:
+        alike = np.array_equal(results[one], results[other])
+        verdict = prove_plans(plans[one], plans[other], 2, Options(timeout=20)).verdict
+        assert verdict == ("equal" if alike else "different"), (CHANGES[one], CHANGES[other])
+        seen.add(alike)
+    assert seen == {True, False}
+
+
+def test_published_digests_stay() -> None:
+    """A power that a whole row shares has the text that it had before there were blocks."""
+    assert "block" not in identity_text(SharedOf("a", FORMATS["f64"]))
+    assert "block=16" in identity_text(LargestOf("a", FORMATS["f64"], block=16))
+    with pytest.raises(ParameterError, match="shared by all elements of a row"):
+        SharedOf("a", FORMATS["f64"], block=2)
 
 
 # -- formats without zero and sign
