@@ -76,7 +76,8 @@ def _likely_meaning(text: str) -> str:
         return f"of answers in a file it is recorded:{text}; "
     if gpu := gpu_named(text):
         shown = f'`mmaprobe list "{gpu[0]}"` shows the instructions'
-        return f"{shown}, model:REFERENCE is a model of one, cuda:... or hip:... a GPU; "
+        between = "docs/generations.md what changes from GPU to GPU"
+        return f"{shown}, {between}; model:REFERENCE is a model of one, cuda:... or hip:... a GPU; "
     try:
         return f"of a model it is model:{parse_reference(text).reference}; "
     except MmaprobeError:

@@ -18,6 +18,7 @@ import numpy as np
 from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.runner.rtl import DesignDevice
 from mmaprobe.runner.wiring import OPERAND_NAMES, Wiring
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.designs.design import RESULT
@@ -208,7 +209,7 @@ class SimulatedDevice(DesignDevice):
         (self.folder / "inputs.hex").write_text("".join(f"{word:x}\n" for word in words), encoding="utf-8")
         said = self._called([*self.command, *(f"+{name}={value}" for name, value in given.items())])
         rows = (line.split() for line in said.splitlines())
-        return [row[1].lower() for row in rows if len(row) == 2 and row[0].isdecimal()]
+        return [row[1].lower() for row in rows if len(row) == 2 and is_digits(row[0])]
 
     def _found_latency(self) -> int:
         """The number of cycles after which the results of inputs, one in each cycle, are those of inputs that stay."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +17,18 @@ from mmaprobe.smtmodel.base.files import names_file
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
 from mmaprobe.smtmodel.plans.plan_files import beside
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
-from mmaprobe.studies.study import ALLOWED, LARGEST, MEASURES, Distribution, Kind, Measure, Series, Study
+from mmaprobe.studies.study import (
+    ALLOWED,
+    DISTRIBUTIONS,
+    LARGEST,
+    MEASURES,
+    Distribution,
+    Kind,
+    Measure,
+    Sampled,
+    Series,
+    Study,
+)
 
 Number = StrictInt | StrictFloat
 DRAWN_IN = ("f32", "f64")
@@ -75,12 +87,32 @@ def build_study(file: YamlFile) -> Study:
         given.id, given.about, given.kind, given.format, tuple(sorted(set(given.sizes))), series,
         tuple(given.distributions), given.rows, given.grid, given.factor, given.addend_factor, given.length,
         given.repeats, measures, given.axis or ("exponents from -n to n" if given.length else "n"),
+        tuple(_sampled(file, at, name) for at, name in enumerate(given.distributions) if name not in DISTRIBUTIONS),
     )  # fmt: skip
     least, most = study.least_and_most
     if study.sizes[0] < least or study.sizes[-1] > most:
         what = "ranges of exponents" if study.length else "lengths"
         raise file.error(("sizes",), f"{what} from {least} to {most} are needed")
     return study
+
+
+def _sampled(file: YamlFile, at: int, name: str) -> Sampled:
+    """The file of numbers that a study draws from, looked for beside it first. Raises InputError."""
+    from mmaprobe.studies.run import numbers_of
+
+    if not name.endswith(".npy"):
+        known = ", ".join(map(repr, DISTRIBUTIONS))
+        raise file.error(("distributions", at), f"{name!r} is none of {known}, and not the path of a .npy file")
+    path = Path(file.name).parent / name
+    path = path if path.exists() else Path(name)
+    try:
+        found = Sampled(name, str(path), hashlib.sha256(path.read_bytes()).hexdigest()[:12])
+        numbers_of(found)
+    except OSError as error:
+        raise file.error(("distributions", at), f"{name}: {error.strerror or error}") from None
+    except (ValueError, EOFError) as error:
+        raise file.error(("distributions", at), f"{name}: {error}") from None
+    return found
 
 
 def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:

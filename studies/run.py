@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,17 +38,29 @@ from mmaprobe.studies.exact import (
     signed_measures,
     size_of,
 )
-from mmaprobe.studies.study import Distribution, Kind, Series, Study
+from mmaprobe.studies.study import Distribution, Kind, Sampled, Series, Study
 from mmaprobe.studies.table import Point, Table
 
 Floats = NDArray[np.float64]
 Report = Callable[[int, int, Point], None]
+HELD = float(np.finfo(np.float32).max)  # the largest number of a file that is drawn from
 #: numbers of each distribution: mean 0 and variance 1; from 0 to 1; the mean of two of these, less a half
 DRAWN: dict[Distribution, Callable[[np.random.Generator, tuple[int, ...]], Floats]] = {
     "normal": lambda rng, shape: rng.standard_normal(shape),
     "uniform": lambda rng, shape: rng.random(shape),
     "triangular": lambda rng, shape: rng.random((2, *shape)).mean(axis=0) - 0.5,
 }
+
+
+@lru_cache(maxsize=8)
+def numbers_of(source: Sampled) -> Floats:
+    """The numbers of a file, in f64. Raises ValueError for a file without numbers, or with some that f32 does not hold,
+    OSError."""
+    with open(source.path, "rb") as stream:
+        numbers: NDArray[Any] = np.load(stream, allow_pickle=False).ravel()
+    if not numbers.size or numbers.dtype.kind not in "fiub" or not (np.abs(numbers.astype(np.float64)) <= HELD).all():
+        raise ValueError(f"finite numbers within +-{HELD:.3g} are needed, and not {numbers.size} of {numbers.dtype}")
+    return numbers.astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,8 @@ class Draw:
         words = (self.distribution, side)
         key = [self.seed, self.size, self.repeat, *(zlib.crc32(word.encode()) for word in words), *shape]
         rng = np.random.default_rng(key)
-        drawn = DRAWN[self.distribution](rng, shape)
+        source = next((one for one in study.sampled if one.name == self.distribution), None)
+        drawn = DRAWN[self.distribution](rng, shape) if source is None else rng.choice(numbers_of(source), shape)
         if side == "c":
             drawn = drawn * study.addend_factor
         else:

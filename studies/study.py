@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["product", "sum", "bias"]
-Distribution = Literal["normal", "uniform", "triangular"]
+Distribution = str  # one of these, or the path of a .npy file from whose numbers it draws
+DISTRIBUTIONS = ("normal", "uniform", "triangular")
 Norm = Literal["l1", "l2", "linf", "entry-1", "entry-2", "entry-max"]
 Measure = Literal["l1", "l2", "linf", "entry-1", "entry-2", "entry-max", "percent", "mean", "deviation", "negative"]
 NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
@@ -40,6 +41,16 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Sampled:
+    """A distribution that draws from the numbers of a .npy file, each as often as any other. `name`: as the study has
+    it; `digest`: of the file."""
+
+    name: Distribution
+    path: str
+    digest: str
+
+
+@dataclass(frozen=True)
 class Study:
     """Curves of error against size.
 
@@ -69,6 +80,7 @@ class Study:
     repeats: int = 1
     measures: tuple[Measure, ...] = NORMS
     axis: str = "n"
+    sampled: tuple[Sampled, ...] = ()
 
     @property
     def drawn(self) -> str:
@@ -77,7 +89,8 @@ class Study:
         factor = f", times {self.factor:g}" if self.factor != 1 else ""
         addend = f", addends times {self.addend_factor:g}" if self.addend_factor != 1 else ""
         length = f", K = {self.length}" if self.length else ""
-        return f"{self.repeats} of {self.grid or self.format}{shape}{factor}{addend}{length}"
+        files = "".join(f", {one.name} {one.digest}" for one in self.sampled)
+        return f"{self.repeats} of {self.grid or self.format}{shape}{factor}{addend}{length}{files}"
 
     @property
     def least_and_most(self) -> tuple[int, int]:

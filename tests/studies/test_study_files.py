@@ -6,6 +6,7 @@ import csv
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,6 +101,41 @@ def test_the_conversion_counts(folder: Path) -> None:
     assert np.abs(subject.a[0] - rounded).max() > 2**-16
     point, series = next(points(study, (8,), 0))
     assert values_of(study, series, point)[2] > 2**-14
+
+
+def test_numbers_are_drawn_from_a_file(folder: Path) -> None:
+    """Of the file all numbers come, and no others; what was measured of another file is measured again."""
+    numbers = np.array([[1.5, -3.0, 2.0**-7], [0.1, 7.0, 1e3]])
+    np.save("mine.npy", numbers)
+    (folder / "mine.yaml").write_text(STUDY.replace("[triangular]", "[mine.npy, normal]"))
+    study = study_named("mine.yaml")
+    drawn = Draw("mine.npy", 8, 0).numbers((40, 40), "a", study)
+    assert set(drawn.ravel()) == set(np.float64(np.float32(numbers)).ravel())
+    counts = np.unique(drawn, return_counts=True)[1]
+    assert 1600 / 6 - 80 < counts.min() <= counts.max() < 1600 / 6 + 80
+    arguments = ["study", "mine.yaml", "-o", "out", "--json"]
+    assert [json.loads(CliRunner().invoke(main, arguments).stdout)["new"] for _ in range(2)] == [8, 0]
+    np.save("mine.npy", numbers + 1)
+    assert json.loads(CliRunner().invoke(main, arguments).stdout)["new"] == 8
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        (None, "mine.npy: No such file"),
+        (np.array([1.0, np.inf]), "mine.npy: finite numbers within"),
+        (np.array([1e39]), "mine.npy: finite numbers within"),
+        (np.array([]), "mine.npy: finite numbers within"),
+        (np.array(["1"]), "mine.npy: finite numbers within"),
+        (np.array([1j]), "mine.npy: finite numbers within"),
+    ],
+)
+def test_a_file_without_numbers_is_refused(folder: Path, numbers: np.ndarray[Any, Any] | None, message: str) -> None:
+    if numbers is not None:
+        np.save("mine.npy", numbers)
+    (folder / "mine.yaml").write_text(STUDY.replace("[triangular]", "[mine.npy]"))
+    with pytest.raises(InputError, match=f"mine.yaml:4: distributions.0: {message}"):
+        study_named("mine.yaml")
 
 
 def test_entrywise_norms() -> None:
