@@ -264,7 +264,7 @@ def main() -> None:
         if words and not any(word in key for word in words):
             continue
         start = time.monotonic()
-        found = of_slices(plan, worst_of(shipped)) if plan.shares else of_words(plan, settle)
+        found = of_slices(plan, worst_of(shipped)) if plan.gathered else of_words(plan, settle)
         known[key] = {"name": name, "machine": machine, "unit": unit, **found}
         print(f"{time.monotonic() - start:6.1f} s  {key}", flush=True)
         lines = (json.dumps(known[one]) + "\n" for one in every if one in known)

@@ -98,8 +98,11 @@ def _open_python(rest: str, timeout: float, until: float | None) -> Device:
 
 def _open_rtl(text: str) -> Device:
     from mmaprobe.runner.rtl import RtlDevice
+    from mmaprobe.runner.simulated import SimulatedDevice
+    from mmaprobe.runner.wiring import Wiring
 
-    return RtlDevice(text)
+    wiring = Wiring.read(text)
+    return SimulatedDevice(wiring) if wiring.simulator else RtlDevice(wiring)
 
 
 def _open_cpu(name: str, timeout: float) -> BatchDevice:

@@ -24,6 +24,16 @@ class Operand:
         return self.per == "block"
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether it is random bits, any of which may meet whatever inputs are admitted."""
+        return self.name in ("random", "draws")
+
+    @property
+    def moves(self) -> bool:
+        """Whether it goes with its product where products are exchanged: random bits stay with the steps."""
+        return self.per == "product" and not self.is_drawn
+
+    @property
     def called(self) -> str:
         """Its name in messages, where it is missing or superfluous."""
         return "scale factors" if self.is_factor else self.name
@@ -55,14 +65,17 @@ OPERANDS = (
     Operand("scale_a", "block", "scale", "row"),
     Operand("scale_b", "block", "scale", "column"),
     Operand("random", "sum", "random"),
+    Operand("draws", "product", "draws"),
 )
 NAMED = {row.name: row for row in OPERANDS}
 FURTHER = OPERANDS[3:]  # operands that a unit has if it has a format of them
 FACTORS = tuple(row for row in OPERANDS if row.is_factor)  # operands of matrix products besides A, B and C
 KEYS = tuple(dict.fromkeys(row.key for row in OPERANDS))
-RANDOM = NAMED["random"]  # the bits that stochastic rounding is given, an unsigned integer
+#: the bits that stochastic rounding is given, unsigned integers: of a result, and of each step that rounds one
+RANDOM, DRAWS = NAMED["random"], NAMED["draws"]
+DRAWN = tuple(row.name for row in OPERANDS if row.is_drawn)
 #: operands whose subnormals and zeros a unit may change
-READ = tuple(row.name for row in OPERANDS if not row.is_factor and row is not RANDOM)
+READ = tuple(row.name for row in OPERANDS if not row.is_factor and not row.is_drawn)
 
 
 def counts_of(given: Container[str], length: int, blocks: int) -> tuple[int, ...]:

@@ -133,7 +133,7 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
         if not np.array_equal(rounded(numbers, fmt.name), numbers):
             raise ParameterError("bound", f"{reference} takes {name} in {fmt.name}, of which the numbers drawn are "
                                  f"none: a study with this bound has `grid: {fmt.name}`")  # fmt: skip
-    if plan.shares:
+    if plan.gathered:
         return _slices_lose(plan, a, b, c)
     total = np.zeros_like(c)
     for atom, value in _bound_of(plan, a.shape[1]).parts.items():

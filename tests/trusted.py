@@ -86,8 +86,8 @@ MEANING = Part("what a unit is", "all", [
     "smtmodel/exceptions.py",
     "smtmodel/operand.py",
     *_in("smtmodel/nodes",
-         "cancelling counting cut element exact flags fold fused gate given grid index known node normal product "
-         "relu repeat residues rewriting round scale segment shared signed sorting sums"),
+         "cancelling counting cut element exact flags fold fused gate given grid index known largest node normal "
+         "product quotient relu repeat residues rewriting round scale segment shared signed sorting sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages words"), "smtmodel/nodes/chains.py",

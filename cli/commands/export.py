@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from mmaprobe.cli.choice import Choice, FileName
+from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import say
@@ -32,7 +32,11 @@ FORMATS = {
 }  # fmt: skip
 #: of a model itself, as FORMATS
 OF_MODELS = {
-    "verilog": ("a combinational module in Verilog that computes what the model FILE does", "verilog", "exported"),
+    "verilog": (
+        "a module in Verilog that computes what the model FILE does, combinational or a pipeline (--stages)",
+        "verilog",
+        "exported",
+    ),
     "coverage": (
         "a module in SystemVerilog with the conditions of `cover` over the wires of --format verilog: a covergroup, "
         "cover statements, an assertion, and a bind",
@@ -67,6 +71,7 @@ Or write a model, named in the place of FILE:
 mmaprobe export answers.jsonl --format junit -o junit.xml
 mmaprobe export answers.jsonl --format npz -o answers.npz
 mmaprobe export volta/mma/m8n8k4.f32.f16.f16.f32 --format verilog -o unit.v
+mmaprobe export volta/mma/m8n8k4.f32.f16.f16.f32 --format verilog --stages 3 -o pipeline.v
 mmaprobe export volta/mma/m8n8k4.f32.f16.f16.f32 --format cpp -o unit.h
 mmaprobe export arm/sme/fmopa-f16f32 --format fpcore
 """
@@ -98,7 +103,15 @@ def _listed(formats: dict[str, tuple[str, str, str]]) -> str:
     help="An underflow is a result that is tiny after rounding (default; RISC-V, x86), or before it (ARM). "
     "A unit that makes tiny results zero says this itself.",
 )
-def export(file: str, wanted: str, output: str | None, model: str | None, tininess: str | None) -> None:
+@click.option(
+    "--stages",
+    type=WholeNumber(0, 64),
+    metavar="N",
+    help="Of verilog: N registers from each input to d (default: 0).",
+)
+def export(
+    file: str, wanted: str, output: str | None, model: str | None, tininess: str | None, stages: int | None
+) -> None:
     from mmaprobe.queries.compare.observed import evaluate_vectors
     from mmaprobe.smtmodel.inputs.vectors import read_vectors
     from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path, parse_reference
@@ -107,13 +120,17 @@ def export(file: str, wanted: str, output: str | None, model: str | None, tinine
         raise click.UsageError(f"{wanted} is binary, and standard output is a terminal: name a file with --output")
     if tininess is not None and wanted != "fptest":
         raise click.UsageError(f"--tininess is of the flags of fptest: {wanted} has none")
+    if stages is not None and wanted != "verilog":
+        raise click.UsageError(f"--stages is of Verilog: {wanted} has none")
     candidate = parse_reference(model) if model else None
     if wanted in OF_MODELS:
         if candidate is not None:
             raise click.UsageError(f"--model is of vectors: {wanted} is of the model {file}")
         _, module, function = OF_MODELS[wanted]
         given = parse_plan_path(file) if wanted == "fpcore" and names_plan(file) else parse_reference(file)
-        written = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(given)
+        written = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(
+            given, *([stages] if stages else [])
+        )
         _write(output, *written)
         return
     with open_input(file) as (lines, name):

@@ -32,7 +32,8 @@ class WholeProof:
 
     A lemma is a pair of terms that are equal wherever the assertions hold (if numbers of different widths, one is the
     other extended), with terms that may be cut-points of its query. A lemma that is not proved in its share of the time
-    is left out of the proof (`skipped` has its position). `maxima`: symbols that the assertions define as the largest
+    is left out of the proof (`skipped` has its position). `points`: what may be cut-points of the goal, by default
+    those of the lemmas. `maxima`: symbols that the assertions define as the largest
     of some terms; once their terms are proved equal, so are they; `maximum`: the form of maxima in the terms. Raises
     OutOfTimeError, and FaultyProofError for a satisfiable goal.
     """
@@ -49,6 +50,7 @@ class WholeProof:
         maxima: Mapping[FNode, Collection[FNode]] | None = None,
         progress: Callable[[str], None] = lambda text: None,
         maximum: Maximum = "relational",
+        points: Sequence[FNode] | None = None,
     ) -> None:
         self.maximum: Maximum = maximum
         self.query = Query(tuple(inputs), (*assertions, goal))
@@ -63,9 +65,11 @@ class WholeProof:
         self.maxima = dict(maxima or {})
         self.skipped: list[int] = []
         with SatSolver(solver, memory) as self.solver:
-            self._prove(lemmas, self.blaster.truth(goal))
+            if points is None:
+                points = [term for lemma in lemmas for term in lemma[2]]
+            self._prove(lemmas, self.blaster.truth(goal), points)
 
-    def _prove(self, lemmas: Sequence[WholeLemma], goal: int) -> None:
+    def _prove(self, lemmas: Sequence[WholeLemma], goal: int, points: Sequence[FNode]) -> None:
         """Prove the lemmas, except those left out (`skipped`), and then the goal."""
         for position, lemma in enumerate(lemmas):
             self.progress(Count(position, len(lemmas), "lemmas", " of the whole proof"))
@@ -74,7 +78,7 @@ class WholeProof:
                 self.skipped.append(position)
         self._merge_maxima()
         self.progress(Wait("whole proof: the goal", self._remaining()))
-        cuts = self._places([term for lemma in lemmas for term in lemma[2]], [[goal]])
+        cuts = self._places(points, [[goal]])
         if not (cuts and self._attempt(goal, cuts, self._share())):
             for position in [position for position in self.skipped if lemmas[position][2]]:
                 self.progress(Wait(f"whole proof: lemma {position + 1} again", self._remaining()))

@@ -9,9 +9,10 @@ a lemma joins the samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 import pysmt.operators as op
@@ -36,6 +37,7 @@ from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.nodes.trace import Part
 
 SAMPLES = 2048  # of each kind of inputs
+NEAR = 64  # inputs that join them where one refutes a lemma
 RANDOM = 256  # values of cut-points, before a lemma is asked
 LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # operations between a claim and its cut-points
 TRIED = 3  # words that one word may equal
@@ -48,6 +50,7 @@ WIRING = {op.BV_EXTRACT, op.BV_CONCAT, op.BV_ZEXT, op.BV_SEXT, op.NOT, op.BV_NOT
 SHIFTED = {op.BV_ADD, op.BV_SUB, op.BV_EXTRACT, op.BV_CONCAT, op.ITE}  # words that may be others but for a constant
 WIDEST = 32  # bits of such words
 RESULT = "result"
+One = TypeVar("One")
 _AN = dict.fromkeys(("add", "and", "equals", "extract", "iff", "ite", "or"), "an")
 
 
@@ -130,7 +133,7 @@ class _Sweep(Attempt[Designed]):
                         break
                     theorem = self._decide(f"word {number} of the design is {name}", now, other, term)
                     if theorem is False:  # an input refutes it
-                        if self._differ_on(self.rows[-1:]):
+                        if self._differ_on(self.rows[-NEAR:]):
                             return False
                         self._simulate()
                         for before in done[:-1]:
@@ -168,15 +171,7 @@ class _Sweep(Attempt[Designed]):
             added = self._placed(wanted)
         for one in every:  # these are other words now
             self.replace.memoization.pop(one, None)
-        self.replace.memoization[term] = self._settled(term)
-
-    def _settled(self, term: FNode) -> FNode:
-        """What a word is once what it has become is replaced as well."""
-        for _ in range(SETTLED):
-            before, term = term, self.replace(term)
-            if term == before:
-                break
-        return term
+        self.replace.memoization[term] = _settled(term, self.replace)
 
     def _placed(self, added: FNode) -> FNode:
         """What words that are added are: a word of the model, but for zeros at the end; else themselves."""
@@ -259,9 +254,8 @@ class _Sweep(Attempt[Designed]):
         wanted = self._fitted(other, term)
         claim = equal(self.compared, term, wanted)
         seconds = seconds or (SIGNAL if other in self.names else BRIEF)
-        theorem = self._lemma(
-            name, claim, (term, wanted), min(seconds, self._remaining() or seconds), (original, wanted)
-        )
+        pair = term, wanted
+        theorem = self._lemma(name, claim, pair, min(seconds, self._remaining() or seconds), pair)
         if isinstance(theorem, Theorem):
             self.changes[term] = wanted
             self.proved.append((theorem, term, wanted))
@@ -301,13 +295,21 @@ class _Sweep(Attempt[Designed]):
                 self.proof.tried += [answer for said in engines.said for answer in said.answers]
                 answer = engines.said[-1].answer
                 if not cuts and answer.status == "sat" and not self.undefined & set(in_order([claim])):
-                    row = [answer.values.get(symbol, 0) for symbol in self.problem.layout.names]
-                    self.rows = np.concatenate([self.rows, np.array([row], dtype=np.uint64)])
+                    self._add_near([answer.values.get(symbol, 0) for symbol in self.problem.layout.names])
                     return False
                 continue
-            self.proof.lemmas.append(replace(self.ledger.lemma_of(theorem), name=name, pair=pair))
+            self.proof.lemmas.append(replace(self.ledger.lemma_of(theorem), name=name, pair=pair, points=tuple(cuts)))
             return theorem
         return None
+
+    def _add_near(self, row: Sequence[int]) -> None:
+        """Inputs that refute a lemma join the samples, and others with one bit changed, which refute its like."""
+        random, widths = np.random.default_rng(len(self.rows)), [fmt.width for fmt in self.problem.layout.formats]
+        rows = np.array([row] * NEAR, dtype=np.uint64)
+        for number, place in enumerate(random.integers(0, sum(widths), NEAR - 1), start=1):
+            column = int(np.searchsorted(ends := np.cumsum(widths), place, side="right"))
+            rows[number, column] ^= np.uint64(1 << int(ends[column] - place - 1))
+        self.rows = np.concatenate([self.rows, rows])
 
     def _cuts(self, sides: Sequence[FNode]) -> Iterator[list[FNode]]:
         """Terms that both sides have in common: all of them; those further and further from the sides; none."""
@@ -338,11 +340,7 @@ class _Sweep(Attempt[Designed]):
     def _conclude(self) -> None:
         compared = self.compared
         differ = compared.differ.node
-        alike = themselves(compared, [differ])
-        for _ in range(SETTLED):
-            before, alike = alike, replaced(alike, self.proved)
-            if alike.goal == before.goal:
-                break
+        alike = _settled(themselves(compared, [differ]), lambda now: replaced(now, self.proved), lambda now: now.goal)
         goal = compared.carrier.manager.Not(alike.goal.others[0])  # type: ignore[attr-defined]
         left = self._remaining()
         sides = [self.replace(side.d.node) for side in (compared.left, compared.right)]
@@ -354,7 +352,7 @@ class _Sweep(Attempt[Designed]):
         if theorem is None and len(exponents) == 2:
             theorem = self._by_cases(goal, sides, *exponents)
         if theorem is False:
-            self._differ_on(self.rows[-1:])
+            self._differ_on(self.rows[-NEAR:])
         if isinstance(theorem, Theorem):
             self.proof.theorem = agreed(compared, never(compared, differ, alike, theorem))
 
@@ -391,6 +389,15 @@ class _Sweep(Attempt[Designed]):
             return None
         self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=RESULT))
         return found
+
+
+def _settled(one: One, change: Callable[[One], One], told: Callable[[One], object] = lambda now: now) -> One:
+    """What a word, or a theorem, is once what it has become is replaced as well. `told`: what tells one from others."""
+    for _ in range(SETTLED):
+        before, one = one, change(one)
+        if told(one) == told(before):
+            break
+    return one
 
 
 def _carry_save(term: FNode) -> tuple[FNode, FNode, FNode] | None:

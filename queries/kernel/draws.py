@@ -21,8 +21,7 @@ from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, r
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, Stochastic, Target, is_stochastic, round_and_pack
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose
-from mmaprobe.smtmodel.nodes import Literal, Round
-from mmaprobe.smtmodel.operand import RANDOM
+from mmaprobe.smtmodel.nodes import Element, Literal, Round
 
 NEXT: tuple[Mode, ...] = ("toward_zero", "up", "down")
 
@@ -58,7 +57,7 @@ class DrawIsNextTo(OfMagnitudes):
 
 def draw_lemmas(node: Round, formats: Mapping[str, Format]) -> list[Lemma]:
     """The lemmas that `drawn` needs of a unit with operands of these formats. Raises RuleError without random bits."""
-    how, given = node.rounding, formats.get(RANDOM.name)
+    how, given = node.rounding, formats.get(node.random.operand) if isinstance(node.random, Element) else None
     if isinstance(node.random, Literal):
         given = node.random.format
     if not is_stochastic(how.mode) or given is None:

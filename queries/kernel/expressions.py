@@ -99,7 +99,7 @@ def _moved(node: Node, order: tuple[int, ...]) -> Node:
     """The expression with the product in place order[k] for the one in place k. Raises RuleError if a loop remains."""
 
     def leaf(part: Node) -> Node | None:
-        if not (isinstance(part, Element) and NAMED[part.operand].per == "product" and part.index is not None):
+        if not (isinstance(part, Element) and NAMED[part.operand].moves and part.index is not None):
             return None
         if part.index.factors:
             raise RuleError("one_sum: a loop is left")

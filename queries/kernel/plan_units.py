@@ -176,7 +176,7 @@ def _steps(name: str, left: Plan, right: Plan, part: Steps) -> tuple[Unit, Unit]
 
 def _check_apart(name: str, *plans: Plan) -> None:
     """Raises RuleError for plans some products of which are no unit without the others."""
-    if any(plan.shares for plan in plans):
+    if any(plan.gathered for plan in plans):
         raise RuleError(f"{name}: words hold an exponent of the whole row, and some products apart have another one")
 
 

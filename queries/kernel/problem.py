@@ -228,7 +228,7 @@ def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
     special: list[Bit] = []
     restricted = inputs.model_copy(update={"zero_terms": (), "products_below_two": False}) != Inputs()
     for row, side in zip(OPERANDS, operands.sides.values(), strict=True):
-        for k, pattern in enumerate(() if row.is_factor else side):
+        for k, pattern in enumerate(() if row.is_factor or row.is_drawn else side):
             index = count if row.name == "c" else k if row.per == "product" else None
             if index in inputs.zero_terms:
                 conditions.append(pattern.equals(0))

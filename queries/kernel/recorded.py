@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.matrices import Results
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.words import SharedOf, plain_words
+from mmaprobe.smtmodel.plans.words import Gathered, plain_words
 from mmaprobe.smtmodel.plans.words import Words as PlanWords
 
 
@@ -103,8 +103,8 @@ class _Recorder(Results[_Formatted]):
             raise RuleError("recorded: a sum that starts from -0")
         return _Formatted(Nothing(), fmt)
 
-    def shared(self, node: SharedOf) -> _Formatted:
-        raise RuleError("recorded: a power of two that a whole row shares")
+    def gathered(self, node: Gathered) -> _Formatted:
+        raise RuleError(f"recorded: {node.sentence()}")
 
     def elementwise(self, node: Round, given: Sequence[_Formatted]) -> _Formatted:
         fmt, slots = node.rounding.format, tuple(Given(slot, one.format) for slot, one in enumerate(given))

@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Li
 from mmaprobe.smtmodel.nodes.element import power_of_two
 from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.operand import NAMED, RANDOM
+from mmaprobe.smtmodel.operand import DRAWS, NAMED, RANDOM
 from mmaprobe.smtmodel.tables.reference import with_parameters
 from mmaprobe.smtmodel.units.unit import added_together
 
@@ -33,7 +33,7 @@ class Reordered(Problem):
 
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
         a, b, _, *rest = (
-            tuple(side[k] for k in self.order) if side and NAMED[name].per == "product" else side
+            tuple(side[k] for k in self.order) if side and NAMED[name].moves else side
             for name, side in operands.sides.items()
         )
         return replace(operands, a=a, b=b, rest=tuple(rest))
@@ -287,8 +287,10 @@ def means(model: Model) -> list[Problem]:
     are equal only if the sums are; and are NaN where a result is no number. Raises ParameterError for models that round
     no result by random bits, or by more than `MOST_BITS`, and for those with scales."""
     unit, last = model.unit, model.unit.last
-    if last.random is None or unit.result != last:
+    if last.random is None:
         raise ParameterError(RANDOM.name, f"{model.reference} rounds no result by random bits")
+    if unit.result != last or RANDOM.name not in unit.formats:
+        raise ParameterError(RANDOM.name, f"{model.reference} rounds several results by random bits, not one")
     bits, fmt, given = unit.formats[RANDOM.name].width, last.rounding.format, unit.formats[RANDOM.name]
     if bits > MOST_BITS:
         raise ParameterError(RANDOM.name, f"the mean of 2^{bits} results is not asked for; at most of 2^{MOST_BITS}")
@@ -307,6 +309,8 @@ def _exact_sum(model: Model) -> Model:
     rounded and by the same random bits; it flushes no subnormals. Raises ParameterError if the model does not read each
     of a and b."""
     unit = model.unit
+    if DRAWS.name in unit.formats:
+        raise ParameterError(DRAWS.name, f"{model.reference} rounds several results by random bits, its exact sum one")
     exact = replace(unit.last, term=_all_terms(model), rounding=replace(unit.rounding, subnormals="keep"))
     return Model(model.reference, replace(unit, result=exact, names={}, signals={}, titles={}))
 

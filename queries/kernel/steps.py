@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.plans.partitions import All, First, Halves
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage, Then
-from mmaprobe.smtmodel.plans.words import SharedOf, Words, word_at
+from mmaprobe.smtmodel.plans.words import Gathered, Words, word_at
 
 MOST_PRODUCTS = 1 << 20  # of a sum of which a bound is proved
 LEAVES = 512  # the largest part of halves that is not halved: each number of products up to it is recorded
@@ -97,7 +97,7 @@ def repeated(stage: Stage) -> Repeats:
 Pair = tuple[Node, Node]  # what a unit reads of an element of a, and of one of b: expressions over this element
 
 
-def _refused(shared: SharedOf) -> Node:
+def _refused(part: Gathered) -> Node:
     raise RuleError("words: no rule is about a word that reads several elements, as by a shared exponent")
 
 

@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
-from mmaprobe.smtmodel.operand import RANDOM
+from mmaprobe.smtmodel.operand import DRAWN
 
 #: the property that kappa = 0 is
 EXACT = "exact"
@@ -45,7 +45,8 @@ def declaration(model: Model, options: Options) -> P3109Declaration:
     unit, rounding = model.unit, model.unit.rounding
     bound = document_of(find_bound(model, Inputs(), None, Settled(options)))
     addend = f" + {format_name(model.c)}" if unit.addend else ""
-    bits = f"({unit.formats[RANDOM.name].width})" if rounding.stochastic else ""
+    drawn = next((unit.formats[name] for name in DRAWN if name in unit.formats), None)
+    bits = f"({drawn.width})" if rounding.stochastic and drawn else ""
     projection = f"({MODES[rounding.mode]}{bits}, {SATURATIONS[rounding.overflow]})"
     factors = f"{format_name(model.a)} * {format_name(model.b)}"
     return P3109Declaration(

@@ -34,6 +34,9 @@ def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: S
     if not inputs.nonnegative:
         _cancel(columns, layout, rng)
     for (name, _), fmt in list(zip(layout.places, layout.formats, strict=False))[2 * products + 1 :]:
+        if NAMED[name].is_drawn:
+            columns.append(rng.integers(0, (1 << fmt.width) - 1, count, dtype=np.uint64, endpoint=True))
+            continue
         scales = NAMED[name].is_factor
         columns.append(_scale(fmt, rng, count) if scales else _operand_patterns(fmt, inputs, mode, rng, whole=False))
     for index in inputs.zero_terms:

@@ -21,14 +21,15 @@ Verdict = Literal["equal", "different", "unknown"]
 @dataclass(frozen=True)
 class Lemma:
     """A fact proved, mostly that two signals are equal: `cuts` earlier terms were replaced by fresh variables
-    (cut-points), about which it may use the facts `using`. `pair`: the two terms, as they were built, that the lemma
-    proves equal. `confirmed` is another engine's answer."""
+    (cut-points), about which it may use the facts `using`. `pair`: the two terms that the lemma proves equal; `points`:
+    its cut-points, where they are not signals of the left side. `confirmed` is another engine's answer."""
 
     name: str
     cuts: int
     query: Query
     answer: Answer
     pair: tuple[FNode, FNode] | None = None
+    points: tuple[FNode, ...] | None = None
     using: str = ""
     confirmed: Answer | None = None
 

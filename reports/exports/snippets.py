@@ -162,7 +162,7 @@ int main()
 
 def cuda(vector: Vector) -> str | None:
     """A program for nvcc that runs the instruction's kernel on the vector; None if there is no kernel for it."""
-    from mmaprobe.runner.gpu.kernel_source import THREADS, source
+    from mmaprobe.runner.gpu.kernel_source import POINTERS, THREADS, source
     from mmaprobe.runner.gpu.kernels import CAPABILITIES, kernel_of, target
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
@@ -184,7 +184,7 @@ def cuda(vector: Vector) -> str | None:
     body.append(f"  u{size} zero = 0, *d = on_gpu(&zero, 1, 1);")
     main = CUDA_MAIN.format(
         arrays="\n".join(arrays), body="\n".join(body), name=kernel.name, threads=THREADS, size=size,
-        arguments=", ".join(name if name in given else "nullptr" for name in NAMED), digits=kernel.c.fmt.digits,
+        arguments=", ".join(name if name in given else "nullptr" for name in POINTERS), digits=kernel.c.fmt.digits,
     )  # fmt: skip
     return (
         f"// nvcc -arch={target(CAPABILITIES[row.arch][0])} vector.cu && ./a.out\n" + source([kernel]).lstrip() + main

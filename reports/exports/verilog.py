@@ -1,4 +1,5 @@
-"""A model as a combinational module in Verilog, printed by the carrier from the one definition of its arithmetic."""
+"""A model as a module in Verilog, combinational or in stages, printed by the carrier from the one definition of its
+arithmetic."""
 
 from __future__ import annotations
 
@@ -16,25 +17,86 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 from mmaprobe.smtmodel.nodes.trace import Trace
 from mmaprobe.smtmodel.units.unitfile import unit_text
 
+WORD = re.compile(r"\b[a-z]\w*\b")
 
-def exported(model: Model) -> tuple[bytes, str, str]:
+
+def exported(model: Model, stages: int = 0) -> tuple[bytes, str, str]:
     """The text of a model's module; nothing to be said beside it; and what it is."""
-    text = module(model)
-    return text_bytes(text), "", f"module {identifier(model.reference)}, {counted(text.count(' wire '), 'wire')}"
+    text, registers = module(model, stages=stages), f", {stages} clock cycles" if stages else ""
+    about = f"module {identifier(model.reference)}, {counted(text.count(' wire '), 'wire')}{registers}"
+    return text_bytes(text), "", about
 
 
-def module(model: Model, name: str = "") -> str:
+def module(model: Model, name: str = "", stages: int = 0) -> str:
     """The text of a module with a port for each operand and `d`. Elements of an operand are one word, the first one
-    in its lowest bits. Wires that are signals of the model have their names, with _ for what Verilog does not take."""
+    in its lowest bits. Wires that are signals of the model have their names, with _ for what Verilog does not take.
+    `stages`: so many registers lie on each path from an input to `d`."""
     printed = Printed(model, name)
     carrier, node = printed.carrier, printed.evaluation.d.node
-    ports = [f"  input  {range_of(width)}{port}" for port, width in printed.ports.items()]
-    body = [*carrier.lines_of_functions(), *carrier.statements_of(carrier.wires_of([node]), printed.names)]
+    ports = ["  input  clk"] * bool(stages)
+    ports += [f"  input  {range_of(width)}{port}" for port, width in printed.ports.items()]
+    wires = carrier.wires_of([node])
+    lines = staged(carrier, wires, node, printed, stages) if stages else carrier.statements_of(wires, printed.names)
+    body = [*carrier.lines_of_functions(), *lines]
     return "\n".join([
         *(f"// {line}".rstrip() for line in about(model)), f"module {printed.name} (",
         *(f"{port}," for port in ports), f"  output {range_of(model.d.width)}d", ");",
         *(f"  {line}" for line in body), f"  assign d = {printed.names.get(node, node)};", "endmodule", "",
     ])  # fmt: skip
+
+
+def staged(
+    carrier: VerilogCarrier, wires: Sequence[tuple[str, int, str]], result: str, printed: Printed, stages: int
+) -> list[str]:
+    """Statements in stages of about the same depth, with a register for each word that is read in a later one."""
+    ends = dict.fromkeys(printed.ports, 0.0)
+    for name, width, expression in wires:
+        ends[name] = max((ends[word] for word in WORD.findall(expression) if word in ends), default=0.0)
+        ends[name] += _depth(expression, width)
+    whole = max(ends.get(result, 0.0), 1.0)
+    stage = {name: min(int(end * (stages + 1) / whole), stages) for name, end in ends.items()} | {result: stages}
+    widths = printed.ports | {name: width for name, width, _ in wires}
+    called = {name: name if name in printed.ports else printed.names.get(name, name) for name in widths}
+    mark, last = "_stage", dict(stage)
+    while any(mark in name for name in called.values()):
+        mark += "_"
+    for name, _, expression in wires:
+        for word in WORD.findall(expression):
+            if word in last:
+                last[word] = max(last[word], stage[name])
+
+    def at(word: str, place: int) -> str:
+        """A word as a stage has it."""
+        return called[word] + (f"{mark}{place}" if place > stage[word] else "")
+
+    def read(expression: str, place: int) -> str:
+        return WORD.sub(lambda word: at(word[0], place) if word[0] in widths else word[0], expression)
+
+    lines = list[str]()
+    for place in range(stages + 1):
+        if place:
+            kept = [name for name in widths if stage[name] < place <= last[name]]
+            lines += [f"// stage {place}", *(f"reg {range_of(widths[name])}{at(name, place)};" for name in kept)]
+            moved = (f"  {at(name, place)} <= {at(name, place - 1)};" for name in kept)
+            lines += ["always @(posedge clk) begin", *moved, "end"]
+        for name, width, expression in wires:
+            if stage[name] == place:
+                lines.append(f"wire {range_of(width)}{called[name]} = {read(expression, place)};")
+    return lines
+
+
+def _depth(expression: str, width: int) -> float:
+    """About how many gates lie one after another in an operation."""
+    bits = max(width, 2).bit_length()
+    if " * " in expression:
+        return 4.0 * bits
+    if any(f" {sign} " in expression for sign in ("+", "-", "<", "<=", "==")) or expression.startswith("-"):
+        return 2.0 * bits
+    if any(sign in expression for sign in (" << ", " >> ", " >>> ", "|")):
+        return float(bits)
+    if "leading_zeros" in expression:
+        return 2.0 * width
+    return 1.0 if set(expression) & set("?&^~") else 0.0
 
 
 class Printed:

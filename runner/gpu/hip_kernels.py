@@ -145,24 +145,24 @@ def _accumulator(m: int, n: int, blocks: int, width: int) -> Fragment:
     return Fragment(elements, 32, "8 * ((i >> 2) & 3) + 4 * (lane >> 5) + (i & 3)", column, 64, "(i >> 4) == 0")
 
 
-def _wmma(reference: str) -> HipKernel | None:
-    """WMMA in waves of 32 threads. RDNA3: both halves of a wave have all elements of A and B, and rows of D in turn;
-    RDNA4: each half has eight places of K, and eight rows of D."""
+def _wmma(reference: str) -> HipKernel:
+    """WMMA in waves of 32 threads. RDNA3: both halves of a wave have all elements of A and B, and rows of D in turn, of
+    16 bits in the lower halves of registers; RDNA4: each half has eight places of K, and eight rows of D."""
     arch, _, name = reference.split("/")
     model, four = parse_reference(reference), arch == "rdna4"
-    if model.d != FORMATS["f32"] and not four:
-        return None
     each, kind = 8 if four else 16, {"f16": "_Float16", "bf16": "short"}
     along, across = ("8 * (lane >> 4) + i" if four else "i"), "lane & 15"
-    rows = "8 * (lane >> 4) + i" if four else "2 * i + (lane >> 4)"
+    rows, width = ("8 * (lane >> 4) + i", model.c.width) if four else ("2 * i + (lane >> 4)", 32)
     operands = (
         Operand("a", model.a, Fragment(each, 16, across, along), 16, f"_{each}"),
         Operand("b", model.b, Fragment(each, 16, along, across), 16, f"_{each}"),
-        Operand("c", model.c, Fragment(8, model.c.width, rows, across), 1, f"_{each}"),
+        Operand("c", model.c, Fragment(8, width, rows, across), 1, f"_{each}"),
     )
-    types = (kind[model.a.name], each), (kind[model.b.name], each), ({**kind, "f32": "float"}[model.c.name], 8)
+    result = {**kind, "f32": "float"}[model.c.name], 8 * width // model.c.width
     builtin = f"__builtin_amdgcn_wmma_{name}_w32{'_gfx12' if four else ''}"
-    return HipKernel(reference, (16, 16, 16), *operands, builtin, types, "", 32)
+    tail = "" if four or model.c == FORMATS["f32"] else ", false"  # results in the lower halves
+    types = (kind[model.a.name], each), (kind[model.b.name], each), result
+    return HipKernel(reference, (16, 16, 16), *operands, builtin, types, tail, 32)
 
 
 def _dot2(reference: str) -> HipKernel:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from mmaprobe.runner.gpu.fragments import Fragment, Tile, accumulator
 from mmaprobe.runner.gpu.hip_kernels import HipKernel
 from mmaprobe.runner.gpu.kernels import TENSOR_MEMORY, Kernel, Operand
-from mmaprobe.smtmodel.operand import NAMED, RANDOM
+from mmaprobe.smtmodel.operand import DRAWN, NAMED
 
 THREADS = 128  # of a block
 
@@ -84,7 +84,7 @@ DEVICE void store_{name}(const u{word} *registers, u32 lane, const struct place 
 }}
 """
 
-POINTERS = tuple(name for name in NAMED if name != RANDOM.name)  # no instruction takes random bits
+POINTERS = tuple(name for name in NAMED if name not in DRAWN)  # no instruction takes random bits
 _KERNEL = """
 extern "C" {head} {name}(
   {pointers}, u{tc} *d,

@@ -94,8 +94,9 @@ class Target:
 def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target, random: Bits | None = None) -> Bits:
     """The pattern of (-1)^sign * magnitude * 2^unit in the target format.
 
-    A zero magnitude gives a zero of that sign, if the target has one. Any width of magnitude; the result has
-    `format.width` bits. `random`: the bits that stochastic rounding is given.
+    A zero magnitude gives a zero of that sign, if the target has one; in a format without subnormal numbers, which has
+    none, the smallest number. Any width of magnitude; the result has `format.width` bits. `random`: the bits that
+    stochastic rounding is given.
     """
     places = unit.bits.value
     if target.format.complement and places is not None and places + unit.low >= 0:  # an integer already
@@ -103,6 +104,9 @@ def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target, r
     tail = tail_of(magnitude, unit, target.format, 0 if random is None else random.width)
     raised = is_raised(target.rounding, sign, tail, random)
     packed = tail.packed + raised.bits(tail.packed.width)
+    if not target.format.subnormals:  # the exponent field 0 is that of the smallest numbers; what is less becomes one
+        first = constant(sign.carrier, 1 << target.format.fraction, packed.width)
+        packed = select(packed.ult(first), first, packed) - first
     packed = select(magnitude.any(), packed, constant(sign.carrier, 0, packed.width))
     if target.format.complement:
         return _limit_complement(packed, sign, target.format)

@@ -124,8 +124,13 @@ class VerilogCarrier(Carrier):
         return self.wire(0, f"{self._vector(value, width)}[{index}]")
 
     def leading_zeros(self, value: str, width: int, result_width: int) -> str:
-        name = f"leading_zeros_{width}"
-        self.functions[name] = _leading_zeros(name, width, result_width)
+        """Logarithmic depth, as on terms: a one below the last bit stops the count at `width`, and zeros below fill up
+        to a power of two."""
+        name, whole = f"leading_zeros_{width}", 1 << result_width
+        for half in (1 << place for place in range(result_width)):
+            self.functions.setdefault(f"leading_zeros_in_{2 * half}", _leading_zeros(half))
+        filled = f"{{value, {whole - width}'b1{'0' * (whole - width - 1)}}}"
+        self.functions[name] = _function(name, result_width, width, f"leading_zeros_in_{whole}({filled})")
         return self.wire(result_width, f"{name}({value})")
 
     def max_of(self, values: Sequence[str], width: int) -> str:
@@ -150,13 +155,19 @@ def range_of(width: int) -> str:
     return f"[{width - 1}:0] " if width else ""
 
 
-def _leading_zeros(name: str, width: int, result_width: int) -> str:
-    """A function that counts the zeros above the highest bit that is set; `width` for zero."""
-    return f"""function [{result_width - 1}:0] {name}(input [{width - 1}:0] value);
-  integer place;
-  begin
-    {name} = {width};
-    for (place = 0; place < {width}; place = place + 1)
-      if (value[place]) {name} = {width - 1} - place;
-  end
+def _leading_zeros(half: int) -> str:
+    """A function that counts the leading zeros of a word that is not zero, of twice so many bits: those of its upper
+    half, or of the lower one if that is zero."""
+    name = f"leading_zeros_in_{2 * half}"
+    if half == 1:
+        return _function(name, 1, 2, "~value[1]")
+    empty, inner = f"value[{2 * half - 1}:{half}] == 0", f"leading_zeros_in_{half}"
+    rest = f"{empty} ? {inner}(value[{half - 1}:0]) : {inner}(value[{2 * half - 1}:{half}])"
+    return _function(name, half.bit_length(), 2 * half, f"{{{empty}, {rest}}}")
+
+
+def _function(name: str, result: int, width: int, expression: str) -> str:
+    """A function of one word."""
+    return f"""function [{result - 1}:0] {name}(input [{width - 1}:0] value);
+  {name} = {expression};
 endfunction"""

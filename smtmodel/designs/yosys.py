@@ -89,7 +89,7 @@ class _Reader:
         path = self.folder / SCRIPT
         path.write_text(script, encoding="utf-8")
         mount = {"YOWASP_MOUNT": f"{MOUNT}=/"} if self.packaged else {}
-        done = _finished([self.program, "-q", "-s", self._named(path)], self.folder, seconds, "Yosys", mount)
+        done = finished([self.program, "-q", "-s", self._named(path)], self.folder, seconds, "Yosys", mount)
         said = done.stderr.decode(errors="replace").strip().splitlines()
         if conflict := next((line for line in said if CONFLICT in line), None):
             raise InputError(f"Yosys: {conflict.partition('Warning: ')[2].rstrip(':')}", names)
@@ -110,13 +110,15 @@ def read_design(
     top: str,
     parameters: Mapping[str, int] | None = None,
     constants: Mapping[str, int] | None = None,
+    joined: Mapping[str, Sequence[str]] | None = None,
     include: Sequence[Path] = (),
     seconds: float = SECONDS,
 ) -> Design:
     """The design of the module `top`, its ports yet to be told. `parameters`: values of its parameters; `constants`: of
-    input ports that are no operand, as a reset; `include`: folders of what the files include. Raises InputError with
-    what Yosys says of the files, MissingProgramError, IncompleteError when the seconds are over, and ParameterError for
-    a design that is no function of its inputs."""
+    input ports that are no operand, as a reset; `joined`: input ports that become one of that name, the first of them
+    in its lowest bits; `include`: folders of what the files include, besides their own. Raises InputError with what
+    Yosys says of the files, MissingProgramError, IncompleteError when the seconds are over, and ParameterError for a
+    design that is no function of its inputs."""
     parameters = parameters or {}
     for file in files:
         if not file.is_file():
@@ -129,28 +131,40 @@ def read_design(
         if any(file.suffix.lower() in VHDL for file in files):
             text, top = _translated(files, top, parameters, Path(folder), seconds)
             texts, parameters = [text], {}
-        reader, whole = _Reader.chosen(Path(folder), texts, include), top
+        places = [*include, *dict.fromkeys(file.parent for file in files)]
+        reader, whole = _Reader.chosen(Path(folder), texts, places), top
         load = reader.load(top, parameters)
-        if constants:
+        if constants or joined:
             ports = reader.run([*load, "proc"], top, seconds)["modules"][top]["ports"]
             wrapper, whole = Path(folder) / "wrapper.v", WRAPPED
-            wrapper.write_text(_wrapper(top, parameters, ports, constants), encoding="utf-8")
+            wrapper.write_text(_wrapper(top, parameters, ports, constants or {}, joined or {}), encoding="utf-8")
             load = reader.load(whole, {}, wrapper)
         document = reader.run([*load, _FLAT], whole, seconds)
         return Design(top, netlist_text(document, whole, top), ())
 
 
-def _wrapper(top: str, parameters: Mapping[str, int], ports: Mapping[str, Any], constants: Mapping[str, int]) -> str:
-    """The text of a module that instantiates another one and fixes some of its inputs."""
-    for name in constants:
-        if name not in ports or ports[name]["direction"] != "input":
+def _wrapper(
+    top: str, parameters: Mapping[str, int], ports: Mapping[str, Any], constants: Mapping[str, int],
+    joined: Mapping[str, Sequence[str]],
+) -> str:  # fmt: skip
+    """The text of a module that instantiates another one, fixes some of its inputs and joins others."""
+    inputs = [name for name, row in ports.items() if row["direction"] == "input"]
+    for name in (*constants, *(port for side in joined.values() for port in side)):
+        if name not in inputs:
             raise InputError(f"{top} has no input port {name}; it has {', '.join(ports)}")
-    open_ports = {name: row for name, row in ports.items() if name not in constants}
-    head = ", ".join(f"{row['direction']} [{len(row['bits']) - 1}:0] {name}" for name, row in open_ports.items())
-    wires = [f".{name}({name})" for name in open_ports]
-    wires += [f".{name}({len(ports[name]['bits'])}'d{value})" for name, value in constants.items()]
+    widths = {name: len(row["bits"]) for name, row in ports.items()}
+    wires = {name: f"{widths[name]}'d{value}" for name, value in constants.items()}
+    heads = []
+    for whole, side in joined.items():
+        low = 0
+        for name in side:
+            wires[name] = f"{whole}[{low + widths[name] - 1}:{low}]"
+            low += widths[name]
+        heads.append(f"input [{low - 1}:0] {whole}")
+    heads += [f"{row['direction']} [{widths[name] - 1}:0] {name}" for name, row in ports.items() if name not in wires]
+    pins = ", ".join(f".{name}({wires.get(name, name)})" for name in ports)
     given = f"#({', '.join(f'.{name}({value})' for name, value in parameters.items())}) " if parameters else ""
-    return f"module {WRAPPED}({head});\n  {top} {given}inner({', '.join(wires)});\nendmodule\n"
+    return f"module {WRAPPED}({', '.join(heads)});\n  {top} {given}inner({pins});\nendmodule\n"
 
 
 def _translated(
@@ -166,7 +180,7 @@ def _translated(
         raise MissingProgramError("GHDL reads designs in VHDL, and is not here: install the package ghdl")
     given = [f"-g{name}={value}" for name, value in parameters.items()]
     said = [program, "synth", "--std=08", *given, "--out=verilog", *map(str, map(Path.resolve, files)), "-e", top]
-    done = _finished(said, folder, seconds, "GHDL")
+    done = finished(said, folder, seconds, "GHDL")
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         error = next((line for line in lines if ":error:" in line), lines[-1] if lines else "it failed")
@@ -177,7 +191,7 @@ def _translated(
     return path, next((name for name in modules if name.lower() == top.lower()), top)
 
 
-def _finished(
+def finished(
     command: Sequence[str], folder: Path, seconds: float, name: str, given: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """What a program said. Raises IncompleteError."""

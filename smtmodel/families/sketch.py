@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.nodes.chains import OUTER, terms_at
 from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.operand import RANDOM
+from mmaprobe.smtmodel.operand import DRAWS, RANDOM
 from mmaprobe.smtmodel.units.unit import Unit
 
 
@@ -144,9 +144,16 @@ class Sketch:
         return len(self.steps.blocks) > 1 and (self.steps.offsets is None or self.scales.format is not None)
 
     def expression(self, result: Node) -> Expression:
-        more = () if self.random is None else ((RANDOM.key, self.random),)
-        if more and not _rounds_once(result):
-            raise ParameterError("random_bits", "several results are rounded, and random bits are given for one")
+        more: tuple[tuple[str, Format], ...] = ()
+        if self.random is not None:
+            name = RANDOM.name
+            if isinstance(result, Repeat) and _rounds_once(result.body):  # each step by bits of its own
+                name, bits = DRAWS.name, Element(DRAWS.name, Index(0, ((result.level, 1),)))
+                assert isinstance(result.body, Round)
+                result = replace(result, body=replace(result.body, random=bits))
+            elif not _rounds_once(result):
+                raise ParameterError("random_bits", "several results are rounded in a step, and random bits are of one")
+            more = ((name, self.random),)
         scale, unrolled = self.scales.format, self.steps.blocks if self._unrolled else None
         size = 0 if scale is None else self.scales.scale_block
         return Expression(self.steps.length, result, scale, size, more, unrolled, self.signals, self.titles)

@@ -10,8 +10,10 @@ from mmaprobe.smtmodel.nodes.fused import FusedSum
 from mmaprobe.smtmodel.nodes.gate import Gate
 from mmaprobe.smtmodel.nodes.grid import GridSum
 from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.largest import Largest
 from mmaprobe.smtmodel.nodes.node import Node
 from mmaprobe.smtmodel.nodes.product import Product
+from mmaprobe.smtmodel.nodes.quotient import Quotient
 from mmaprobe.smtmodel.nodes.relu import Relu
 from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running
 from mmaprobe.smtmodel.nodes.residues import Recombined, Residue
@@ -25,6 +27,6 @@ from mmaprobe.smtmodel.nodes.sums import Sum
 
 __all__ = [
     "Cancelling", "Constant", "Counting", "Cut", "Each", "Element", "ExactSum", "Flags", "FusedSum", "Gate",
-    "GridSum", "Index", "Literal", "Node", "Product", "Recombined", "Relu", "Repeat", "Residue", "Round", "Running",
-    "Scale", "Segment", "Shared", "Signed", "SortedSum", "Sum",
+    "GridSum", "Index", "Largest", "Literal", "Node", "Product", "Quotient", "Recombined", "Relu", "Repeat", "Residue",
+    "Round", "Running", "Scale", "Segment", "Shared", "Signed", "SortedSum", "Sum",
 ]  # fmt: skip

@@ -150,6 +150,10 @@ class Constant(Terminal):
     source: ClassVar[str] = "IEEE 754-2019, 6.3"
     negative: bool = False
 
+    @property
+    def never_below_zero(self) -> bool:
+        return not self.negative
+
     def evaluate(self, context: Context, keep: int | None) -> Value:
         carrier, fmt = context.patterns["c"][0].carrier, context.formats["c"]
         zero = unpack(constant(carrier, 0, fmt.width), fmt)
@@ -174,6 +178,10 @@ class Literal(Terminal):
     def __post_init__(self) -> None:
         if not 0 <= self.pattern < 1 << self.format.width:
             raise ParameterError("number", f"{self.pattern:#x} is not a pattern of {self.format.width} bits")
+
+    @property
+    def never_below_zero(self) -> bool:
+        return not self.pattern & self.format.sign_bit
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         carrier = context.patterns["c"][0].carrier

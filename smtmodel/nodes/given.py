@@ -30,3 +30,12 @@ class Given(Terminal):
 
     def sentence(self) -> str:
         return f"a number of {self.format.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Magnitude(Given):
+    """A number given from outside that is not below zero."""
+
+    @property
+    def never_below_zero(self) -> bool:
+        return True

@@ -390,6 +390,11 @@ class Node:
         return False
 
     @property
+    def never_below_zero(self) -> bool:
+        """Whether no number that it gives is below zero."""
+        return False
+
+    @property
     def is_addend(self) -> bool:
         """Whether it is the input c."""
         return False

@@ -42,6 +42,10 @@ class Product(Node):
     def factors(self) -> tuple[Node, Node] | None:
         return (self.left, self.right) if self.limit is None else None
 
+    @property
+    def never_below_zero(self) -> bool:
+        return self.left.never_below_zero and self.right.never_below_zero
+
     def place(self, context: Context) -> str:
         at = [x.index for x in (self.left, self.right) if isinstance(x, Element) and x.index is not None]
         places = {context.at(index) for index in at}

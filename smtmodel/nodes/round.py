@@ -37,7 +37,7 @@ from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, power
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
-from mmaprobe.smtmodel.operand import RANDOM
+from mmaprobe.smtmodel.operand import DRAWN
 
 Zero = typing.Literal["ieee", "exact_positive", "positive"]
 Tiny = typing.Literal["keep", "flush_after", "flush_before"]
@@ -71,8 +71,6 @@ class Rounding:
 
     def __post_init__(self) -> None:
         name = self.format.name
-        if not self.format.signed:
-            raise ParameterError("round", f"{name} has no sign: no number below zero can be rounded to it")
         if self.format.is_integer and self.subnormals != "keep":
             raise ParameterError("subnormals", f"{name} has no subnormal numbers that could be flushed")
         if self.nan is not None and self.nan >> self.format.width:
@@ -133,6 +131,8 @@ class Rounding:
         rounding is down, an exact zero sum is -0 only if all its terms are negative or -0, hence never if one of them
         is never -0. A nonzero y is rounded to -0, or to a subnormal number, only near zero (`_is_far`)."""
         fmt, plain = self.format, self.nan_or_zero or fits
+        if not fmt.subnormals:  # a zero, or what is near it, becomes the smallest number
+            return Known.number(frozenset({fmt}))
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
         same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # an infinity is not written as a number
         below = fits or (same and y.top is not None and y.top <= fmt.emax)
@@ -225,8 +225,11 @@ class Round(Unary):
         if self.rounding.stochastic != (self.random is not None):
             mode, needs = self.rounding.mode, "needs" if self.rounding.stochastic else "takes no"
             raise ParameterError("round", f"{mode} {needs} random bits: r(x, random)")
-        if isinstance(self.random, Element) and self.random.operand != RANDOM.name:
-            raise ParameterError("round", f"random bits are the operand {RANDOM.name}, not {self.random.operand}")
+        if not self.rounding.format.signed and not self.term.never_below_zero:
+            name = self.rounding.format.name
+            raise ParameterError("round", f"{name} has no sign: no number below zero can be rounded to it")
+        if isinstance(self.random, Element) and self.random.operand not in DRAWN:
+            raise ParameterError("round", f"random bits are {' or '.join(DRAWN)}, not {self.random.operand}")
         if isinstance(self.random, Literal) and not is_random(self.random.format):
             raise ParameterError("round", f"{self.random.format.name} is no format of random bits: uint2 to uint64 are")
 
@@ -243,6 +246,10 @@ class Round(Unary):
     @property
     def is_number(self) -> bool:
         return True
+
+    @property
+    def never_below_zero(self) -> bool:
+        return self.term.never_below_zero
 
     @property
     def converts(self) -> Element | None:

@@ -73,6 +73,10 @@ class Shared(Node):
     def is_number(self) -> bool:
         return True
 
+    @property
+    def never_below_zero(self) -> bool:
+        return True
+
     def evaluate(self, context: Context, keep: int | None) -> Value:
         powers = powers_of(self.format)
         own_of = partial(own_power, powers=powers, up=self.up)

@@ -59,7 +59,7 @@ class CudaTape(Tape):
         self._functions: dict[tuple[object, ...], int] = {}
         self._texts: list[str] = []
         self._cases: list[str] = []
-        if plan.shares:
+        if plan.gathered:
             raise UncompiledError("powers of two that rows share")
         super().__init__(plan, length)
 

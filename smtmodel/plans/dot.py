@@ -11,11 +11,10 @@ from mmaprobe.smtmodel.carriers.algebra import Bits, constant, max_of
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise
 from mmaprobe.smtmodel.nodes import Round
-from mmaprobe.smtmodel.nodes.shared import shared_power
-from mmaprobe.smtmodel.plans.matrices import OwnPower, Results
+from mmaprobe.smtmodel.plans.matrices import Results
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.words import SharedOf, Words, over_given
+from mmaprobe.smtmodel.plans.words import Gathered, Words, factor_over, over_given
 
 Pair = tuple[int, int]  # the word of a and the word of b; word 0 is the leading one
 
@@ -97,7 +96,7 @@ class Dot(Results[Value]):
         self.steps: dict[Step, Bits] = {}
         self._last: tuple[Pair | None, int] = None, 0
         self._words: dict[tuple[int, int, int], Bits] = {}
-        self._shared: dict[SharedOf, Value] = {}
+        self._gathered: dict[tuple[Gathered, int], Value] = {}
 
     def all_steps(self) -> dict[Step, Bits]:
         """The steps, the last is RESULT."""
@@ -119,16 +118,29 @@ class Dot(Results[Value]):
         word, given = self.read[side][number], self.sides[side][place]
         if word is None:
             return given
-        node, shared = over_given(word)
-        formats = ((self.plan.a, self.plan.b)[side], *(own.powers for own in shared))
-        return Elementwise(node, formats)(given, *(self.shared(own).bits for own in shared))[0]
+        node, read = over_given(word)
+        formats = ((self.plan.a, self.plan.b)[side], *(part.given for part in read))
+        return Elementwise(node, formats)(given, *(self.gathered(part, place).bits for part in read))[0]
 
-    def shared(self, node: SharedOf) -> Value:
-        if node not in self._shared:
-            of = OwnPower(node.format, node.up)
-            powers = [of(pattern)[0] for pattern in self.sides["ab".index(node.operand)]]
-            self._shared[node] = Value(shared_power(max_of(powers), node.powers, node.inverse), node.powers)
-        return self._shared[node]
+    def gathered(self, node: Gathered, place: int = 0) -> Value:
+        """What the elements of a side give; of blocks, those of the one with the element at a place."""
+        elements = self.sides["ab".index(node.operand)]
+        first = place - place % node.block if node.block else 0
+        if (node, first) not in self._gathered:
+            own = [node.own(pattern) for pattern in elements[first : first + (node.block or len(elements))]]
+            self._gathered[node, first] = Value(node.found(max_of(own)), node.given)
+        return self._gathered[node, first]
+
+    def factors(self, model: Model, places: Sequence[int]) -> list[list[Bits]]:
+        """The scale factors of an instruction's products at some places, of a and of b, that come with words."""
+        every = []
+        for factor in self.plan.factors or ():
+            node, read = factor_over(factor)
+            function = Elementwise(node, tuple(part.given for part in read))
+            own = [function(*(self.gathered(part, at).bits for part in read))[0] for at in places[:: model.scale_block]]
+            zero = constant(self.c.bits.carrier, 0, factor.rounding.format.width)
+            every.append([*own, *[zero] * (model.scales - len(own))])
+        return every
 
     def zeros(self, fmt: Format, negative: bool) -> Value:
         return Value(constant(self.c.bits.carrier, fmt.sign_bit * negative, fmt.width), fmt)
@@ -143,14 +155,19 @@ class Dot(Results[Value]):
         i, j = (read.index(word) for read, word in zip(self.read, self.plan.read(words), strict=True))
         a, b = ([self._words[side, number, place] for place in span.places] for side, number in enumerate((i, j)))
         pair = (i, j) if max(map(len, self.read)) > 1 else None
-        result = self.instruction(model, a, b, self.in_format(start, model.c).bits)
+        addend = self.in_format(start, model.c).bits
+        if self.plan.factors:
+            span.scales(model.scale_block)  # raises where blocks do not lie within the tile
+        result = self.instruction(model, a, b, addend, *self.factors(model, span.places))
         self._last = pair, max(span.places) + 1
         self.steps[InUnit(pair, min(span.places), self._last[1])] = result
         return Value(result, model.d)
 
-    def instruction(self, model: Model, a: Sequence[Bits], b: Sequence[Bits], addend: Bits) -> Bits:
+    def instruction(
+        self, model: Model, a: Sequence[Bits], b: Sequence[Bits], addend: Bits, *factors: Sequence[Bits]
+    ) -> Bits:
         """The result of one of a unit's instructions; missing products are zero."""
-        return evaluate(model, a, b, addend).d
+        return evaluate(model, a, b, addend, *factors).d
 
 
 class ByFirstWords(Dot):
@@ -164,10 +181,12 @@ class ByFirstWords(Dot):
         first = self.sides[side][place]
         return first if not number else constant(first.carrier, 0, word_format(self.plan, side, number).width)
 
-    def instruction(self, model: Model, a: Sequence[Bits], b: Sequence[Bits], addend: Bits) -> Bits:
+    def instruction(
+        self, model: Model, a: Sequence[Bits], b: Sequence[Bits], addend: Bits, *factors: Sequence[Bits]
+    ) -> Bits:
         if addend.value == 0 and any(all(x.value == 0 for x in side) for side in (a, b)):
             return constant(addend.carrier, 0, model.d.width)
-        return super().instruction(model, a, b, addend)
+        return super().instruction(model, a, b, addend, *factors)
 
 
 def word_format(plan: Plan, side: int, number: int = 0) -> Format:

@@ -21,7 +21,6 @@ from mmaprobe.smtmodel.nodes import (
     Repeat,
     Round,
     Running,
-    Shared,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.node import of_kind
@@ -31,7 +30,7 @@ from mmaprobe.smtmodel.nodes.sums import Sum
 from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span, added, moved
-from mmaprobe.smtmodel.plans.words import SharedOf, Words, word_at
+from mmaprobe.smtmodel.plans.words import Gathered, Scaled, Words, word_at
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit
 
 DEEPEST = 200  # nodes within one another: what reads them goes from node to node
@@ -48,7 +47,7 @@ def unit_of_plan(plan: Plan, length: int, most: int = LONGEST) -> Unit:
     def leaf(node: Node) -> Node | None:
         if isinstance(node, Products):
             return node.stage.run(engine, Span.of(length), replaced(node.start, leaf))
-        return engine.shared(node) if isinstance(node, SharedOf) else None
+        return engine.gathered(node, Index()) if isinstance(node, Gathered) else None
 
     became: dict[Node, Node] = {}
     with plan.named():
@@ -89,16 +88,27 @@ class Lowering(Engine[Node]):
         self.signals: dict[Node, str] = {}
         self.level = 0
         self.path = ""
+        self._gathered: dict[tuple[Gathered, int, tuple[tuple[int, int], ...]], Node] = {}
+        self._blocks = any(part.block for part in plan.gathered)
         #: for loops whose results are what the unit would read: how it reads the start, and the format
         self.reads: dict[int, tuple[Element, Format]] = {}
 
     def zero(self, fmt: Format) -> Node:
         return Constant()
 
-    def shared(self, node: SharedOf) -> Node:
-        """The power of two that all elements of a side share."""
-        items = tuple(Element(node.operand, Index(place)) for place in range(self.length))
-        return Shared(items, node.format, node.up, node.inverse)
+    def gathered(self, node: Gathered, index: Index) -> Node:
+        """What all elements of a side give; of blocks, those of the one in which an element lies. Raises ParameterError
+        where a loop over tiles does not begin with a block each time."""
+        block, first = node.block or self.length, index if node.block else Index()
+        if any(factor % block for _, factor in first.factors):
+            raise ParameterError("block", f"tiles do not begin where {block} elements begin that are read together")
+        start = first.offset - first.offset % block
+        stop = start + block if first.factors else min(start + block, self.length)
+        key = node, start, first.factors
+        if key not in self._gathered:
+            items = (Element(node.operand, Index(place, first.factors)) for place in range(start, stop))
+            self._gathered[key] = node.over(tuple(items))
+        return self._gathered[key]
 
     def rounded(self, values: Sequence[Node], rounding: Rounding) -> Node:
         return Round(values[0] if len(values) == 1 else ExactSum(tuple(values)), rounding)
@@ -134,7 +144,7 @@ class Lowering(Engine[Node]):
         result = model.unit.result
         if span.count < model.length:
             result = numbered(_padded(written_out(result), span.count, model.scale_block))
-        if span.groups > 1:
+        if span.groups > 1 or self._blocks:  # the place of each element is told, as in which block it lies
             result = _spelt(written_out(result))
 
         def element(given: Element) -> Node:
@@ -144,7 +154,7 @@ class Lowering(Engine[Node]):
             if given.index is None:
                 return self._read_as(start, given, model.c)
             if given.is_factor:
-                return replace(given, index=added(span.scales(model.scale_block), given.index))
+                return self._factor(replace(given, index=added(span.scales(model.scale_block), given.index)))
             if span.groups > 1:
                 return self._input(replace(given, index=moved(span.start, span.distance(given.index.offset))), read)
             return self._input(replace(given, index=added(span.start, given.index, span.step)), read)
@@ -152,14 +162,27 @@ class Lowering(Engine[Node]):
         expression = shifted(result, self.level, element)
         return self._named(expression, "") if self.path else expression
 
+    def _factor(self, element: Element) -> Node:
+        """A scale factor: that of a word, where the plan's words have factors."""
+        if self.plan.factors is None:
+            return element
+        factor, block = self.plan.factors[element.operand == "scale_b"], self.plan.models[0].scale_block
+        assert element.index is not None
+        index = added(Index(), element.index, block)
+        return replaced(factor, lambda part: self.gathered(part, index) if isinstance(part, Gathered) else None)
+
     def _input(self, element: Element, words: Words) -> Node:
         word = words[0] if element.operand == "a" else words[1]
         if word is None:
             return element
-        read = Element(element.operand, element.index)
+        index = element.index
+        assert index is not None
+        read = Element(element.operand, index)
+        word = word.element if isinstance(word, Scaled) else word
         for name, part in self.plan.words.get(element.operand, {}).items():
-            self.signals.setdefault(word_at(part, read, self.shared), name)
-        node = word_at(word, read, self.shared)
+            part = part.element if isinstance(part, Scaled) else part
+            self.signals.setdefault(word_at(part, read, lambda x: self.gathered(x, index)), name)
+        node = word_at(word, read, lambda x: self.gathered(x, index))
         return self._read_as(node, element, word.rounding.format)
 
     def _read_as(self, node: Node, element: Element, fmt: Format) -> Node:
@@ -229,6 +252,8 @@ def _padded(node: Node, count: int, block: int) -> Node:
     def terms(item: Node) -> list[Node]:
         if not isinstance(item, Each):
             return [replaced(item, leaf)]
+        if any(of_kind(item.body, Each)):  # a range within it is of one place of this one
+            return [replaced(at_place(item.body, item.level, place), leaf) for place in item.places]
         sides: dict[int, list[int]] = {0: [], 1: [], 2: []}  # none, some, every element is beyond
         for place in item.places:
             missing = [is_beyond(part, {item.level: place}) for part in inputs(item.body)]

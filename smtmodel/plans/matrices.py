@@ -12,7 +12,6 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -24,12 +23,11 @@ from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.nodes.shared import own_power, powers_of, shared_power
 from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.words import SharedOf, Words, over_given
+from mmaprobe.smtmodel.plans.words import Gathered, Words, factor_over, over_given
 
 INPUTS = 4  # of an expression that is computed at once, at most; of more, each rounding is one
 
@@ -64,11 +62,12 @@ class Job:
     """
 
     def __init__(self, plan: Plan, a: Matrix, b: Matrix, scales: Mapping[str, Matrix] | None = None) -> None:
-        self.plan, self.scales, self.ended = plan, scales or {}, threading.Event()
+        self.plan, self.ended = plan, threading.Event()
         self.length = a.shape[1]
-        self.shared = {shared: shared_of(shared, side, axis)
-                       for axis, name, side in ((1, "a", a), (0, "b", b)) for shared in plan.shares
-                       if shared.operand == name}  # fmt: skip
+        self.found = {part: found_of(part, side, axis)
+                      for axis, name, side in ((1, "a", a), (0, "b", b)) for part in plan.gathered
+                      if part.operand == name}  # fmt: skip
+        self.scales = scales or factors_of(plan, self.length, self.found, (1, 0))
         self.a, self.b = (
             {
                 word: side if word is None else self.word_matrix(word, Patterns(side, fmt))
@@ -79,31 +78,55 @@ class Job:
 
     def word_matrix(self, word: Round, side: Patterns) -> Matrix:
         """A word of each element of a side."""
-        node, shared = over_given(word)
-        return of_matrices(node, [side, *(Patterns(self.shared[own], own.powers) for own in shared)]).matrix
+        node, read = over_given(word)
+        axis = int(read[0].operand == "a") if read else 0
+        spread = [Patterns(spread_over(self.found[part], part.block, self.length, axis), part.given) for part in read]
+        return of_matrices(node, [side, *spread]).matrix
 
 
 @dataclass(frozen=True)
-class OwnPower:
-    """For each element the power of two that it would share if it had the largest magnitude, as a function of bit
-    vectors."""
+class OwnPattern:
+    """For each element the pattern of which the largest one counts, as a function of bit vectors."""
 
-    format: Format
-    up: bool
+    part: Gathered
 
     def __call__(self, pattern: Bits) -> Sequence[Bits]:
-        return (own_power(unpack(pattern, self.format), powers_of(self.format), self.up),)
+        return (self.part.own(pattern),)
 
 
-def shared_of(shared: SharedOf, side: Matrix, axis: int) -> Matrix:
-    """The patterns of what the elements along an axis share, which has length one in the result."""
-    own, width = OwnPower(shared.format, shared.up), shared.powers.width
+def found_of(part: Gathered, side: Matrix, axis: int) -> Matrix:
+    """The patterns of what the elements along an axis give, which has length one in the result, or of what every block
+    of them does. Missing elements of a last block are zeros."""
+    own, width = OwnPattern(part), part.given.width
+    count = part.block or max(1, side.shape[axis])
     with np.errstate(over="ignore"):
-        (powers,) = ARRAYS.formed(own, own, ARRAYS.lanes(side.astype(np.uint64), shared.format.width))
-        every = np.broadcast_to(np.asarray(powers.node), side.shape)
-        largest = every.max(axis=axis, keepdims=True, initial=0)
-        power = shared_power(ARRAYS.lanes(largest.astype(np.uint64), width), shared.powers, shared.inverse)
-    return np.broadcast_to(np.asarray(power.node), largest.shape).astype(kind_of(shared.powers))
+        (each,) = ARRAYS.formed(own, own, ARRAYS.lanes(side.astype(np.uint64), part.format.width))
+        every = np.moveaxis(np.broadcast_to(np.asarray(each.node), side.shape), axis, -1)
+        every = np.pad(every, [(0, 0)] * (side.ndim - 1) + [(0, -every.shape[-1] % count)])
+        largest = every.reshape(*every.shape[:-1], -1, count).max(axis=-1, initial=0)
+        found = part.found(ARRAYS.lanes(largest.astype(np.uint64), width))
+    patterns = np.broadcast_to(np.asarray(found.node), largest.shape).astype(kind_of(part.given))
+    return np.moveaxis(patterns, -1, axis)
+
+
+def spread_over(found: Matrix, block: int, length: int, axis: int) -> Matrix:
+    """What blocks along an axis give, for each of so many elements; what is given by all is left as it is."""
+    if not block:
+        return found
+    return np.take(np.repeat(found, block, axis), range(length), axis)
+
+
+def factors_of(plan: Plan, length: int, found: Mapping[Gathered, Matrix], axes: tuple[int, int]) -> dict[str, Matrix]:
+    """By name the scale factors of A and of B that come with the words of a plan, along the axis of K in each, filled
+    up with zeros beside zero products; none for another plan. `found`: what its parts give."""
+    scales, unit = dict[str, Matrix](), plan.models[0]
+    for name, factor, axis in zip(("scale_a", "scale_b"), plan.factors or (), axes, strict=False):
+        node, read = factor_over(factor)
+        own = np.broadcast_arrays(*(found[part] for part in read))
+        matrix = of_matrices(node, [Patterns(x, part.given) for x, part in zip(own, read, strict=True)]).matrix
+        short = -(-length // unit.length) * unit.scales - matrix.shape[axis]
+        scales[name] = np.pad(matrix, [(0, short if place == axis else 0) for place in range(matrix.ndim)])
+    return scales
 
 
 def of_matrices(node: Round, given: Sequence[Patterns]) -> Patterns:
@@ -126,8 +149,8 @@ class Results(Engine[F]):
         """+0 or -0."""
 
     @abstractmethod
-    def shared(self, node: SharedOf) -> F:
-        """What the elements of a row or a column share."""
+    def gathered(self, node: Gathered) -> F:
+        """What all elements of a row or a column give."""
 
     def zero(self, fmt: Format) -> F:
         return self.zeros(fmt, False)
@@ -143,13 +166,13 @@ class Results(Engine[F]):
             return self.c
         assert isinstance(node, Round)
         given: list[F] = []
-        apart = sum(isinstance(part, (Products, Element, SharedOf)) for part in walk(node)) > INPUTS
+        apart = sum(isinstance(part, (Products, Element, Gathered)) for part in walk(node)) > INPUTS
 
         def leaf(part: Node) -> Node | None:
             inner = apart and isinstance(part, Round) and part is not node
-            if not isinstance(part, (Products, Element, SharedOf)) and not inner:
+            if not isinstance(part, (Products, Element, Gathered)) and not inner:
                 return None
-            given.append(self.shared(part) if isinstance(part, SharedOf) else self.value(part, count))
+            given.append(self.gathered(part) if isinstance(part, Gathered) else self.value(part, count))
             return Given(len(given) - 1, given[-1].format)
 
         return self.elementwise(_round(replaced(node, leaf)), given)
@@ -190,10 +213,10 @@ class Strip(Results[Patterns]):
     def elementwise(self, node: Round, given: Sequence[Patterns]) -> Patterns:
         return of_matrices(node, given)
 
-    def shared(self, node: SharedOf) -> Patterns:
-        powers = self.job.shared[node]
-        part = powers[self.rows] if node.operand == "a" else powers
-        return Patterns(np.broadcast_to(part, self.c.matrix.shape), node.powers)
+    def gathered(self, node: Gathered) -> Patterns:
+        found = self.job.found[node]
+        part = found[self.rows] if node.operand == "a" else found
+        return Patterns(np.broadcast_to(part, self.c.matrix.shape), node.given)
 
     def zeros(self, fmt: Format, negative: bool) -> Patterns:
         if (fmt, negative) not in self._zeros:

@@ -16,10 +16,12 @@ from mmaprobe.smtmodel.base.htmltext import html_table
 from mmaprobe.smtmodel.base.wording import shortened
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, Node, Round
+from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import Context, Value, of_kind, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.operand import FACTORS
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, check_holds, check_takes
-from mmaprobe.smtmodel.plans.words import SharedOf, Words, check_word, rounded_element, share_of, shares
+from mmaprobe.smtmodel.plans.words import Gathered, Words, check_word, factor_of, gathered, rounded_element, share_of
 from mmaprobe.smtmodel.units.unit import operand_formats
 
 
@@ -83,6 +85,8 @@ class Plan:
     def __post_init__(self) -> None:
         if not self.sums:
             raise ParameterError("d", "a plan needs a sum of all products: sum(UNIT, START)")
+        if any(part.block for part in gathered(self.result)):
+            raise ParameterError("d", "a step reads what all elements of a row or a column give, not those of a block")
         if not isinstance(self.result, (Round, Products)):
             raise ParameterError("d", "the result is not rounded to a format: its last step is a round")
         for product in self.sums:
@@ -98,16 +102,35 @@ class Plan:
         for side, fmt, word in zip("ab", (self.a, self.b), self.read(chain.words), strict=True):
             if word is not None:
                 check_word(side, word, fmt)
-                if any(shared.operand != side for shared in shares(word)):
-                    raise ParameterError(side, "a word holds the shared exponent of the other side")
+                if any(part.operand != side for part in gathered(word)):
+                    raise ParameterError(side, "a word reads several elements of the other side")
             wanted, given = getattr(model, side), fmt if word is None else word.rounding.format
             if given != wanted:
                 hint = "" if word is not None else " (conversions: a rounding for each of a and b)"
                 raise ParameterError(side, f"{model.reference} takes {wanted.name}, not {given.name}{hint}")
-        if (model.scale, model.scale_block) != (self.scale, self.scale_block):
+        first = self.models[0]
+        if (model.scale, model.scale_block) != (first.scale, first.scale_block):
             raise ParameterError(model.reference, "all units of a plan take the same scale factors, or none")
-        if more := [name for name in model.formats if name not in self.formats]:
+        self._check_factors(chain)
+        own = {row.name for row in FACTORS} if self.factors else set[str]()
+        if more := [name for name in model.formats if name not in self.formats and name not in own]:
             raise ParameterError(model.reference, f"it takes {more[0]}, which no plan has")
+
+    def _check_factors(self, chain: Chain) -> None:
+        """Raises ParameterError for factors of words that do not fit the unit, or the other units."""
+        model, own = chain.model, tuple(map(factor_of, self.read(chain.words)))
+        if own == (None, None) and self.factors is None:
+            return
+        if self.factors != own:
+            raise ParameterError(model.reference, "all words that units read have the same pair of factors, or none")
+        for side, factor in zip("ab", self.factors, strict=True):
+            if factor.rounding.format != model.scale:
+                wanted = "no scale factors" if model.scale is None else f"scale factors in {model.scale.name}"
+                raise ParameterError(side, f"{model.reference} takes {wanted}, not in {factor.rounding.format.name}")
+            if any(isinstance(part, Given) for part in walk(factor)):
+                raise ParameterError(side, "the factor of a block reads no single element: largest(a, block=32)")
+            if any(part.block not in (0, model.scale_block) for part in gathered(factor)):
+                raise ParameterError(side, f"{model.reference} takes a factor for each {model.scale_block} products")
 
     @classmethod
     def chained(cls, model: Model, from_zero: bool = False) -> Plan:
@@ -141,10 +164,17 @@ class Plan:
         return tuple(dict.fromkeys(chain for product in self.sums for chain in product.stage.chains))
 
     @cached_property
-    def shares(self) -> frozenset[SharedOf]:
-        """The powers of two that all elements of a row or a column share, in its words and its result."""
+    def gathered(self) -> frozenset[Gathered]:
+        """What it reads of several elements of a row or a column at once, in its words and its result."""
         words = (word for side in range(2) for word in self.words_read(side) if word is not None)
-        return frozenset(shared for node in (*words, self.result) for shared in shares(node))
+        return frozenset(part for node in (*words, self.result) for part in gathered(node))
+
+    @cached_property
+    def factors(self) -> tuple[Round, Round] | None:
+        """The scale factors of a and of b that come with its words; None where its units take none, or are given them
+        from outside."""
+        one, other = map(factor_of, self.read(self.chains[0].words))
+        return None if one is None or other is None else (one, other)
 
     def read(self, words: Words) -> Words:
         """What a unit reads of elements, given the words that its chain names."""
@@ -178,8 +208,8 @@ class Plan:
 
     @property
     def scale(self) -> Format | None:
-        """The format of the scale factors, if its units take any."""
-        return self.models[0].scale
+        """The format of the scale factors that are given from outside, if its units take any."""
+        return None if self.factors else self.models[0].scale
 
     @property
     def scale_block(self) -> int:

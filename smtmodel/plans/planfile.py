@@ -39,7 +39,7 @@ from mmaprobe.smtmodel.plans.partitions import PARTITIONS, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.plantext import CALLS
 from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Partition, Stage, Then
-from mmaprobe.smtmodel.plans.words import PLAIN, SharedOf, Words, check_word
+from mmaprobe.smtmodel.plans.words import PLAIN, LargestOf, Scaled, SharedOf, Words, check_word
 from mmaprobe.smtmodel.units.unitfile import ExpressionReader, MistakeError, Scope
 from mmaprobe.smtmodel.units.unitkeys import ExpressionFile
 from mmaprobe.smtmodel.units.written import NODES, WRITTEN
@@ -98,6 +98,7 @@ def parse_plan(text: str, name: str, model_of: Callable[[str], Model], *, whole:
 
 class _Reader(ExpressionReader):
     calls: ClassVar[tuple[str, ...]] = CALLS
+    further: ClassVar[Mapping[str, tuple[str, ...]]] = {LargestOf.kind: ("block",)}
     written: ClassVar[Mapping[str, str]] = WRITTEN | STAGES | OTHERS
 
     def __init__(self, file: YamlFile, model_of: Callable[[str], Model]) -> None:
@@ -197,14 +198,31 @@ class _Reader(ExpressionReader):
             self._reads.add(name)
         return SharedOf(name, self.formats[name], **self._options(NODES["shared"], options))
 
+    def _call_largest(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        (side,) = self._arguments(tree, 1)
+        name = self._word(side, ("a", "b"))
+        block = self._number(options["block"]) if "block" in options else 0
+        if block < 1 and options:
+            raise MistakeError(tree, f"a block of {block} elements is impossible")
+        if self._reads is not None:
+            self._reads.add(name)
+        return LargestOf(name, self.formats[name], block=block)
+
+    def _call_block_scaled(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        word, factor = (self._node(part, scope) for part in self._arguments(tree, 2))
+        self._only(tree, options, ())
+        for part, node in zip(tree.args, (word, factor), strict=True):
+            if not isinstance(node, Round) or isinstance(node, Scaled):
+                raise MistakeError(part, "a word and its factor are rounded each: block_scaled(q(quotient(a, s)), s)")
+        assert isinstance(word, Round)
+        assert isinstance(factor, Round)
+        return Scaled.of(word, factor)
+
     def _inverse(self, tree: ast.expr, scope: Scope) -> Node:
         node = self._node(tree, scope)
         if not isinstance(node, SharedOf) or node.inverse:
             raise MistakeError(tree, "1 is divided by a power of two that elements share: 1 / shared(a)")
         return replace(node, inverse=True)
-
-    def _is_positive(self, node: Node) -> bool:
-        return isinstance(node, SharedOf) or super()._is_positive(node)
 
     # -- stages
 

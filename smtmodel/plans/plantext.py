@@ -19,13 +19,16 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.partitions import All, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Partition, Stage, Then
-from mmaprobe.smtmodel.plans.words import PLAIN, SharedOf
+from mmaprobe.smtmodel.plans.words import PLAIN, LargestOf, Scaled, SharedOf
 from mmaprobe.smtmodel.units.turns import TURN
 from mmaprobe.smtmodel.units.unitfile import formats_text
 from mmaprobe.smtmodel.units.written import NODES, rounding_text
 
 #: what is called in the expressions of a plan, its stages apart
-CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu", "shared", "residue", "recombined", "scale")
+CALLS = (
+    "sum", "exact", "round", "cut", "product", "number", "relu", "shared", "residue", "recombined", "scale", "largest",
+    "quotient", "block_scaled",
+)  # fmt: skip
 
 
 def plan_text(plan: Plan) -> str:
@@ -131,6 +134,11 @@ class _Writer:
         """A node by the texts of its operands."""
         if isinstance(node, SharedOf):
             return f"{'1 / ' if node.inverse else ''}shared({node.operand}{', up=true' if node.up else ''})"
+        if isinstance(node, LargestOf):
+            return f"largest({node.operand}{f', block={node.block}' if node.block else ''})"
+        if isinstance(node, Scaled):
+            assert node.factor is not None
+            return f"block_scaled({of(node.element)}, {of(node.factor)})"
         if isinstance(node, Round):
             return f"{self.roundings[node.rounding]}({of(node.term)})"
         if isinstance(node, Literal):

@@ -24,10 +24,10 @@ from mmaprobe.smtmodel.evaluate.compiled import CompiledModel, compile_lanes, co
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Index, Round
-from mmaprobe.smtmodel.plans.matrices import Results, kept, shared_of
+from mmaprobe.smtmodel.plans.matrices import Results, factors_of, found_of, kept, spread_over
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.words import SharedOf, Words, over_given
+from mmaprobe.smtmodel.plans.words import Gathered, Words, over_given
 
 #: the numbers of a step: how many values it reads, its own value and those that it reads; for its products and its
 #: scale factors, where their places begin, how many they are and whether they follow one another; which words of a and
@@ -112,17 +112,20 @@ class Noted:
 
 @dataclass(frozen=True)
 class Sides:
-    """What units read of A (blocks x K x rows) and of B (blocks x K x columns), a matrix for each word, and what the
-    elements of rows and of columns share (blocks x 1 x rows or columns)."""
+    """What units read of A (blocks x K x rows) and of B (blocks x K x columns), a matrix for each word, what the
+    elements of rows and of columns give (blocks x 1 x rows or columns), and the scale factors that come with words
+    (blocks x factors x rows or columns), if any."""
 
     a: Sequence[Matrix]
     b: Sequence[Matrix]
-    shared: Mapping[SharedOf, Matrix]
+    found: Mapping[Gathered, Matrix]
+    scales: Sequence[Matrix] = ()
 
     def part(self, rows: slice, columns: slice) -> Sides:
         """Those of some rows and columns."""
-        shared = {node: own[:, :, rows if node.operand == "a" else columns] for node, own in self.shared.items()}
-        return Sides([x[:, :, rows] for x in self.a], [x[:, :, columns] for x in self.b], shared)
+        found = {node: own[:, :, rows if node.operand == "a" else columns] for node, own in self.found.items()}
+        scales = [x[:, :, part] for x, part in zip(self.scales, (rows, columns), strict=False)]
+        return Sides([x[:, :, rows] for x in self.a], [x[:, :, columns] for x in self.b], found, scales)
 
 
 class UncompiledError(Exception):
@@ -136,16 +139,16 @@ class Tape(Results[Noted]):
         self.plan, self.words = plan, tuple(plan.words_read(side) for side in range(2))
         self.c, self._count = Noted(0, plan.c), 2  # c, and a value of zeros
         self._negative: dict[int, Format] = {}  # values of negative zeros
-        self._shared: dict[SharedOf, Noted] = {}
+        self._gathered: dict[Gathered, Noted] = {}
         self._steps, self._places = array("q"), array("i")  # NUMBERS for each step
         self._wide = plan.c.width > 32
         result = self.value(plan.result, length)
         self._word = 8 if self._wide else 4
         places = np.array(self._places, dtype=np.int32)
-        kept = [*self._negative, *(value.number for value in self._shared.values()), result.number]
+        kept = [*self._negative, *(value.number for value in self._gathered.values()), result.number]
         steps, self._values, (*given, self._result) = _reused(_marked(self._steps, places), self._count, kept)
         self._negative = dict(zip(given, self._negative.values(), strict=False))
-        self._powers = dict(zip(given[len(self._negative) :], self._shared, strict=True))
+        self._found = dict(zip(given[len(self._negative) :], self._gathered, strict=True))
         self._program = steps, places
         del self._steps, self._places
 
@@ -156,10 +159,10 @@ class Tape(Results[Noted]):
         self._negative[self._count] = fmt
         return self._new(fmt)
 
-    def shared(self, node: SharedOf) -> Noted:
-        if node not in self._shared:
-            self._shared[node] = self._new(node.powers)
-        return self._shared[node]
+    def gathered(self, node: Gathered) -> Noted:
+        if node not in self._gathered:
+            self._gathered[node] = self._new(node.given)
+        return self._gathered[node]
 
     def _new(self, fmt: Format) -> Noted:
         self._wide |= fmt.width > 32
@@ -255,10 +258,10 @@ class Tape(Results[Noted]):
     def read(self, a: Matrix, b: Matrix) -> Sides:
         """Patterns A (blocks x rows x K) and B (blocks x K x columns) as units read them."""
         plan, turned = self.plan, (a.transpose(0, 2, 1), b)
-        shared = {node: shared_of(node, turned["ab".index(node.operand)], 1) for node in plan.shares}
-        words = [[_read_as(word, side, fmt, shared) for word in read]
+        found = {node: found_of(node, turned["ab".index(node.operand)], 1) for node in plan.gathered}
+        words = [[_read_as(word, side, fmt, found) for word in read]
                  for side, fmt, read in zip(turned, (plan.a, plan.b), self.words, strict=True)]  # fmt: skip
-        return Sides(words[0], words[1], shared)
+        return Sides(words[0], words[1], found, list(factors_of(plan, b.shape[1], found, (1, 1)).values()))
 
     def play(self, a: Matrix, b: Matrix, c: Matrix, *scales: Matrix) -> Matrix:
         """D of each block: of patterns A (blocks x rows x K), B (blocks x K x columns) and C (blocks x rows x
@@ -270,19 +273,20 @@ class Tape(Results[Noted]):
         plan, sides = self.plan, [[np.ascontiguousarray(x) for x in words] for words in (given.a, given.b)]
         (blocks, rows, columns), k, factors = c.shape, given.a[0].shape[1], 0
         own: list[NDArray[Any] | None] = [None, None]
-        if scales:
-            own = [np.ascontiguousarray(x, dtype=np.uint32) for x in (scales[0].transpose(0, 2, 1), scales[1])]
-            factors = scales[1].shape[1]
+        turned = [scales[0].transpose(0, 2, 1), scales[1]] if scales else given.scales
+        if turned:
+            own = [np.ascontiguousarray(x, dtype=np.uint32) for x in turned]
+            factors = turned[1].shape[1]
         out, size, word = _word(plan.d), c.size, self._word
         sums = np.empty((self._values, size * word), dtype=np.uint8)
         sums[1] = 0
         sums[0].view(_word(plan.c))[:size] = kept(c, plan.c).ravel()
         for number, fmt in self._negative.items():
             sums[number].view(_word(fmt))[:size] = fmt.sign_bit
-        for number, node in self._powers.items():
-            shared = given.shared[node]
-            whole = np.broadcast_to(shared.transpose(0, 2, 1) if node.operand == "a" else shared, c.shape)
-            sums[number].view(_word(node.powers))[:size] = whole.ravel()
+        for number, node in self._found.items():
+            found = given.found[node]
+            whole = np.broadcast_to(found.transpose(0, 2, 1) if node.operand == "a" else found, c.shape)
+            sums[number].view(_word(node.given))[:size] = whole.ravel()
         steps, places = self._program
         longest = [int(steps[:, part + 1].max(initial=1)) for part in (PRODUCTS, FACTORS)]
         scratch = [np.empty(count * side * 8, dtype=np.uint8) for count in longest for side in (rows, columns)]
@@ -361,14 +365,15 @@ def _word(fmt: Format) -> Any:
     return np.dtype(np.uint32 if fmt.width <= 32 else np.uint64)
 
 
-def _read_as(word: Round | None, side: Matrix, fmt: Format, shared: Mapping[SharedOf, Matrix]) -> Matrix:
+def _read_as(word: Round | None, side: Matrix, fmt: Format, found: Mapping[Gathered, Matrix]) -> Matrix:
     """A side as units take it, of a word."""
     if word is not None:
         node, own = over_given(word)
-        formats = (fmt, *(part.powers for part in own))
+        formats = (fmt, *(part.given for part in own))
         lanes = compile_lanes(Elementwise(node, formats), tuple(x.width for x in formats))
         if lanes is None:
             raise UncompiledError(str(word))
-        side = lanes(side, *(np.broadcast_to(shared[part], side.shape) for part in own))[0]
+        each = (spread_over(found[part], part.block, side.shape[1], 1) for part in own)
+        side = lanes(side, *(np.broadcast_to(x, side.shape) for x in each))[0]
         fmt = word.rounding.format
     return np.ascontiguousarray(side, dtype=_word(fmt))

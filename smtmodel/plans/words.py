@@ -1,24 +1,28 @@
 """Words: what a unit of a plan reads in place of an element, as an expression over this element (`Given`), rounded. It
-may hold the power of two that the elements of the whole row or column share (`SharedOf`)."""
+may hold what the elements of the whole row or column give, or those of a block (`Gathered`)."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import ClassVar
 
+from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Residue, Round
+from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Largest, Literal, Node, Product, Quotient, Residue, Round, Shared
 from mmaprobe.smtmodel.nodes.element import MINUS, power_of_two
-from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.given import Given, Magnitude
+from mmaprobe.smtmodel.nodes.largest import check_magnitudes, magnitude
 from mmaprobe.smtmodel.nodes.node import Context, Terminal, Value, of_kind, walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.nodes.shared import powers_of
+from mmaprobe.smtmodel.nodes.shared import own_power, powers_of, shared_power
 
 #: what is read in place of an element of a, and of one of b; None: the element as it is
 Words = tuple[Round | None, Round | None]
@@ -26,42 +30,154 @@ PLAIN: Words = (None, None)
 
 
 @dataclass(frozen=True, eq=False)
-class SharedOf(Terminal):
-    """The power of two that all elements of a row of A, or of a column of B, share (see `Shared`). It has a value for
-    a given K only. `format`: of the elements."""
+class Gathered(Terminal):
+    """A number found from all elements of a row of A, or of a column of B; or, with `block`, from every so many of
+    them. It has a value for a given K only. `format`: of the elements."""
 
-    kind: ClassVar[str] = "shared"
     source: ClassVar[str] = ""
     operand: str
     format: Format
+    block: int = field(default=0, kw_only=True)
+
+    @property
+    @abstractmethod
+    def given(self) -> Format:
+        """The format of its patterns."""
+
+    @abstractmethod
+    def own(self, pattern: Bits) -> Bits:
+        """A pattern of one element, such that the largest one of several elements says what they give."""
+
+    @abstractmethod
+    def found(self, largest: Bits) -> Bits:
+        """Its pattern, by the largest one."""
+
+    @abstractmethod
+    def over(self, items: tuple[Node, ...]) -> Node:
+        """The node over these elements."""
+
+    @property
+    def never_below_zero(self) -> bool:
+        return True
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        raise ParameterError(self.kind, f"{self.sentence()} has a value for a given K only")
+
+    @property
+    def whose(self) -> str:
+        """The elements, in words."""
+        return f"{self.operand}'s elements" if not self.block else f"{self.block} elements of {self.operand}"
+
+
+@dataclass(frozen=True, eq=False)
+class SharedOf(Gathered):
+    """The power of two that the elements share (see `Shared`)."""
+
+    kind: ClassVar[str] = "shared"
     up: bool = False
     inverse: bool = False
 
     @cached_property
-    def powers(self) -> Format:
-        """The format of its patterns."""
+    def given(self) -> Format:
         return powers_of(self.format)
 
-    def evaluate(self, context: Context, keep: int | None) -> Value:
-        raise ParameterError("shared", "a power of two that a whole row shares has a value for a given K only")
+    def own(self, pattern: Bits) -> Bits:
+        return own_power(unpack(pattern, self.format), self.given, self.up)
+
+    def found(self, largest: Bits) -> Bits:
+        return shared_power(largest, self.given, self.inverse)
+
+    def over(self, items: tuple[Node, ...]) -> Node:
+        return Shared(items, self.format, self.up, self.inverse)
 
     def sentence(self) -> str:
-        return f"the power of two that {self.operand}'s elements share"
+        return f"the power of two that {self.whose} share"
 
 
-def shares(node: Node) -> tuple[SharedOf, ...]:
-    """The shared powers in an expression, each once."""
-    return tuple(of_kind(node, SharedOf))
+@dataclass(frozen=True, eq=False)
+class LargestOf(Gathered):
+    """The largest magnitude of the elements (see `Largest`)."""
+
+    kind: ClassVar[str] = "largest"
+
+    def __post_init__(self) -> None:
+        check_magnitudes(self.format)
+
+    @property
+    def given(self) -> Format:
+        return self.format
+
+    def own(self, pattern: Bits) -> Bits:
+        return magnitude(pattern, self.format)
+
+    def found(self, largest: Bits) -> Bits:
+        return largest
+
+    def over(self, items: tuple[Node, ...]) -> Node:
+        return Largest(items, self.format)
+
+    def sentence(self) -> str:
+        return f"the largest magnitude of {self.whose}"
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled(Round):
+    """A word of a block format: a rounded element, with the scale factor of its block, which the unit reads as well."""
+
+    kind: ClassVar[str] = "block_scaled"
+    factor: Round | None = None
+
+    @classmethod
+    def of(cls, element: Round, factor: Round) -> Scaled:
+        """An element that is rounded already, with a factor."""
+        return cls(element, element.rounding, None, factor)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.factor is None or not any(part.block for part in gathered(self.factor)):
+            raise ParameterError("block_scaled", "the factor of a block is made of what its elements give, "
+                                 "as largest(a, block=32), and rounded")  # fmt: skip
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        assert self.factor is not None
+        return (*super().operands, self.factor)
+
+    @property
+    def element(self) -> Round:
+        """What is read in place of the element."""
+        assert isinstance(self.term, Round)
+        return self.term
+
+
+def factor_of(word: Round | None) -> Round | None:
+    """The scale factor that comes with a word."""
+    return word.factor if isinstance(word, Scaled) else None
+
+
+def gathered(node: Node) -> tuple[Gathered, ...]:
+    """What an expression reads of several elements, each once."""
+    return tuple(of_kind(node, Gathered))
 
 
 @cache
-def over_given(word: Round) -> tuple[Round, tuple[SharedOf, ...]]:
-    """A word over the element, and over its shared powers in their order, as `Given` nodes."""
-    shares_of = shares(word)
-    places = {shared: Given(number, shared.powers) for number, shared in enumerate(shares_of, start=1)}
-    node = replaced(word, lambda part: places.get(part) if isinstance(part, SharedOf) else None)
+def over_given(word: Round) -> tuple[Round, tuple[Gathered, ...]]:
+    """A word over the element, and over what it reads of several in their order, as `Given` nodes."""
+    return _over(word.element if isinstance(word, Scaled) else word, 1)
+
+
+@cache
+def factor_over(factor: Round) -> tuple[Round, tuple[Gathered, ...]]:
+    """A scale factor over what it reads of several elements, in their order, as `Given` nodes."""
+    return _over(factor, 0)
+
+
+def _over(word: Round, first: int) -> tuple[Round, tuple[Gathered, ...]]:
+    read = gathered(word)
+    places = {part: Magnitude(number, part.given) for number, part in enumerate(read, start=first)}
+    node = replaced(word, lambda part: places.get(part) if isinstance(part, Gathered) else None)
     assert isinstance(node, Round)
-    return node, shares_of
+    return node, read
 
 
 def rounded_element(fmt: Format, how: Rounding | None) -> Round | None:
@@ -74,10 +190,9 @@ def check_word(name: str, word: Node, fmt: Format) -> None:
     if not isinstance(word, Round):
         raise ParameterError(name, "a word is rounded to a format: its last step is a round")
     for node in walk(word):
-        if not isinstance(node, Given | Literal | Round | ExactSum | Product | SharedOf | Residue):
-            raise ParameterError(
-                name, f"a word is made of the element, numbers, sums, products and residues, not a {node.kind}"
-            )
+        if not isinstance(node, Given | Literal | Round | ExactSum | Product | Quotient | Gathered | Residue):
+            what = "numbers, sums, products, quotients and residues"
+            raise ParameterError(name, f"a word is made of the element, {what}, not a {node.kind}")
         if isinstance(node, Given) and node != Given(0, fmt):
             raise ParameterError(name, f"a word of the other side, where one of {fmt.name} elements is needed")
 
@@ -122,7 +237,7 @@ def as_read(words: Sequence[Node]) -> tuple[Round | None, ...]:
     return tuple(word if isinstance(word, Round) else None for word in words)
 
 
-def word_at(word: Round, element: Element, shared: Callable[[SharedOf], Node]) -> Node:
+def word_at(word: Round, element: Element, found: Callable[[Gathered], Node]) -> Node:
     """A word of an element."""
     return replaced(word, lambda node: element if isinstance(node, Given) else
-                    shared(node) if isinstance(node, SharedOf) else None)  # fmt: skip
+                    found(node) if isinstance(node, Gathered) else None)  # fmt: skip

@@ -21,8 +21,8 @@ _ABSENT = (
     (re.compile(r"cdna4/.*"), "no published model of this architecture is known"),
     (
         re.compile(r"rdna[\d.]+/wmma/.*|gfx1[12]\d+/.*"),
-        "of RDNA's matrix instructions those with f32 results of f16 and bf16 are modelled (rdna3, rdna3.5, rdna4), of "
-        "RDNA4 those with results in f16 and bf16 too",
+        "of RDNA's matrix instructions those of f16 and bf16 are modelled (rdna3, rdna3.5, rdna4); how FP8 is added is "
+        "not published",
     ),
 )
 

@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding, is_random
 from mmaprobe.smtmodel.nodes.trace import Trace
-from mmaprobe.smtmodel.operand import NAMED, OPERANDS, RANDOM
+from mmaprobe.smtmodel.operand import DRAWN, NAMED, OPERANDS
 
 LONGEST = 4096  # products of a unit about which questions are asked
 TRACED = 65536  # products of a unit that is only evaluated: an element of a matrix product, step by step
@@ -72,9 +72,9 @@ class Unit:
         assert self.rounding
         if isinstance(self.result, Flags):
             self.result.check()
-        random = self.formats.get(RANDOM.name)
-        if random is not None and not is_random(random):
-            raise ParameterError(RANDOM.name, f"{random.name} is no format of random bits: uint2 to uint64 are")
+        for name in DRAWN:
+            if name in self.formats and not is_random(fmt := self.formats[name]):
+                raise ParameterError(name, f"{fmt.name} is no format of random bits: uint2 to uint64 are")
         for read, ranges in elements_read(self.result):
             self._check_place(read, ranges)
 

@@ -25,9 +25,11 @@ from mmaprobe.smtmodel.nodes import (
     Element,
     Gate,
     Index,
+    Largest,
     Literal,
     Node,
     Product,
+    Quotient,
     Repeat,
     Round,
     Running,
@@ -101,6 +103,7 @@ class ExpressionReader:
     """Reads the expressions of a file. `steps`: those read so far."""
 
     calls: ClassVar[tuple[str, ...]] = tuple(WRITTEN)
+    further: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # options of calls besides those of their nodes
     written: ClassVar[Mapping[str, str]] = WRITTEN
 
     def __init__(self, file: YamlFile, data: ExpressionFile) -> None:
@@ -339,7 +342,7 @@ class ExpressionReader:
         if name not in self.calls:
             raise MistakeError(tree, str(UnknownNameError("node", name, [*self.calls, *self.roundings])))
         if name in NODES:
-            self._only(tree, options, NODES[name].names)
+            self._only(tree, options, (*NODES[name].names, *self.further.get(name, ())))
         build: Callable[[ast.Call, dict[str, ast.expr], Scope], Node] | None = getattr(self, f"_call_{name}", None)
         return self._of_row(NODES[name], tree, options, scope) if build is None else build(tree, options, scope)
 
@@ -459,6 +462,17 @@ class ExpressionReader:
             raise MistakeError(tree, "an exponent is shared by elements of one side: shared(a[0:16])")
         return Shared(tuple(items), self.formats[sides.pop()], **self._options(NODES["shared"], options))
 
+    def _call_largest(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        items = [own for term in tree.args for own in each_of(self._item(term, scope))]
+        sides = {item.operand if isinstance(item, Element) else "" for item in items}
+        if len(sides) != 1 or not sides <= {"a", "b"}:
+            raise MistakeError(tree, "the largest magnitude is one of elements of one side: largest(a[0:16])")
+        return Largest(tuple(items), self.formats[sides.pop()])
+
+    def _call_quotient(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        left, right = (self._node(part, scope) for part in self._arguments(tree, 2))
+        return Quotient(left, right)
+
     def _inverse(self, tree: ast.expr, scope: Scope) -> Node:
         node = self._node(tree, scope)
         if not isinstance(node, Shared) or node.inverse:
@@ -494,10 +508,10 @@ class ExpressionReader:
         return Scale(term, left, right)
 
     def _is_positive(self, node: Node) -> bool:
-        """Whether a node is a number above zero."""
-        if not isinstance(node, Literal):
-            return isinstance(node, Shared)
-        return int(node.format.subnormals) <= node.pattern <= node.format.largest
+        """Whether a node is a number above zero, or one found from magnitudes, which may be zero."""
+        if isinstance(node, Literal):
+            return int(node.format.subnormals) <= node.pattern <= node.format.largest
+        return node.is_number and node.never_below_zero
 
     def _loop(self, tree: ast.expr, scope: Scope) -> tuple[str, int, Places]:
         match tree:
@@ -737,6 +751,8 @@ class _Writer:
             case Shared():
                 words = [_ranges(node.items) or ", ".join(map(self._node, node.items)), *changed(node, [("up", "up")])]
                 return f"{'1 / ' if node.inverse else ''}shared({', '.join(words)})"
+            case Largest():
+                return f"largest({_ranges(node.items) or ', '.join(map(self._node, node.items))})"
             case Round():
                 return f"{self.roundings[node.rounding]}({', '.join(map(self._node, node.operands))})"
             case Repeat():

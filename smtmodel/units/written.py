@@ -223,6 +223,11 @@ NODES = {row.name: row for row in (
             "the largest power of two up to the largest magnitude of some elements; 1 / shared(...) divides by it",
             "r(shared(a[0:4]) * r(exact(a[0:4] * b[0:4], c)))",
             (Option("up", "the smallest power of two from the largest magnitude on", TRUTH, "false"),)),
+    Written(nodes.Largest, "largest(a[0:16])", "the largest magnitude of some elements of a or of b",
+            "r(quotient(r(exact(a[0:4] * b[0:4])), largest(a[0:4])))"),
+    Written(nodes.Quotient, "quotient(TERM, TERM)",
+            "one number divided by another one: infinite where a number other than zero is divided by zero; a rounding "
+            "reads it", "r(quotient(r(exact(a[0:4] * b[0:4])), c))"),
     Written(nodes.Residue, "residue(TERM, MODULUS)", "the integer part modulo a number, nearest to zero",
             "r(residue(r(exact(a[0:4] * b[0:4], c)), 251))",
             (Option("MODULUS", "the number", "a whole number from 2 on"),)),

@@ -78,7 +78,7 @@ def test_bounds_with_conversions_are_made_again(text: str) -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_bounds_of_plans_that_ship_are_made_again(name: str) -> None:
     plan = parse_plan_path(f"plan:{name}")
-    if not plan.shares:  # of which there is no bound
+    if not plan.gathered:  # of which there is no bound
         made_again(plan, (100 if name == "loop/lanes" else 96, None))
 
 

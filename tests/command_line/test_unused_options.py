@@ -118,6 +118,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("explain", "element"): (f"{AMPERE} A B --element 0,0", "element as_json"),
     ("export", "rows"): ("VECTORS --format csv", "wanted output model"),
     ("export", "model"): (f"{AMPERE} --format cpp", "wanted output"),
+    ("export", "verilog"): (f"{AMPERE} --format verilog", "wanted output stages"),
     ("import", "words"): ("WORDS --model ieee/fma/f32", "model output"),
     ("simulate", "model"): (f"A B -o OUT.npy --model {AMPERE}", "model output convert engine threads as_json"),
     ("simulate", "plan"): (f"A B -o OUT.npy --plan {PLAN}", "plan output convert engine threads as_json"),

@@ -53,6 +53,7 @@ steps: {d: "r(exact(a[0] * b[0], c))"}
 """
 PRINTED = ["ieee/fma/f16", "ieee/fma/f32", "volta/mma/m8n8k4.f32.f16.f16.f32", "arm/neon/bfdot",
            "hopper/mma/m16n8k16.f32.f16.f16.f32"]  # fmt: skip
+STAGED = [("small", 1), ("small", 3), *zip(PRINTED, (2, 3, 4), strict=False)]
 PORTS = tuple((name, name) for name in "abcd")
 HERE = Path(__file__).parent / "designs"
 #: designs that are written by hand: the model, and changes that make another function of each
@@ -127,6 +128,19 @@ def test_a_model_read_back_is_proved_to_be_itself(tmp_path: Path, reference: str
     assert proof.verdict == "equal"
     assert proof.theorem is not None
     assert proof.theorem.rule == "agreed"
+
+
+@pytest.mark.parametrize("case", some_slow(STAGED, *STAGED[2:]))
+def test_a_model_printed_in_stages_is_proved_to_be_itself(tmp_path: Path, case: tuple[str, int]) -> None:
+    reference, stages = case
+    model = small() if reference == "small" else parse_reference(reference)
+    path = tmp_path / "unit.v"
+    path.write_text(module(model, "unit", stages), encoding="utf-8")
+    design = replace(read_design([path], "unit"), ports=PORTS)
+    assert (design.parsed.latency, design.parsed.clocks) == (stages, {"clk"})
+    assert prove_design(Designed(model, model, design=design), Options(timeout=300), confirm=False).verdict == "equal"
+    widths = [len(cell.output) for cell in design.parsed.cells if cell.kind == "$dff"]
+    assert 0 < sum(widths) < 150 * stages or reference != "small"
 
 
 @pytest.mark.parametrize("seed", some_slow(range(8), *range(1, 8)))

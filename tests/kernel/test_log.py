@@ -13,7 +13,7 @@ import pytest
 
 from mmaprobe.queries.kernel.induction import carried, closed
 from mmaprobe.queries.kernel.lemmas import exhausted
-from mmaprobe.queries.kernel.log import Replay, Subject, Writer
+from mmaprobe.queries.kernel.log import Replay, Subject, Writer, _place
 from mmaprobe.queries.kernel.rises import needed, rises
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
@@ -184,3 +184,10 @@ def test_lemmas_are_asked_again_and_evaluated_again() -> None:
     small = exhausted(RoundingLoses(FORMATS["e2m1"], "up"))
     (again,) = made_again([small], *read_again(VOLTA))
     assert again.rule == "exhausted"
+
+
+def test_a_subject_is_the_one_among_others_of_its_kind() -> None:
+    models = [parse_reference(f"{VOLTA}@fraction_bits={bits}") for bits in (22, 23)]
+    assert [_place(parse_reference(model.reference), models) for model in models] == [0, 1]
+    with pytest.raises(RuleError, match="that the files do not state"):
+        _place(parse_reference(f"{VOLTA}@fraction_bits=21"), models)

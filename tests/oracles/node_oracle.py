@@ -19,8 +19,10 @@ from mmaprobe.smtmodel.nodes import (
     FusedSum,
     Gate,
     GridSum,
+    Largest,
     Literal,
     Product,
+    Quotient,
     Recombined,
     Relu,
     Repeat,
@@ -288,6 +290,27 @@ def shared(values: Sequence[Value], node: Shared | SharedOf) -> Value:
     return Value("finite", power(place), place)
 
 
+def largest(values: Sequence[Value]) -> Value:
+    """The one of the largest magnitude, without its sign."""
+    if any(value.kind == "nan" for value in values):
+        return NAN
+    if any(value.kind == "inf" for value in values):
+        return infinite(False)
+    found = max(abs(value.exact) for value in values)
+    return Value("finite", found, floor_log2(found) if found else 0, not found)
+
+
+def divided(one: Value, other: Value) -> Value:
+    """A quotient without loss."""
+    kinds, negative = (one.kind, other.kind), one.negative != other.negative
+    if "nan" in kinds or kinds == ("inf", "inf") or (kinds == ("finite", "finite") and not (one.exact or other.exact)):
+        return NAN
+    if one.kind == "inf" or (other.kind == "finite" and not other.exact):
+        return infinite(negative)
+    exact = mpq(0) if other.kind == "inf" else one.exact / other.exact
+    return Value("finite", exact, 0, not exact, frozenset({negative}))
+
+
 def nearest(value: int, modulus: int) -> Value:
     """The residue of an integer that is nearest to zero."""
     found = (value + modulus // 2) % modulus - modulus // 2
@@ -386,6 +409,10 @@ class Evaluation:
             return rectified(self.value(node.term, loops), node)
         if isinstance(node, Shared):
             return shared([self.value(item, loops) for item in node.items], node)
+        if isinstance(node, Largest):
+            return largest([self.value(item, loops) for item in node.items])
+        if isinstance(node, Quotient):
+            return divided(self.value(node.left, loops), self.value(node.right, loops))
         if isinstance(node, Residue):
             given = self.value(node.term, loops)
             return nearest(int(given.exact), node.modulus) if given.kind == "finite" else NAN
@@ -404,8 +431,10 @@ class Evaluation:
         if isinstance(node, Cut):
             return cut(self.value(node.term, loops), node)
         if isinstance(node, Round):
-            given = self.inputs["random"]
-            random = (self.unit.formats["random"].width, given[0]) if isinstance(node.random, Element) else None
+            random = None
+            if isinstance(node.random, Element):
+                given = self.inputs[node.random.operand]
+                random = self.unit.formats[node.random.operand].width, given[self.place(node.random.index, loops)]
             if isinstance(node.random, Literal):
                 random = node.random.format.width, node.random.pattern
             return rounded(self.value(node.term, loops), node.rounding, random)
@@ -453,11 +482,11 @@ class Evaluation:
 
 def evaluate(
     unit: Unit, a: Sequence[int], b: Sequence[int], c: int, scale_a: Sequence[int] = (), scale_b: Sequence[int] = (),
-    random: int = 0,
+    random: int = 0, draws: Sequence[int] = (),
 ) -> int:  # fmt: skip
     """The result's pattern; ANY_NAN for a NaN without a pattern of its own."""
     inputs: dict[str, Sequence[int]] = {"a": a, "b": b, "c": [c], "scale_a": scale_a, "scale_b": scale_b}
-    inputs["random"] = [random]
+    inputs |= {"random": [random], "draws": draws}
     result = Evaluation(unit, inputs, {}).value(unit.result, {})
     if result.bits is None:
         raise ValueError("the result is not rounded to a format")

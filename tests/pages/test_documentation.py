@@ -19,6 +19,7 @@ from mmaprobe.hypotheses.claim import build_claims
 from mmaprobe.hypotheses.family import build_family
 from mmaprobe.hypotheses.schema import build_question
 from mmaprobe.queries.plans.rulefile import RuleFile
+from mmaprobe.runner.wiring import PortFile
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_yaml, validate
 from mmaprobe.smtmodel.families.parameters import PARAMETERS
@@ -50,13 +51,14 @@ pages = pytest.mark.parametrize("name", NAMES)
 
 SLOW = [f"docs/{name}.md" for name in ("my-rtl", "plans", "prove", "report", "studies/README", "tutorial")]
 #: pages whose commands need what is not always there; `make test-torch` runs those that need PyTorch
-NEEDS = {"docs/torch.md": "torch", "docs/jax.md": "jax", "docs/my-rtl.md": "yosys"}
+NEEDS = {"docs/torch.md": ["torch"], "docs/jax.md": ["jax"], "docs/my-rtl.md": ["yosys", "iverilog"]}
 
 
 @pytest.mark.parametrize("name", some_slow(WITH_CONSOLE, *SLOW))
 def test_commands_print_what_is_shown(name: str, tmp_path: Path) -> None:
-    if name in NEEDS and find_spec(NEEDS[name]) is None and shutil.which(NEEDS[name]) is None:
-        pytest.skip(f"{NEEDS[name]} is not installed")
+    for needed in NEEDS.get(name, []):
+        if find_spec(needed) is None and shutil.which(needed) is None:
+            pytest.skip(f"{needed} is not installed")
     folder, home = tmp_path / "clone", tmp_path / "home"
     folder.mkdir()
     wrong = []
@@ -172,6 +174,8 @@ def test_yaml_loads(block: Block) -> None:
         return
     if block.text.startswith("plan: "):
         assert parse_plan(block.text, _place(block), parse_reference)
+    elif block.text.startswith("a: "):
+        assert validate(read_yaml(block.text, _place(block)), PortFile).d
     elif block.text.startswith("rules: "):
         assert validate(read_yaml(block.text, _place(block)), RuleFile).elements
     else:

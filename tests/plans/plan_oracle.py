@@ -19,6 +19,7 @@ from mmaprobe.smtmodel.nodes import (
     Literal,
     Node,
     Product,
+    Quotient,
     Recombined,
     Relu,
     Residue,
@@ -43,7 +44,7 @@ from mmaprobe.smtmodel.plans.partitions import (
     Windows,
 )  # fmt: skip
 from mmaprobe.smtmodel.plans.stages import Partition, Then
-from mmaprobe.smtmodel.plans.words import SharedOf
+from mmaprobe.smtmodel.plans.words import Gathered, LargestOf, Scaled, SharedOf
 from tests.oracles import node_oracle
 from tests.oracles.node_oracle import ANY_NAN, Value
 from tests.oracles.oracle import FORMATS, decode, encode, infinity
@@ -77,6 +78,7 @@ class Output:
     a: list[int]
     b: list[int]
     c: int
+    side: str = "a"  # whose words are read
 
     def result(self) -> int:
         value = self.value(self.plan.result)
@@ -116,8 +118,8 @@ class Output:
                 return node_oracle.times([self.value(operand) for operand in node.operands])
             case Recombined():
                 return node_oracle.recombined([self.value(item) for item in node.items], node.moduli)
-            case SharedOf():
-                return self.shared(node)
+            case SharedOf() | LargestOf():
+                return self.gathered(node)
         raise TypeError(f"no value: {node.kind}")
 
     def format(self, node: Node) -> Format:
@@ -363,50 +365,66 @@ class Output:
                 return self.sum(stage.tail, ks, start)
             first, ks = ks[:length], ks[length:]
             c = same(start[0], start[1], model.c)
-            bits = node_oracle.evaluate(model.unit, *self.operands(stage, first), c)
+            a, b, *factors = self.operands(stage, first)
+            bits = node_oracle.evaluate(model.unit, a, b, c, *factors)
             start = pattern_of(bits, model.d), model.d
         return start
 
-    def operands(self, stage: Chain, ks: Places) -> tuple[list[int], list[int]]:
-        sides = []
-        for given, fmt, how, word in (
-            (self.a, self.plan.a, self.plan.convert_a, stage.a),
-            (self.b, self.plan.b, self.plan.convert_b, stage.b),
+    def operands(self, stage: Chain, ks: Places) -> list[list[int]]:
+        """What the unit reads: words of a, of b, and the factors of their blocks, if they have any."""
+        plan, model = self.plan, stage.model
+        sides, factors = list[list[int]](), list[list[int]]()
+        for side, given, fmt, how, word in (
+            ("a", self.a, plan.a, plan.convert_a, stage.a),
+            ("b", self.b, plan.b, plan.convert_b, stage.b),
         ):
+            self.side = side
             found = [given[k] for k in ks]
+            if isinstance(word, Scaled):
+                word, factor = word.element, word.factor
+                assert factor is not None
+                firsts = [k for k in ks if k % model.scale_block == 0]
+                own = [pattern_of(self.word(factor, k).bits, factor.rounding.format) for k in firsts]
+                factors.append(own + [0] * (model.scales - len(own)))
             if word is not None:
-                found = [pattern_of(self.word(word, pattern, fmt).bits, word.rounding.format) for pattern in found]
+                found = [pattern_of(self.word(word, k).bits, word.rounding.format) for k in ks]
             elif how is not None:
                 found = [self.added([(pattern, fmt)], how)[0] for pattern in found]
-            sides.append(found + [0] * (stage.model.length - len(ks)))
-        return sides[0], sides[1]
+            sides.append(found + [0] * (model.length - len(ks)))
+        return [*sides, *factors]
 
-    def word(self, node: Node, pattern: int, fmt: Format) -> Value:
-        """A word, or a part of one, of an element."""
+    def word(self, node: Node, k: int) -> Value:
+        """A word, or a part of one, of the k-th element of the side whose words are read."""
         match node:
             case Given():
-                return node_oracle.number(fmt.name, pattern, pattern)
+                own, fmt = (self.a, self.plan.a) if self.side == "a" else (self.b, self.plan.b)
+                return node_oracle.number(fmt.name, own[k], own[k])
             case Literal():
                 return node_oracle.number(node.format.name, node.pattern, node.pattern)
             case Round():
-                found = node_oracle.rounded(self.word(node.term, pattern, fmt), node.rounding)
+                found = node_oracle.rounded(self.word(node.term, k), node.rounding)
                 bits = pattern_of(found.bits, node.rounding.format)
                 return node_oracle.number(node.rounding.format.name, bits, bits)
             case ExactSum():
-                return node_oracle.exact_sum([self.word(item, pattern, fmt) for item in node.items])
+                return node_oracle.exact_sum([self.word(item, k) for item in node.items])
             case Product():
-                return node_oracle.times([self.word(x, pattern, fmt) for x in (node.left, node.right)])
+                return node_oracle.times([self.word(x, k) for x in (node.left, node.right)])
             case Residue():
-                own = self.word(node.term, pattern, fmt)
+                own = self.word(node.term, k)
                 return node_oracle.nearest(int(own.exact), node.modulus) if own.kind == "finite" else node_oracle.NAN
-            case SharedOf():
-                return self.shared(node)
+            case Quotient():
+                return node_oracle.divided(self.word(node.left, k), self.word(node.right, k))
+            case SharedOf() | LargestOf():
+                return self.gathered(node, k)
         raise TypeError(f"no part of a word: {node.kind}")
 
-    def shared(self, node: SharedOf) -> Value:
-        """What all elements of a side share."""
+    def gathered(self, node: Gathered, k: int = 0) -> Value:
+        """What all elements of a side give, or those of the block with the k-th one."""
         side, fmt = (self.a, self.plan.a) if node.operand == "a" else (self.b, self.plan.b)
-        return node_oracle.shared([node_oracle.number(fmt.name, pattern) for pattern in side], node)
+        if node.block:
+            side = [own for place, own in enumerate(side) if place // node.block == k // node.block]
+        values = [node_oracle.number(fmt.name, pattern) for pattern in side]
+        return node_oracle.shared(values, node) if isinstance(node, SharedOf) else node_oracle.largest(values)
 
 
 def matmul(plan: Plan, a: Sequence[Sequence[int]], b: Sequence[Sequence[int]], c: Sequence[Sequence[int]]) -> list[int]:

@@ -187,7 +187,7 @@ def test_it_agrees_with_the_bound_of_the_whole_expression(step: str) -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_every_plan_that_ships_has_a_bound(name: str) -> None:
     plan = parse_plan_path(f"plan:{name}")
-    if plan.shares:  # words of all elements of a row
+    if plan.gathered:  # words of all elements of a row
         with pytest.raises(RuleError, match="a word that reads several elements"):
             bound_of_plan(plan, 96, believed)
         return

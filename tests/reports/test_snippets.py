@@ -78,6 +78,9 @@ def test_cuda_compiles(case: Any) -> None:
         pytest.skip(str(error))
     compiled = compiler.compile(code, re.search(r"-arch=(\w+)", code).group(1))  # type: ignore[union-attr]
     assert compiled.cubin
+    (given,) = re.findall(r"<<<.*>>>\((.*)\);", code)
+    (taken,) = re.findall(r'extern "C" .*\(([^)]*)\)\n\{', code[code.index('extern "C"') :].replace("(128)", ""))
+    assert len(given.split(",")) == len(taken.split(","))
     for _, fmt, patterns in sides(vector):
         assert ", ".join(f"{pattern:#0{fmt.digits + 2}x}" for pattern in patterns) in code
 

@@ -12,6 +12,7 @@ from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.lemmas import exhausted
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import bound_of
+from mmaprobe.queries.properties.bound_report import document_of, find_bound
 from mmaprobe.smtmodel.arithmetic import rounding
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import format_named
@@ -19,6 +20,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import STOCHASTIC, Stochastic
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.said import believed
 
@@ -56,6 +58,41 @@ def test_the_bound_on_all_inputs(mode: str, d: str) -> None:
             worst = max(worst, abs(rounded - total) / unit)
     assert Fraction(1, 3) < worst <= 1  # as the theorem has it: 2^-f |exact|
     assert theorem.goal.statement().count(f"2^-{fmt.fraction} * |exact|") == 1
+
+
+CHAIN = """unit: chain
+formats: {a: e2m1, b: e2m1, c: e2m1, d: e2m1, draws: uint2}
+length: 2
+roundings: {r: "round(e2m1, MODE)"}
+steps: {d: "repeat(i in range(2), c, r(exact(a[i] * b[i], acc), draws[i]))"}
+"""
+
+
+@pytest.mark.all_inputs
+@pytest.mark.parametrize("mode", STOCHASTIC)
+def test_the_bound_of_a_chain_on_all_inputs(mode: str) -> None:
+    """Two steps by bits of their own, with factors b of 1/2 and 1: the bound holds, and a quarter of it does not."""
+    model = Model("chain", parse_unit(CHAIN.replace("MODE", mode), "chain.yaml", whole=True))
+    document = document_of(find_bound(model, Inputs(), None, believed))
+    sides = (
+        [np.arange(16, dtype=np.uint64)] * 3 + [np.array([1, 2], np.uint64)] * 2 + [np.arange(4, dtype=np.uint64)] * 2
+    )
+    x0, x1, z, y0, y1, r0, r1 = (side.ravel() for side in np.meshgrid(*sides))
+    a, b, draws = (np.stack(pair, axis=1) for pair in ((x0, x1), (y0, y1), (r0, r1)))
+    none = np.empty((len(z), 0), dtype=np.uint64)
+    found = evaluate_batch(model, a, b, z, none, none, none, draws)
+    numbers = np.array([float(0 if v == "-0" else v) for v in (exact_value(x, model.a) for x in range(16))])
+    terms = {"a_0 b_0": numbers[x0] * numbers[y0], "a_1 b_1": numbers[x1] * numbers[y1], "c": numbers[z]}
+    error = abs(numbers[found] - sum(terms.values()))
+    assert isinstance(document.terms, tuple | list)
+    bound = np.zeros(len(z))
+    for term in document.terms:
+        (of,) = term.of
+        names = [name if name == "c" else f"{name}_{place}" for name, place, _ in of]
+        bound += float(Fraction(term.coefficient)) * (abs(terms[" ".join(names)]) if names else 1)
+    fine = sum(map(abs, terms.values())) <= 6  # where no rounding overflows
+    assert (error <= bound)[fine].all()
+    assert (4 * error > bound)[fine].any()
 
 
 @pytest.mark.parametrize("mode", STOCHASTIC)

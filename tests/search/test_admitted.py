@@ -154,6 +154,6 @@ def test_terms_fixed_to_zero() -> None:
 def test_samples_are_patterns_of_their_formats(name: str) -> None:
     """Also of formats in which few numbers are above one: a pattern that is none contradicted what was proved."""
     fmt = format_named(name)
-    layout = Layout((2, 2, 1, 1, 1, 0), (fmt,) * 7, ("a0", "a1", "b0", "b1", "c", "scale_a0", "scale_b0"))
+    layout = Layout((2, 2, 1, 1, 1, 0, 0), (fmt,) * 7, ("a0", "a1", "b0", "b1", "c", "scale_a0", "scale_b0"))
     for table in (sample_rows(layout, 3000), admitted_rows(layout, Inputs(), 3000, 20, (3, 5))):
         assert int(table.max()) < 1 << fmt.width

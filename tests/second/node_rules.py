@@ -343,7 +343,7 @@ def drawn(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     how, drawn_by = what["rounding"], what["random"]
     need(drawn_by is not None and how["mode"].startswith("stochastic_"), "it is not rounded by random bits")
     random = tree.nodes[drawn_by]
-    of = tree.unit["random"] if random["kind"] == "element" else random["format"]
+    of = tree.unit[random["operand"]] if random["kind"] == "element" else random["format"]
     operands = [(one, tree.bound(one, goal.places)) for one in (what["term"], drawn_by)]
     top = largest_number(tree.formats[how["format"]])[0]
     y, _bits = tree.about(goal, premises[:2], operands, lambda every: without_overflow(goal, top, every[0]))

@@ -37,7 +37,8 @@ class Written:
 
     def _about(self, unit: Any) -> dict[str, Any]:
         """What a document says of its unit beside the formats of a, b, c and d."""
-        operands = {"scale": self._plain(unit.scale), "random": self._plain(unit.formats.get("random"))}
+        operands = {name: self._plain(unit.formats.get(name)) for name in ("random", "draws")}
+        operands["scale"] = self._plain(unit.scale)
         return operands | {"length": unit.length, "result": self.nodes[unit.result], "scales": unit.scales}
 
     def stating(self, roots: Sequence[Theorem]) -> dict[str, Any]:

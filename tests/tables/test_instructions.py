@@ -46,8 +46,8 @@ def test_emulated_instructions_are_marked() -> None:
         ("blackwell/wgmma/m64n8k16.f32.f16.f16", "no wgmma"),
         ("cdna3/mfma/i32_4x4x4_16b_i8", "integer"),
         ("cdna4/mfma/f32_16x16x32_f16", "no published"),
-        ("rdna3/wmma/f16_16x16x16_f16", "those with f32 results"),
-        ("rdna3.5/wmma/bf16_16x16x16_bf16", "those with f32 results"),
+        ("rdna3.5/wmma/f32_32x32x8_f16", "those of f16 and bf16"),
+        ("rdna4/wmma/f32_16x16x16_fp8_fp8", "how FP8 is added is not published"),
     ],
 )
 def test_what_hardware_has_and_the_table_lacks(reference: str, words: str) -> None:

@@ -93,14 +93,18 @@ FIXED = {
     "a product of zeros of both signs": "r(exact(-0 * +0))",
     "a sum with a sticky bit": "r(fused(a[0] * b[0], c, F=0, sticky=true))",
     "a loop whose results get finer": "repeat(k in range(2), c, r(r(acc) * a[k]))",
+    "a sum with as many bits as lie between its grid and its top": "r(exact(a[0], a[1], a[2], a[3]))",
+    "negative terms that are all cut to zero": "r(fused(a[0], c, F=2, least=8))",
+    "negative terms that wrap, and their negative": "r(exact(fused(a[0], a[1], F=1, carry=0), p(exact(a[2], c))))",
 }
 
 
 @pytest.mark.parametrize("name", FIXED)
 def test_what_random_units_have_seldom(name: str) -> None:
     unit = parse_unit(
-        "unit: fixed\nformats: {a: e2m1, b: e2m1, c: e2m1, d: e4m3}\nlength: 2\n"
-        f'roundings: {{r: "round(e4m3, nearest_even)"}}\nsteps:\n  d: {FIXED[name]}\n', "fixed.yaml")  # fmt: skip
+        "unit: fixed\nformats: {a: e2m1, b: e2m1, c: e2m1, d: e4m3}\nlength: 4\nroundings:\n"
+        '  r: "round(e4m3, nearest_even)"\n  p: "round(e4m3, nearest_even, zero=positive)"\n'
+        f"steps:\n  d: {FIXED[name]}\n", "fixed.yaml")  # fmt: skip
     assert false_of(unit, random.Random(4)) == []
 
 

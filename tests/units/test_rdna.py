@@ -43,6 +43,11 @@ NEARBY = [
     ("rdna4/wmma/f32_16x16x16_bf16_wave64", "range(0, 16, 4)", "[0, 8, 4, 12]"),
     ("rdna4/wmma/f16_16x16x16_f16", "[0, 8, 4, 12]", "range(0, 16, 4)"),
     ("rdna4/wmma/f16_16x16x16_f16", "round(f16, nearest_even", "round(f16, toward_zero"),
+    ("rdna4/wmma/bf16_16x16x16_bf16", "round(bf16, toward_zero", "round(bf16, nearest_even"),
+    ("rdna4/wmma/bf16_16x16x16_bf16", "[0, 8, 4, 12]", "range(0, 16, 4)"),
+    ("rdna3/wmma/f16_16x16x16_f16", "round(f16, nearest_even", "round(f16, toward_zero"),
+    ("rdna3/wmma/f16_16x16x16_f16", "range(0, 16, 2)", "range(14, -2, -2)"),
+    ("rdna3/wmma/bf16_16x16x16_bf16", "round(bf16, toward_zero", "round(bf16, nearest_even"),
 ]  # fmt: skip
 
 
@@ -58,7 +63,7 @@ def recorded() -> dict[str, tuple[Vectors, Patterns]]:
 
 
 def test_every_recorded_result_agrees() -> None:
-    assert sum(len(d) for _, d in recorded().values()) == 796
+    assert sum(len(d) for _, d in recorded().values()) == 892
     for reference, (vectors, d) in recorded().items():
         model = parse_reference(reference)
         assert not differing(model, evaluate_batch(model, *vectors), d).size, reference

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,20 +10,26 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.problem import admits
+from mmaprobe.queries.kernel.statements import Reordered, problems_of
+from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import STOCHASTIC
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
+from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 from mmaprobe.smtmodel.nodes import Element, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
+from tests.cpu import Inputs as ProcessorInputs
+from tests.cpu import differing
 from tests.oracles import node_oracle
 from tests.oracles.termeval import evaluate_term
 
@@ -128,21 +135,23 @@ def test_text() -> None:
     ):
         with pytest.raises(InputError, match=told):
             parse_unit(unit_text(given).replace(old, new), "wrong.yaml")
-    with pytest.raises(ParameterError, match="random bits are the operand random, not c"):
+    with pytest.raises(ParameterError, match="random bits are random or draws, not c"):
         Round(Element("c"), Rounding(FORMATS["f32"], "stochastic_a"), Element("c"))
     with pytest.raises(ParameterError, match="random bits"):
         replace(given.last, random=None)
 
 
 def test_of_a_row() -> None:
-    """A row of the table is rounded by random bits where its parameters say so; steps that are chained are not."""
+    """A row of the table is rounded by random bits where its parameters say so, each step of a chain by its own."""
     drawn = parse_reference("arm/neon/fdot.f16.e4m3.e4m3@output_rounding=stochastic_c,random_bits=6")
     assert drawn.formats["random"] == format_named("uint6")
     assert drawn.unit.last.random == Element("random")
+    chained = parse_reference("ieee/fma/f32@length=3,output_rounding=stochastic_a,random_bits=4")
+    assert unit_text(chained.unit).endswith("d: repeat(i in range(3), c, r(exact(a[i] * b[i], acc), draws[i]))\n")
     for name, told in {
         "arm/neon/fdot.f16.e4m3.e4m3@output_rounding=stochastic_c": "stochastic_c needs a number of random bits",
         "arm/neon/fdot.f16.e4m3.e4m3@random_bits=4": "takes no random bits",
-        "ieee/fma/f32@length=2,output_rounding=stochastic_a,random_bits=4": "several results are rounded",
+        "riscv/zvbdota/vfwbdota16bf.n4@output_rounding=stochastic_a,random_bits=4": "several results are rounded in a",
     }.items():
         with pytest.raises(ParameterError, match=told):
             parse_reference(name)
@@ -180,6 +189,70 @@ steps: {{d: "r(a[0] * b[0], random)"}}
         assert same == (total == wanted)
         found += not same
     assert bool(found) == biased
+
+
+CHAINS = (
+    "arm/neon/fdot.f16.e4m3.e4m3@length=6,block=2,output_rounding=stochastic_a,random_bits=5",
+    "hopper/mma/m16n8k16.f32.f16.f16.f32@length=8,block=4,fraction_bits=30,output_rounding=stochastic_b,random_bits=3",
+    "cdna3/mfma/f32_16x16x16_f16@output_rounding=stochastic_c,random_bits=7",
+)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("reference", CHAINS)
+def test_steps_by_bits_of_their_own(reference: str) -> None:
+    """Arrays and terms give what exact rationals do; of a step's bits those of its first product count, no others."""
+    model, rng = parse_reference(reference), np.random.default_rng(5)
+    undrawn = re.sub(r"stochastic_.,random_bits=[0-9]+", "toward_zero", reference)
+    a, b, c = ProcessorInputs(parse_reference(undrawn), seed=8).vectors(270)
+    draws = rng.integers(0, 1 << model.formats["draws"].width, a.shape).astype(np.uint64)
+    none = np.empty((len(a), 0), dtype=np.uint64)
+    found = evaluate_batch(model, a, b, c, none, none, none, draws)
+    rows = zip(*(side.tolist() for side in (a, b, c, draws)), strict=True)
+    expected = [node_oracle.evaluate(model.unit, x, y, z, draws=r) for x, y, z, r in rows]
+    right = np.array([model.d.nan if one == node_oracle.ANY_NAN else one for one in expected], dtype=np.uint64)
+    assert not differing(model, found, right).size
+    unread = draws.copy()
+    unread[:, 1] ^= np.uint64(1)
+    changed = draws.copy()
+    changed[:, 0] ^= np.uint64((1 << model.formats["draws"].width) - 1)
+    assert np.array_equal(evaluate_batch(model, a, b, c, none, none, none, unread), found)
+    assert differing(model, evaluate_batch(model, a, b, c, none, none, none, changed), found).size > 9
+    carrier = TermCarrier()
+    x, y, r = ([carrier.symbol(f"{name}{k}", model.formats[name].width) for k in range(model.length)]
+               for name in ("a", "b", "draws"))  # fmt: skip
+    term = model.unit.evaluate(x, y, carrier.symbol("c", model.c.width), (), (), (), r)[0].node
+    values = {f"{name}{k}": side[:30, k] for name, side in (("a", a), ("b", b), ("draws", draws))
+              for k in range(model.length)}  # fmt: skip
+    assert not differing(model, np.array(evaluate_term(term, values | {"c": c[:30]}), np.uint64), found[:30]).size
+
+
+def test_random_bits_stay_with_the_steps() -> None:
+    """Products are exchanged without their bits, of which all numbers meet whatever inputs are admitted."""
+    model, order = parse_reference(CHAINS[0]), []
+    for problem in problems_of("order-independent", model, Inputs()):
+        assert isinstance(problem, Reordered)
+        moved = problem.moved(Operands((0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5), 0, ((), (), (), (9, 8, 7, 6, 5, 4))))
+        assert moved.a == moved.b == problem.order
+        assert moved.sides["draws"] == (9, 8, 7, 6, 5, 4)
+        order.append(problem.order)
+    assert len(set(order)) == 3
+    carrier, one = ArrayCarrier(), FORMATS["e4m3"].one
+    lanes = {name: carrier.lanes(np.arange(32, dtype=np.uint64) * (name == "r") + value, width)
+             for name, value, width in (("a", one, 8), ("c", FORMATS["f16"].one, 16), ("r", 0, 5))}  # fmt: skip
+    rest = ((), (), (), (lanes["r"],) * 6)
+    operands = Operands((lanes["a"],) * 6, (lanes["a"],) * 6, lanes["c"], rest)
+    for inputs in (Inputs(nonzero=True), Inputs(zero_terms=(1,)), Inputs(exponents=ExponentRange(min=-1, max=1))):
+        given = operands
+        if inputs.zero_terms:
+            zero = carrier.lanes(np.zeros(32, dtype=np.uint64), 8)
+            given = replace(operands, **dict.fromkeys(("a", "b"), (lanes["a"], zero, *((lanes["a"],) * 4))))
+        assert to_integers(admits(inputs, model, given), 32).tolist() == [1] * 32
+        rows = admitted_rows(layout_of(model), inputs, 400, 1)
+        assert len({*rows[:, -1].tolist()}) == 32
+    for name, told in (("exact", "its exact sum one"), ("unbiased", "several results")):
+        with pytest.raises(ParameterError, match=told):
+            problems_of(name, model, Inputs())
 
 
 def test_what_has_no_mean() -> None:

@@ -1,0 +1,66 @@
+"""Rows of the table printed as Verilog, read back by Yosys and proved to be their models: benchmarks/read_back.md.
+
+`python -m benchmarks.read_back [--only TEXT] [--longest 16] [--timeout 120] [-o FILE]`
+
+Rows whose units are the same have one module but for its name, and are asked once, by the name of the first one. FILE
+has a line of JSON for each unit; those that it has already are not asked again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+from benchmarks.netlists import design_of
+from mmaprobe.cli.line import Line
+from mmaprobe.queries.equality.sweeping import prove_design
+from mmaprobe.queries.kernel.designs import Designed
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.tables.catalogue import catalogue
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+
+
+def units(longest: int) -> dict[Unit, list[str]]:
+    """The units of at most so many products, shorter ones first, with their rows."""
+    found: dict[Unit, list[str]] = {}
+    for row in sorted(str(row["id"]) for row in catalogue()):
+        unit = parse_reference(row).unit
+        if unit.length <= longest:
+            found.setdefault(unit, []).append(row)
+    return dict(sorted(found.items(), key=lambda item: item[0].length))
+
+
+def measured(reference: str, timeout: float) -> dict[str, object]:
+    model, start = parse_reference(reference), time.monotonic()
+    try:
+        proof = prove_design(Designed(model, model, design=design_of(model)), Options(timeout=timeout), confirm=False)
+        verdict, lemmas = proof.verdict, len(proof.lemmas)
+    except MmaprobeError as error:
+        verdict, lemmas = f"error: {error}", 0
+    took = round(time.monotonic() - start, 1)
+    return {"row": reference, "products": model.length, "verdict": verdict, "lemmas": lemmas, "seconds": took}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--longest", type=int, default=16, help="products of a row, at most")
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for a proof")
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    before = arguments.output.read_text("utf-8").splitlines() if arguments.output.exists() else []
+    line, done = Line(), {json.loads(text)["row"] for text in before}
+    for rows in units(arguments.longest).values():
+        if arguments.only in rows[0] and rows[0] not in done:
+            found = measured(rows[0], arguments.timeout) | {"rows": len(rows)}
+            line.say(json.dumps(found))
+            with arguments.output.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""What is said of a design: its files, which port is which, and who evaluates it. On the command line, `WRITTEN`; ports
+also in a YAML file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import Field
+
+from mmaprobe.smtmodel.base.digits import is_digits
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.yamlfile import Strict, read_file, read_yaml, validate
+from mmaprobe.smtmodel.designs.design import RESULT
+from mmaprobe.smtmodel.operand import OPERANDS
+
+WRITTEN = (
+    "rtl:FILE.sv[,FILE.sv...],top=NAME[,include=FOLDER...][,simulator=verilator|icarus][,ports=FILE.yaml]"
+    "[,OPERAND=PORT[+PORT...]...][,PORT=NUMBER...][,#PARAMETER=NUMBER...]"
+)
+OPERAND_NAMES = tuple(row.name for row in OPERANDS)
+PORTS = (*OPERAND_NAMES, RESULT)
+#: ports with a part in how inputs are given and results taken, and the number that means that nothing waits for it
+ROLES = {"clock": None, "reset": 0, "reset_low": 1, "valid_in": 1, "ready_in": None, "valid_out": None, "ready_out": 1}
+SIMULATORS = ("verilator", "icarus")
+INCLUDE = "include"  # a word of Verilog, so no port has this name
+
+
+class PortFile(Strict):
+    """The ports of a design, by what they are."""
+
+    a: str | list[str] = ""
+    b: str | list[str] = ""
+    c: str | list[str] = ""
+    scale_a: str | list[str] = ""
+    scale_b: str | list[str] = ""
+    random: str | list[str] = ""
+    d: str = ""
+    clock: str = ""
+    reset: str = ""
+    reset_low: str = ""
+    valid_in: str = ""
+    ready_in: str = ""
+    valid_out: str = ""
+    ready_out: str = ""
+    latency: int | None = None
+    constants: dict[str, int] = Field(default_factory=dict)
+    parameters: dict[str, int] = Field(default_factory=dict)
+
+
+@dataclass
+class Wiring:
+    """`ports`: of each operand and of the result, by its name; several have its elements side by side, the first one
+    lowest. `roles`: the ports of ROLES; `constants`: the numbers of other inputs; `latency`: cycles, where said;
+    `include`: folders of what the files include."""
+
+    name: str
+    files: list[Path]
+    top: str
+    simulator: str
+    ports: dict[str, tuple[str, ...]]
+    roles: dict[str, str]
+    constants: dict[str, int]
+    parameters: dict[str, int]
+    latency: int | None = None
+    include: list[Path] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, text: str) -> Wiring:
+        """From the text after `rtl:`. Raises InputError."""
+        name, given, own = f"rtl:{text}", dict[str, str](), cls(f"rtl:{text}", [], "", "", {}, {}, {}, {})
+        for part in text.split(","):
+            if (named := re.fullmatch(r"(#?)(\w+)=(.*)", part)) is None:
+                own.files.append(Path(part))
+                continue
+            parameter, key, value = named.groups()
+            if key in (own.parameters if parameter else given):
+                raise InputError(f"device {name}: {parameter}{key} is given twice")
+            if parameter:
+                own.parameters[key] = _number(key, value)
+            elif key == INCLUDE:
+                own.include.append(Path(value))
+            else:
+                given[key] = value
+        own.top, own.simulator = given.pop("top", ""), given.pop("simulator", "")
+        if not own.files or not own.top:
+            raise InputError(f"device {name}: a design is written {WRITTEN}")
+        if own.simulator and own.simulator not in SIMULATORS:
+            raise InputError(f"device {name}: simulator={own.simulator}: it is one of {', '.join(SIMULATORS)}")
+        if "ports" in given:
+            own._read_file(Path(given.pop("ports")))
+        if "latency" in given:
+            own.latency = _number("latency", given.pop("latency"))
+        for key, value in given.items():
+            if key in PORTS:
+                own.ports[key] = tuple(value.split("+"))
+            elif key in ROLES and not is_digits(value):
+                own.roles[key] = value
+            else:
+                own.constants[key] = _number(key, value)
+        if len(own.ports.get(RESULT, ("",))) > 1:
+            raise InputError(f"device {name}: {RESULT} is one port")
+        return own
+
+    def _read_file(self, path: Path) -> None:
+        said = validate(read_yaml(read_file(path), str(path)), PortFile)
+        for key in PORTS:
+            if given := getattr(said, key):
+                self.ports[key] = (given,) if isinstance(given, str) else tuple(given)
+        self.roles |= {role: port for role in ROLES if (port := getattr(said, role))}
+        self.constants |= said.constants
+        self.parameters |= said.parameters
+        self.latency = said.latency
+
+    @cached_property
+    def idle(self) -> Mapping[str, int]:
+        """The numbers of inputs with which a design takes inputs in every cycle."""
+        still = {port: number for role, port in self.roles.items() if (number := ROLES[role]) is not None}
+        return self.constants | still
+
+    def ports_of(self, name: str) -> tuple[str, ...]:
+        """The ports of an operand or of the result: what is said, else one of that name."""
+        return self.ports.get(name, (name,))
+
+    def check(self, inputs: Iterable[str], outputs: Iterable[str], told: Iterable[str]) -> None:
+        """Raises InputError for ports that are missing, and for inputs of which nothing is said. `told`: inputs of
+        which more is known, as the clock."""
+        inputs, outputs = list(inputs), list(outputs)
+        for name in PORTS:
+            side, way = (outputs, "output") if name == RESULT else (inputs, "input")
+            if (name in self.ports or name in ("a", "b", RESULT)) and (
+                missing := [port for port in self.ports_of(name) if port not in side]
+            ):
+                raise InputError(
+                    f"{self.name}: no {way} port {missing[0]} ({name}=PORT); it has {', '.join(side) or 'none'}"
+                )
+        for role, port in self.roles.items():
+            side = outputs if role in ("ready_in", "valid_out") else inputs
+            if port not in side:
+                raise InputError(f"{self.name}: {role}={port}: there is no such port; it has {', '.join(side)}")
+        taken = {port for name in OPERAND_NAMES for port in self.ports_of(name)} | {*self.roles.values()}
+        taken |= {*told, *self.constants}
+        if open_ports := [name for name in inputs if name not in taken]:
+            raise InputError(
+                f"{self.name}: what is the input {open_ports[0]}? ({open_ports[0]}=NUMBER, or OPERAND=PORT)"
+            )
+
+
+def _number(name: str, value: str) -> int:
+    if not is_digits(value):
+        known = ", ".join((*PORTS, *ROLES))
+        raise InputError(f"{name}={value}: a number is given to an input or a parameter, a port to one of {known}")
+    return int(value)
