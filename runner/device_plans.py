@@ -24,10 +24,11 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 
 def mapper_of(
     name: str, asked: Signature, sides: tuple[int, int], timeout: float | None, device_timeout: float = 60.0,
-    progress: Callable[[str], None] = lambda text: None, least: tuple[int, int] = (1, 1),
+    progress: Callable[[str], None] = lambda text: None, least: tuple[int, int] = (1, 1), multiple: int = 1,
 ) -> Mapper:  # fmt: skip
     """The Mapper for a function python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for one
-    call. `sides`: the largest M and N, `least` the smallest. Raises MmaprobeError."""
+    call. `sides`: the largest M and N, `least` the smallest; `multiple`: of what sides are multiples. Raises
+    MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     device = _function(name, asked, device_timeout, deadline)
 
@@ -46,7 +47,7 @@ def mapper_of(
             return None
 
     top = Shape(*sides, asked.length)
-    return Mapper(asked, partial(device.product, asked), order, top, 1, deadline, progress, least)
+    return Mapper(asked, partial(device.product, asked), order, top, 1, deadline, progress, least, multiple)
 
 
 def dependence_of(

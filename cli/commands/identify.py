@@ -73,6 +73,10 @@ if TYPE_CHECKING:
     help="With --gemm: the largest M and N that are asked, or spans of both, 16..256,16..256 (default: 64,64).",
 )
 @click.option(
+    "--multiple", metavar="NUMBER", type=click.IntRange(1, 4096), default=1, show_default=True,
+    help="With --gemm: ask only for M, N and K that are multiples of it, as those of models are.",
+)  # fmt: skip
+@click.option(
     "--all", "every", is_flag=True,
     help="Without FAMILY: print every other unit that gives the same answers, if none is proved equal.",
 )  # fmt: skip
@@ -82,7 +86,7 @@ if TYPE_CHECKING:
 def identify(
     family: str | None, device_name: str, model: str | None, output: str | None, formats: str | None,
     length: int | None, scale: str | None, save: Path | None, gemm: bool, invariant: bool, fixed: Any,
-    shape: str | None, every: bool, device_timeout: float, options: Options, as_json: bool,
+    shape: str | None, multiple: int, every: bool, device_timeout: float, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Find out which unit a device has. With FAMILY, the most discriminating vectors are asked until one class
     of candidates is left; without it, the unit is built from the answers. FAMILY is an id (`mmaprobe list
@@ -126,15 +130,16 @@ def identify(
         if gemm and invariant:
             _invariant(device_name, formats, length, shape, fixed, device_timeout, options, as_json)
         if gemm:
-            _plans(device_name, formats, length, scale, shape, output, model, save, device_timeout, options, as_json)
+            _plans(device_name, formats, length, scale, shape, multiple, output, model, save, device_timeout, options,
+                   as_json)  # fmt: skip
         refuse("it goes with FAMILY", "model")
-        refuse("it goes with --gemm", "shape")
+        refuse("it goes with --gemm", "shape", "multiple")
         asked = asked_of(device_name, formats, length, scale)
         build(
             device_name, asked, None if output is None else Path(output), save, device_timeout, options, every, as_json
         )
         return
-    refuse("a product of matrices has no FAMILY", "gemm", "invariant", "shape")
+    refuse("a product of matrices has no FAMILY", "gemm", "invariant", "shape", "multiple")
     refuse("without FAMILY the unit is built from the device's answers, and can be saved", "save")
     refuse("FAMILY sets the formats and the length", "formats", "length", "scale")
     until = options.timeout and begun() + options.timeout
@@ -179,16 +184,16 @@ def identify(
 
 
 def _plans(
-    device: str, formats: str | None, length: int | None, scale: str | None, shape: str | None, output: str | None,
-    model: str | None, save: Path | None, device_timeout: float, options: Options, as_json: bool,
+    device: str, formats: str | None, length: int | None, scale: str | None, shape: str | None, multiple: int,
+    output: str | None, model: str | None, save: Path | None, device_timeout: float, options: Options, as_json: bool,
 ) -> NoReturn:  # fmt: skip
     """The plans of a recorded product or of a function; ends the command."""
     if device.startswith(RECORDED):
         refuse("files are not waited for", "device_timeout")
-        refuse("a recorded product has its own M, N and K", "length", "scale", "shape", "output", "model")
+        refuse("a recorded product has its own M, N and K", "length", "scale", "shape", "multiple", "output", "model")
         plans_of_files(device.removeprefix(RECORDED), formats, save, options, as_json)
     known = _function(formats, length, shape)
-    map_gemm(device, *known, save, device_timeout, options, as_json)
+    map_gemm(device, *known, multiple, save, device_timeout, options, as_json)
 
 
 def _function(formats: str | None, length: int | None, shape: str | None) -> tuple[str, int, str]:
@@ -208,6 +213,7 @@ def _invariant(
     if device.startswith(RECORDED):
         raise click.UsageError("--invariant asks a function: a recorded product has one shape")
     refuse("--invariant finds no plan", "save")
+    refuse("--invariant asks all shapes", "multiple")
     known = _function(formats, length, shape)
     ask_invariant(device, *known, fixed, device_timeout, options, as_json)
 

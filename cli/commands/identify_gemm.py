@@ -24,8 +24,8 @@ RECORDED = "recorded:"  # prefix of the files of one product
 
 
 def map_gemm(
-    name: str, formats: str, length: int, shape: str, save: Path | None, device_timeout: float, options: Options,
-    as_json: bool,
+    name: str, formats: str, length: int, shape: str, multiple: int, save: Path | None, device_timeout: float,
+    options: Options, as_json: bool,
 ) -> NoReturn:  # fmt: skip
     """Ask the function, print the result, and end with the exit code. Raises MmaprobeError."""
     from mmaprobe.cli.text.plan_results import save_plan
@@ -35,7 +35,7 @@ def map_gemm(
     start = time.monotonic()
     asked = parse_signature(formats, length)
     least, most = sides_of(shape)
-    mapper = mapper_of(name, asked, most, options.timeout, device_timeout, progress, least)
+    mapper = mapper_of(name, asked, most, options.timeout, device_timeout, progress, least, multiple)
     failure: MmaprobeError | None = None
     try:
         try:

@@ -30,7 +30,7 @@ from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule
 from mmaprobe.queries.plans.summed import Summed, summed
 from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
@@ -190,16 +190,23 @@ def _cut(plan: Plan, length: int) -> tuple[int, ...]:
 class Mapper(Candidates):
     """Maps one library. `multiply`: from the patterns of A, B and C (zeros if the library takes none) to those of D;
     `reveal`: the summation tree of one element of a shape, None if it cannot be revealed, IncompleteError past the
-    time it is given; `top`: the largest shape; `least`: the smallest M and N. Times are those of time.monotonic(), in
-    seconds. Past `deadline` IncompleteError is raised; `found` then holds what was found."""
+    time it is given; `top`: the largest shape; `least`: the smallest M and N; `multiple`: of what M, N and K are
+    multiples. Times are those of time.monotonic(), in seconds. Past `deadline` IncompleteError is raised; `found` then
+    holds what was found."""
 
     def __init__(
         self, asked: Signature, multiply: Multiply, reveal: Reveal, top: Shape, seed: int = 1,
         deadline: float | None = None, progress: Callable[[str], None] = lambda text: None,
-        least: tuple[int, int] = (1, 1),
+        least: tuple[int, int] = (1, 1), multiple: int = 1,
     ) -> None:  # fmt: skip
         super().__init__(asked)
-        self.multiply, self.reveal, self.top, self.least = multiply, reveal, top, (*least, 1)
+        self.multiply, self.reveal, self.multiple = multiply, reveal, multiple
+        sides = (top.rows, top.columns, top.length)
+        self.least = tuple(-(-side // multiple) * multiple for side in (*least, 1))
+        self.most = tuple(side - side % multiple for side in sides)
+        if any(low > high for low, high in zip(self.least, self.most, strict=True)):
+            raise ParameterError("--multiple", f"no shape up to {top} has sides that are multiples of {multiple}")
+        self.top = Shape(*self.most)
         self.rng = np.random.default_rng(seed)
         self.begun, self.deadline, self.progress = time.monotonic(), deadline, progress
         self.ordering = 0.0  # seconds that orders took
@@ -337,7 +344,7 @@ class Mapper(Candidates):
             self.untried |= {(looked.shape, self._place(looked, n)) for x, n in rest if x is looked}
             self._new(looked, number)
         features, fits, _ = self._table()
-        self.rules = rules = learned(features, fits, self.least)
+        self.rules = rules = learned(features, fits, self.least, self.multiple)
         self.found.rules = [Said(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
         return rules
 
@@ -477,7 +484,8 @@ class Mapper(Candidates):
         they do with the last ones may agree at one K. Of those that differ in the size of a cut alone the likeliest
         come first, and others near it are tried."""
         shape = looked.shape
-        for length in range(shape.length + 1, min(shape.length + LONGER, self.top.length) + 1):
+        step = self.multiple
+        for length in range(shape.length + step, min(shape.length + LONGER * step, self.top.length) + 1, step):
             plans = self._best_at(plans, replace(shape, length=length))
         alike: dict[Plan, list[Plan]] = {}  # by what is the same but for the size of a cut
         for plan in plans:
@@ -493,7 +501,7 @@ class Mapper(Candidates):
         """The plans that give most elements at a K for which the first sum of one of the plans is just full."""
         for _ in range(APART):
             every = {runs.every * n + 1 for plan in plans for runs in _promotions(plan) for n in (1, 2)}
-            lengths = sorted(length for length in every if length <= self.top.length)
+            lengths = sorted(n for n in every if n <= self.top.length and n % self.multiple == 0)
             groups = [max(Counter(_cut(plan, length) for plan in plans).values()) for length in lengths]
             if not lengths or min(groups) == len(plans):
                 break
@@ -564,7 +572,13 @@ class Mapper(Candidates):
         """New shapes of sizes at which a rule was not observed, with elements within its limits."""
         for side, low, high in rule.unseen():
             every = (
-                replace(base, **{SIDES[side]: int(self.rng.integers(low, high + 1))}) for base in self._some_of(bases)
+                self._asked(
+                    *(
+                        int(self.rng.integers(low, high + 1)) if n == side else getattr(base, name)
+                        for n, name in enumerate(SIDES)
+                    )
+                )
+                for base in self._some_of(bases)
             )
             yield from islice(self._new_within(rule.reaches, every), 1)
 
@@ -632,12 +646,14 @@ class Mapper(Candidates):
                 shapes = [(m, n, x) for x in by_length] + [(x, n, k) for x in by_rows] + [(m, x, k) for x in by_columns]
                 side = 1 << (wanted & -wanted).bit_length() // 3
                 shapes.append((side, side, wanted // side**2))
-        top = self.top.rows, self.top.columns, self.top.length
-        return [
-            Shape(*(max(low, min(side, high)) for low, side, high in zip(self.least, sides, top, strict=True)))
-            for sides in shapes
-            if sides[0] and sides[1]
-        ]
+        return [self._asked(*sides) for sides in shapes if sides[0] and sides[1]]
+
+    def _asked(self, *sides: int) -> Shape:
+        """The shape that is asked for next to some sides."""
+        step = self.multiple
+        rounded = ((side + step // 2) // step * step for side in sides)
+        ends = zip(self.least, rounded, self.most, strict=True)
+        return Shape(*(max(low, min(side, high)) for low, side, high in ends))
 
     # -- tests of rules
 
@@ -790,10 +806,9 @@ class Mapper(Candidates):
             else int(self.rng.integers(least, side + 1))
             for side, small, least in zip((top.rows, top.columns, top.length), logarithmic, self.least, strict=True)
         ]
-        rows, columns, length = (min(side, most) for side, most in zip(sides, (top.rows, top.columns, top.length),
-                                                                      strict=True))  # fmt: skip
+        rows, columns, length = sides
         m, n, _ = self.least
-        return Shape(m if number % 8 in (0, 2) else rows, n if number % 8 in (0, 1) else columns, length)
+        return self._asked(m if number % 8 in (0, 2) else rows, n if number % 8 in (0, 1) else columns, length)
 
     def _say(self, text: str) -> None:
         self.progress(f"{text}; {counted(len(self.known), 'plan')} so far")

@@ -206,7 +206,7 @@ class Rule:
     """The elements whose values are at most `low` of each limit in `below` and at least `high` of each limit in
     `above`. `plan`: the number of a plan that reproduces all observed elements among them, -1 if no plan does; `sizes`:
     the size classes of M, N and K in which elements were observed; `most`: the largest M, N and K of the observed
-    shapes; `least`: the smallest that are asked."""
+    shapes; `least`: the smallest that are asked, all multiples of `multiple`."""
 
     below: tuple[Limit, ...]
     above: tuple[Limit, ...]
@@ -214,13 +214,14 @@ class Rule:
     sizes: tuple[frozenset[int], ...]
     most: tuple[int, ...]
     least: tuple[int, ...] = (1, 1, 1)
+    multiple: int = 1
 
     def holds(self, features: Numbers) -> NDArray[np.bool_]:
         """Which elements the rule covers. `features`: elements x features."""
         inside = self.reaches(features)
         for side, (seen, least, most) in enumerate(zip(self._seen, self.least, self.most, strict=True)):
             values = features[:, side]
-            inside &= seen[sizes_of(values)] & (values >= least) & (values <= most)
+            inside &= seen[sizes_of(values)] & (values >= least) & (values <= most) & (values % self.multiple == 0)
         return inside
 
     @cached_property
@@ -271,7 +272,7 @@ class Rule:
         spans: list[tuple[int, int]] = []
         for size in sorted(self.sizes[side]):
             low, high = self._within(side, size)
-            if spans and spans[-1][1] == low - 1:
+            if spans and spans[-1][1] // self.multiple == (low - 1) // self.multiple:
                 low = spans.pop()[0]
             spans.append((low, high))
         return spans
@@ -291,7 +292,8 @@ class Rule:
             if (spans := self._spans(side)) != [(self.least[side], most)]
         ]
         others = [feature.text(low, high) for feature, low, high in self._others()]
-        return ", ".join([*sides, *others]) or "all products"
+        multiples = [f"M, N and K multiples of {self.multiple}"] if self.multiple > 1 else []
+        return ", ".join([*multiples, *sides, *others]) or "all products"
 
     def limits(self) -> list[documents.Limit]:
         """The elements that the rule covers: one for each limited feature."""
@@ -300,7 +302,9 @@ class Rule:
             for side in range(len(self.sizes))
             if (spans := self._spans(side))
         ]
-        others = ((vars(feature), low, high) for feature, low, high in self._others())
+        others = [(vars(feature), low, high) for feature, low, high in self._others()]
+        if self.multiple > 1:
+            others += [(vars(Feature("rest", side, self.multiple)), 0, 0) for side in ("M", "N", "K")]
         return [*limits, *(documents.Limit(**one, least=low, most=high, spans=[]) for one, low, high in others)]
 
 
@@ -309,13 +313,15 @@ def _spans_text(spans: Sequence[tuple[int, int]]) -> str:
     return " or ".join(parts)
 
 
-def learned(features: Numbers, fits: NDArray[np.bool_], least: tuple[int, ...] = (1, 1, 1)) -> list[Rule]:
+def learned(
+    features: Numbers, fits: NDArray[np.bool_], least: tuple[int, ...] = (1, 1, 1), multiple: int = 1
+) -> list[Rule]:
     """Learn rules. `features`: elements x features; `fits`: whether each plan reproduces each element (elements x
-    plans); `least`: the smallest M, N and K that are asked."""
+    plans); `least`: the smallest M, N and K that are asked, all multiples of `multiple`."""
     none = ~fits.any(axis=1, keepdims=True)
     rules = _Learning(features, np.concatenate([fits, none], axis=1)).rules()
     most = tuple(features[:, :SIDES_ASKED].max(axis=0).tolist())
-    return [replace(rule, most=most, least=least) for rule in rules]
+    return [replace(rule, most=most, least=least, multiple=multiple) for rule in rules]
 
 
 class _Learning:

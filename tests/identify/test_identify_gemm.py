@@ -107,6 +107,11 @@ def tripled(a, b):
     return np.float32(3) * chain(a, b)
 
 
+def even(a, b):
+    assert not (len(a) % 2 or a.shape[1] % 2 or b.shape[1] % 2), "no shape of these was asked for"
+    return chain(a, b)
+
+
 def fails(a, b):
     raise ValueError("no product of this kind")
 """
@@ -140,6 +145,23 @@ def test_only_shapes_of_a_span_are_asked_and_spoken_of(tmp_path: Path) -> None:
     known = rules_of(path)
     assert (known.plans_of(Shape(3, 1, 22)) == 0).all()
     assert (known.numbers_of(Shape(2, 4, 22)) == -1).all()
+
+
+def test_only_multiples_are_asked_and_spoken_of(tmp_path: Path) -> None:
+    """The library has another kernel for odd numbers of columns and of products, of which nothing is said."""
+    code, found, said = asked(tmp_path, "even", "--multiple", "2")
+    assert code == 0, said
+    (rule,) = found["rules"]
+    assert (rule["elements"], rule["confirmed"]) == ("M, N and K multiples of 2", True)
+    path = tmp_path / "map.json"
+    path.write_text(json.dumps(found))
+    known = rules_of(path)
+    assert (known.plans_of(Shape(2, 8, 22)) == 0).all()
+    for shape in (Shape(3, 4, 22), Shape(2, 5, 22), Shape(2, 4, 21)):
+        assert (known.numbers_of(shape) == -1).all()
+    code, _, said = asked(tmp_path, "even", "--multiple", "9")
+    assert code == 2
+    assert "--multiple" in said
 
 
 def test_a_change_of_the_plan_with_k_is_found(tmp_path: Path) -> None:

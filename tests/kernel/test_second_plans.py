@@ -104,7 +104,7 @@ SABOTAGE: list[tuple[str, int, str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("stage", "k", "what", "broken"), SABOTAGE, ids=lambda one: str(one) if one else "")
+@pytest.mark.parametrize(("stage", "k", "what", "broken"), SABOTAGE, ids=lambda one: "" if callable(one) else str(one))
 def test_bounds_that_are_too_small_are_refused(
     stage: str, k: int, what: str, broken: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,10 +78,10 @@ def test_torch_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("package", "name"),
-    [("scipy", "scipy"), ("onnx", "onnxruntime"), ("jax", "jax"), ("tensorflow", "tensorflow")],
+    [("scipy", "scipy"), ("onnx", "onnxruntime"), ("jax", "jax"), ("jax", "jax_stacked"), ("tensorflow", "tensorflow")],
 )
 def test_other_libraries(package: str, name: str) -> None:
-    if importlib.util.find_spec(package) is None or importlib.util.find_spec(name) is None:
+    if importlib.util.find_spec(package) is None or importlib.util.find_spec(name.partition("_")[0]) is None:
         pytest.skip(f"{name} is not installed")
     found = open_callable(f"{FOLDER}/library_devices.py:{name}").function(A, B)
     assert (found.dtype, found.tolist()) == (np.dtype(np.float32), [[10, 13], [28, 40]])
