@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans import Chain, Parted, Plan, Stage, Then
 from mmaprobe.smtmodel.plans.joins import rounding_words
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
-from mmaprobe.smtmodel.plans.plantext import stage_text, words_text
+from mmaprobe.smtmodel.plans.plantext import step_text, words_text
 from mmaprobe.smtmodel.plans.words import PLAIN
 
 PLAN = "plan"  # the basis of a line: the plan that the sheet names
@@ -24,6 +24,7 @@ def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
     """The sheet; `bound`: the document of `prove --property error-bound`."""
     basis = "; ".join(text for text in (plan.evidence, plan.source) if text) or "as the file has it"
     sheet = Sheet(name, [plan.reference], basis)
+    step, roundings = step_text(plan)
     period = max(products.stage.period for products in plan.sums)
     sheet.lines = [
         *([SheetLine("About", plan.about, PLAN)] if plan.about else []),
@@ -34,7 +35,8 @@ def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
         *(SheetLine("Unit", f"{x.reference}, {counted(x.length, 'product')} at a time", PLAN) for x in plan.models),
         *(SheetLine("Sum of the products", f"left over: {one.text}" if one.place == "left over" else one.text, PLAN)
           for products in plan.sums for one in stage_words(products.stage)),
-        SheetLine("Result", stage_text(plan), PLAN),
+        SheetLine("Result", step, PLAN),
+        *(SheetLine(f"Rounding {name}", text, PLAN) for name, text in roundings.items()),
         SheetLine("K without a tail", f"multiples of {period}", PLAN),
         *(SheetLine(what, text, f"evaluated at K = {period}")
           for what, text in special_values(Model(plan.reference, unit_of_plan(plan, period)))),

@@ -127,7 +127,7 @@ class _Server:
 
     def send(self, data: bytes) -> None:
         assert self._process.stdin
-        with suppress(OSError):  # the server died, as `receive` will find
+        with suppress(OSError, ValueError):  # the server died, as `receive` will find, or was ended since
             self._process.stdin.write(data)
             self._process.stdin.flush()
 

@@ -40,16 +40,21 @@ def plan_text(plan: Plan) -> str:
 def stage_text(plan: Plan) -> str:
     """The step `d` of a plan alone, on one line, with whole references of units but for those of IEEE's operations, of
     which several products have their order. Raises as `plan_text` does."""
-    writer = _Writer(plan)
-    if any(how != Rounding(how.format, how.mode) for how in writer.roundings):
+    if any(how != Rounding(how.format, how.mode) for how in _Writer(plan).roundings):
         raise ParameterError("plan", "a rounding with rules of its own has no text here")
+    return step_text(plan)[0]
+
+
+def step_text(plan: Plan) -> tuple[str, dict[str, str]]:
+    """The step `d` of a plan as `stage_text` has it, and the roundings that it names. Raises as `plan_text` does."""
+    writer = _Writer(plan)
     whole = {
         model: model.reference.rpartition("/")[2] if model.reference.startswith(TURN) else model.reference
         for model in writer.units
         if model.reference.startswith(TURN) or not model.reference.startswith("ieee/")
     }
     writer.units |= whole
-    return writer.node(plan.result)
+    return writer.node(plan.result), {name: rounding_text(how) for how, name in writer.roundings.items()}
 
 
 def words_text(plan: Plan) -> dict[str, str]:

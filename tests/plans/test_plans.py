@@ -27,7 +27,7 @@ from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.plan_files import FOLDER, plans
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.plans.plantext import plan_text, step_text
 from mmaprobe.smtmodel.plans.tape import BLOCK, Tape
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
@@ -470,6 +470,14 @@ def test_lengths_that_do_not_fit_are_named() -> None:
     assert unit_of_plan(chained, 4).length == 4
     with pytest.raises(ParameterError, match="f32 and f16 cannot be chained"):
         unit_of_plan(chained, 5)
+
+
+def test_each_plan_has_its_step_with_the_roundings_that_it_names() -> None:
+    """As data sheets print it: that of a rounding that saturates was refused."""
+    for name in plans():
+        step, roundings = step_text(parse_plan_reference(f"plan:{name}"))
+        assert step.startswith(("r", "sum(", "product(", "exact(", "cut(", "recombined(")), step
+        assert all(text.startswith("round(") for text in roundings.values())
 
 
 def test_references_of_plans() -> None:
