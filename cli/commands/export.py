@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -88,10 +89,24 @@ def _listed(formats: dict[str, tuple[str, str, str]]) -> str:
     return "\n".join(f"{name:<10} {row[0]}" for name, row in formats.items())
 
 
+#: what people call a kind of file -> the formats of that kind
+KINDS = {
+    "sv": ("verilog", "coverage", "memh", "cocotb"), "systemverilog": ("verilog", "coverage", "memh", "cocotb"),
+    "v": ("verilog",), "h": ("c", "cpp"), "hex": ("memh",), "uvm": ("coverage", "cocotb"), "xml": ("junit",),
+}  # fmt: skip
+
+
+class _FormatName(Choice):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if (kinds := KINDS.get(str(value).lower())) is not None:
+            self.fail(f"{value!r} is a kind of file: {', '.join(kinds)} write it.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command(cls=Command, help=HELP.format(formats=_listed(FORMATS), models=_listed(OF_MODELS)))
 @click.argument("file", metavar="FILE", shell_complete=file_names)
 @click.option(
-    "--format", "wanted", type=Choice([*FORMATS, *OF_MODELS]), required=True, help="One of the formats above."
+    "--format", "wanted", type=_FormatName([*FORMATS, *OF_MODELS]), required=True, help="One of the formats above."
 )
 @click.option(
     "-o",

@@ -170,6 +170,7 @@ def test_colours(value: str | None, welcome: bool, monkeypatch: pytest.MonkeyPat
         (("prve",), "Did you mean 'prove'?"),
         (("list", "modles"), "Did you mean 'models'?"),
         (("export", "rows.jsonl", "--format", "juint"), "'fpcore'. Did you mean 'junit'?"),
+        (("export", "rows.jsonl", "--format", "sv"), "a kind of file: verilog, coverage, memh, cocotb write it"),
         (("prove", VOLTA, "--property", "order-independant"), "Did you mean 'order-independent'?"),
         (("prove", VOLTA, VOLTA, "--slover", "z3"), "No such option '--slover'. (Did you mean one of: '--solver'"),
         (("run", "rows.jsonl", "--device", "cuda:m16n8k16.f32.f16.f16.f23"), "did you mean 'mma/m16n8k16.f32.f16.f16."),
