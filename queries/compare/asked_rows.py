@@ -12,7 +12,8 @@ import numpy as np
 
 from mmaprobe.hypotheses.library import library
 from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.lone_rows import lone_input_rows, lone_rows
+from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.search.witness import Row, row_with
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -36,7 +37,7 @@ def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Itera
         shipped_rows(layout, model),
         discriminating_rows(layout, model, seed),
         special_value_rows(layout),
-        _sampled(layout, samples, seed),
+        _sampled(layout, model.d, samples, seed),
     )
     for source in sources:
         for proposed in source:
@@ -46,9 +47,17 @@ def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Itera
                 yield row
 
 
-def _sampled(layout: Layout, count: int, seed: int) -> Iterator[Row]:
-    if count:
-        yield from map(tuple, sample_rows(layout, count, seed).tolist())
+def _sampled(layout: Layout, result: Format, count: int, seed: int) -> Iterator[Row]:
+    """Samples, in a random order: of all sizes; such that the result hangs on one bit far below it; on ties; such that
+    one bit of an input is told from others; and with subnormal numbers."""
+    part = count // 16
+    tables = (
+        lone_rows(layout, result, 6 * part, seed), tie_rows(layout, result, 2 * part, seed),
+        lone_input_rows(layout, part, seed), subnormal_rows(layout, part, seed),
+    )  # fmt: skip
+    shaped = [table for table in tables if len(table)]
+    rows = np.concatenate([sample_rows(layout, count - sum(map(len, shaped)), seed), *shaped])
+    yield from map(tuple, np.random.default_rng(seed).permutation(rows).tolist())
 
 
 def row_of(operands: Operands[int], layout: Layout) -> Row | None:

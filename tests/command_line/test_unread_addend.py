@@ -325,7 +325,7 @@ def test_plans_and_units_know_whether_they_read_the_addend(unit: str) -> None:
 def test_list_show_and_explain_say_it(files: tuple[str, str, str]) -> None:
     assert "plan:cublas/plain" in (text := run("list", "plans", "plain").output)
     assert ", without c  [" in text
-    assert "without c" not in run("list", "plans", "sgemm").output
+    assert "without c" not in run("list", "plans", "openblas/sgemm").output
     vector = json.dumps(ROW)
     for args in (
         ("show", PLAN),

@@ -25,11 +25,12 @@ from mmaprobe.queries.plans import results as plan_results
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.forms import forms_of
 from mmaprobe.queries.plans.recorded import Sample
-from mmaprobe.queries.search.witness import Row
+from mmaprobe.queries.search.witness import Row, replay
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
@@ -44,6 +45,7 @@ from mmaprobe.smtmodel.plans.named import in_runs, interleaved, promoted
 from mmaprobe.smtmodel.plans.partitions import Runs
 from mmaprobe.smtmodel.plans.stages import parts_of
 from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.command_line.test_cli import json_lines, run
 from tests.devices.test_devices import ECHO, VOLTA, program, write
 from tests.places import DATA, ROOT
@@ -753,3 +755,22 @@ def test_equal_plans_are_named_in_one_order(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert not any("why: C" in line for line in said)
     assert all(line.count("sum(split(2, fma, r), +0)") <= 1 for line in said)
+
+
+FAR = """unit: far
+formats: {{a: f16, b: f16, c: f16, d: f16}}
+length: 1
+roundings: {{r: "round(f16, nearest_even)"}}
+steps: {{d: "r({})"}}
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_samples_show_bits_far_below_a_result(seed: int) -> None:
+    """What is cut 24 places below the largest term decides few results, of which samples of all sizes have one in
+    16,000."""
+    exact, cut = (Model("far.yaml", parse_unit(FAR.format(text), "far.yaml"))
+                  for text in ("exact(a[0] * b[0], c)", "fused(a[0] * b[0], c, F=24)"))  # fmt: skip
+    problem = Problem(exact, cut)
+    rows = np.array(list(all_rows(problem.layout, exact, 4096, seed)), dtype=np.uint64)
+    assert replay(problem, rows).differs.any()
