@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from mmaprobe.cli.candidates import MODEL, family_of
-from mmaprobe.cli.choice import FileName, Length, VectorsFile
+from mmaprobe.cli.choice import FileName, Length, VectorsFile, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.commands.identify_gemm import RECORDED, map_gemm, plans_of_files
 from mmaprobe.cli.commands.identify_invariant import ask_invariant
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     help="With --gemm: the largest M and N that are asked, or spans of both, 16..256,16..256 (default: 64,64).",
 )
 @click.option(
-    "--multiple", metavar="NUMBER", type=click.IntRange(1, 4096), default=1, show_default=True,
+    "--multiple", metavar="NUMBER", type=WholeNumber(1, 4096), default=1, show_default=True,
     help="With --gemm: ask only for M, N and K that are multiples of it, as those of models are.",
 )  # fmt: skip
 @click.option(
