@@ -733,7 +733,7 @@ def test_a_recorded_product_has_its_plans(tmp_path: Path) -> None:
     saved = parse_plan_path(str(tmp_path / "plan.yaml"))
     assert (simulate(a.view(np.uint32), b.view(np.uint32), None, saved).view(np.float32) == d).all()
     np.save(files[2], d + np.float32(1))
-    done = CliRunner().invoke(main, [*line, "--timeout", "3"])
+    done = CliRunner().invoke(main, [*line, "--timeout", "0.3"])
     assert done.exit_code == 3
     assert "the time was over; not tried, or not wholly: " in done.stderr
     np.save(files[2], d[:, :3])
