@@ -281,7 +281,8 @@ def special_values(model: Model) -> list[tuple[str, str]]:
     a, b, c = model.a, model.b, model.c
     cases = {"NaN": (0, 0, c.nan)} if c.has_nan else {}
     if a.has_negative_zero and c.has_negative_zero:
-        cases["-0 * 1 + (-0)"] = (a.sign_bit, b.one, c.sign_bit)
+        others = "" if model.length == 1 else ", other products +0"
+        cases[f"-0 * 1 + (-0){others}"] = (a.sign_bit, b.one, c.sign_bit)
     if a.has_infinity:
         cases["infinity * 0"] = (a.infinity, 0, 0)
     if a.has_infinity and c.has_infinity:

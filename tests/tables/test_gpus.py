@@ -173,5 +173,6 @@ def test_data_sheets_of_a_gpu(tmp_path: Path) -> None:
     assert "volta/mma/m8n8k4.f32.f16.f16.f32" in page.read_text()
     assert "<h1>Numerical data sheets: V100 (Volta)</h1>" in page.read_text()
     assert "turing/" not in page.read_text()
+    assert "-0 * 1 + (-0), other products +0" in page.read_text()
     assert "did you mean 'H100'" in run("datasheet", "H10", "-o", str(page), code=2).stderr
     assert "unknown plan 'nosuch'" in run("datasheet", "plan:nosuch", "-o", str(page), code=2).stderr
