@@ -219,7 +219,7 @@ class _Run:
         self.recordings = [device for device in devices if isinstance(device, RecordedDevice)]
         if self.recordings:
             refuse("the rows recorded are the inputs", "samples", "seed")
-        if devices and all(isinstance(device, BatchDevice) for device in devices):
+        if devices and all(isinstance(device, BatchDevice) and hasattr(device, "model") for device in devices):
             refuse("both devices say which instruction they are", "reference")
         lead = asked or next((model for device in devices if (model := getattr(device, "model", None))), None)
         for device in devices:

@@ -198,17 +198,18 @@ class _Run:
         return self._part(cell, operands) if cell.kind == "$shiftx" else _applied(cell, operands)
 
     def _choice(self, cell: Cell, operands: Mapping[str, Bits]) -> Bits:
-        """The word of the first case that holds; where several hold, or none and nothing is given, it is undefined."""
+        """The word of the first case that holds, which Yosys places last; where several hold, or none and nothing is
+        given, it is undefined."""
         cases, every, conditions = operands["S"], operands["B"], self.netlist.choices[cell]
-        width, last = len(cell.output), cases.width - 1
+        width = len(cell.output)
         words = [every.extract((place + 1) * width - 1, place * width) for place in range(cases.width)]
-        value = words[last] if conditions.covering else select(cases.bit(last), words[last], operands["A"])
-        above, several = cases.bit(last), truth(self.carrier, False)
-        for place in reversed(range(last)):
+        value = words[0] if conditions.covering else select(cases.bit(0), words[0], operands["A"])
+        before, several = cases.bit(0), truth(self.carrier, False)
+        for place in range(1, cases.width):
             holds = cases.bit(place)
             value = select(holds, words[place], value)
             if not conditions.disjoint:
-                above, several = above | holds, several | (above & holds)
+                before, several = before | holds, several | (before & holds)
         return select(several, self._undefined(value), value)
 
     def _part(self, cell: Cell, operands: Mapping[str, Bits]) -> Bits:

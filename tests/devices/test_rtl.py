@@ -174,6 +174,15 @@ def test_a_changed_design_differs(tmp_path: Path) -> None:
     assert f"to prove it: mmaprobe prove {SMALL} {design}" in same.output
 
 
+def test_two_designs_are_compared_in_the_formats_of_a_model(tmp_path: Path) -> None:
+    text = module(parse_reference(SMALL), "unit")
+    one, other = written(tmp_path, text), written(tmp_path, text.replace("c[31]", "c[30]", 1), "other.v")
+    line = ["compare", f"rtl:{one},top=unit", "--model", SMALL, "--samples", "100"]
+    assert "difference 1" in CliRunner().invoke(main, [*line, f"rtl:{other},top=unit"]).output
+    same = CliRunner().invoke(main, [*line, f"rtl:{one},top=unit"])
+    assert (same.exit_code, "no difference in" in same.output) == (1, True), same.output
+
+
 def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     design = written(
         tmp_path, module(parse_reference(SMALL), "unit").replace("] c,", "] addend,").replace("= c[", "= addend[")

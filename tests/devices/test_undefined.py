@@ -61,7 +61,22 @@ def cases(*rows: str) -> str:
     return CASE.replace("ROWS", " ".join(rows))
 
 
+UNIQUE = """unique case (1'b1)
+      m[2:1] == 0: halves = m[0];
+      SECOND: halves = {1'b1, m[0]};
+      default: halves = {3'b001, m[0]} << (m[2:1] - 1);"""
+
 DESIGNS = [
+    (
+        "cases of which one holds at a time",
+        CASE.replace("case (m) ROWS", UNIQUE.replace("SECOND", "m[2:1] == 1")),
+        "equal",
+    ),
+    (
+        "two cases at once, the first of which is right",
+        CASE.replace("case (m) ROWS", UNIQUE.replace("SECOND", "m < 4")),
+        "unknown",
+    ),
     ("every case", cases(*ROWS), "equal"),
     ("zero by default", cases(*ROWS[1:], "default: halves = 0;"), "equal"),
     ("an undefined default that is never taken", cases(*ROWS, "default: halves = 4'bx;"), "equal"),
