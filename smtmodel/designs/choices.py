@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations, product
 
-Wire = int | str  # the number of a bit, or "0", "1", "x" for a constant
+Wire = int | str  # the number of a bit, or "0", "1", "x", "z" for a constant
 Gate = tuple[str, Mapping[str, tuple[Wire, ...]]]  # its type, and the bits of its inputs by port
 Cube = Mapping[Wire, bool]  # bits and their values, all of which hold
 
@@ -69,7 +69,7 @@ def _equal(pairs: Iterable[tuple[Wire, Wire]], otherwise: list[Cube]) -> list[Cu
     cube: dict[Wire, bool] = {}
     for one, other in pairs:
         bit, value = (one, other) if other in ("0", "1") else (other, one)
-        if value not in ("0", "1") or bit == "x":
+        if value not in ("0", "1") or bit in ("x", "z"):
             return otherwise
         wanted = value == "1"
         if bit in ("0", "1"):

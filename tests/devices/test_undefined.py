@@ -152,3 +152,10 @@ def test_each_value_of_a_word_is_a_case_of_its_own() -> None:
     every: dict[Wire, Gate] = {100 + n: ("$eq", {"A": tuple(range(4)), "B": tuple(f"{n:04b}")}) for n in range(16)}
     whole, part = Conditions(list(every), every.get), Conditions(list(every)[1:], every.get)
     assert (whole.disjoint, whole.covering, part.disjoint, part.covering) == (True, True, True, False)
+
+
+@pytest.mark.parametrize("undefined", ["x", "z"])
+def test_nothing_is_shown_of_a_bit_that_is_undefined(undefined: str) -> None:
+    every: dict[Wire, Gate] = {1: ("$eq", {"A": (undefined,), "B": ("0",)})}
+    found = Conditions([undefined, 1], every.get)
+    assert (found.disjoint, found.covering) == (False, False)
