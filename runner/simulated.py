@@ -91,9 +91,6 @@ class SimulatedDevice(DesignDevice):
                 raise DeviceUnavailableError(
                     f"{self.kind} simulates designs, and {program} is not here: install the package {package}"
                 )
-        for file in wiring.files:
-            if not file.is_file():
-                raise InputError("there is no such file", str(file))
         self._folder = TemporaryDirectory(prefix="mmaprobe-")
         self.folder = Path(self._folder.name)
         try:

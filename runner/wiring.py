@@ -16,13 +16,13 @@ from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.yamlfile import Strict, read_file, read_yaml, validate
 from mmaprobe.smtmodel.designs.design import RESULT
-from mmaprobe.smtmodel.operand import OPERANDS
+from mmaprobe.smtmodel.operand import NAMED
 
 WRITTEN = (
     "rtl:FILE.sv[,FILE.sv...],top=NAME[,include=FOLDER...][,simulator=verilator|icarus][,ports=FILE.yaml]"
     "[,OPERAND=PORT[+PORT...]...][,PORT=NUMBER...][,#PARAMETER=NUMBER...]"
 )
-OPERAND_NAMES = tuple(row.name for row in OPERANDS)
+OPERAND_NAMES = tuple(NAMED)
 PORTS = (*OPERAND_NAMES, RESULT)
 #: ports with a part in how inputs are given and results taken, and the number that means that nothing waits for it
 ROLES = {"clock": None, "reset": 0, "reset_low": 1, "valid_in": 1, "ready_in": None, "valid_out": None, "ready_out": 1}
@@ -54,7 +54,8 @@ PortFile = create_model("PortFile", __base__=_Others, **_OPERANDS)
 @dataclass
 class Wiring:
     """`ports`: of each operand and of the result, by its name; several have its elements side by side, the first one
-    lowest. `roles`: the ports of ROLES; `constants`: the numbers of other inputs; `latency`: cycles, where said."""
+    lowest. `roles`: the ports of ROLES; `constants`: the numbers of other inputs; `latency`: cycles, where said;
+    `include`: folders of what the files include."""
 
     name: str
     files: list[Path]
@@ -87,6 +88,12 @@ class Wiring:
         own.top, own.simulator = given.pop("top", ""), given.pop("simulator", "")
         if not own.files or not own.top:
             raise InputError(f"device {name}: a design is written {WRITTEN}")
+        for file in own.files:
+            if not file.is_file():
+                raise InputError("there is no such file", str(file))
+        for folder in own.include:
+            if not folder.is_dir():
+                raise InputError("there is no such folder", str(folder))
         if own.simulator and own.simulator not in SIMULATORS:
             raise InputError(f"device {name}: simulator={own.simulator}: it is one of {', '.join(SIMULATORS)}")
         if "ports" in given:

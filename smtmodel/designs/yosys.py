@@ -10,7 +10,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
@@ -123,31 +125,23 @@ def read_design(
     Yosys says of the files, MissingProgramError, IncompleteError when the seconds are over, and ParameterError for a
     design that is no function of its inputs."""
     parameters = parameters or {}
-    for file in files:
-        if not file.is_file():
-            raise InputError("there is no such file", str(file))
-    for directory in include:
-        if not directory.is_dir():
-            raise InputError("there is no such folder", str(directory))
     with TemporaryDirectory(prefix="mmaprobe-") as folder:
         texts = files
         if any(file.suffix.lower() in VHDL for file in files):
             text, top = _translated(files, top, parameters, Path(folder), seconds)
             texts, parameters = [text], {}
         places = [*include, *dict.fromkeys(file.parent for file in files)]
-        readers = _Reader.all_of(Path(folder), texts, places)
-        for number, reader in enumerate(readers, 1):
-            try:
-                return _read(reader, top, parameters, constants or {}, joined or {}, seconds)
-            except InputError:
-                if number == len(readers):
-                    raise
-    raise AssertionError("there is a reader")
+        read = partial(_read, top, parameters, constants or {}, joined or {}, seconds)
+        *others, last = _Reader.all_of(Path(folder), texts, places)
+        for reader in others:
+            with suppress(InputError):
+                return read(reader)
+        return read(last)
 
 
 def _read(
-    reader: _Reader, top: str, parameters: Mapping[str, int], constants: Mapping[str, int],
-    joined: Mapping[str, Sequence[str]], seconds: float,
+    top: str, parameters: Mapping[str, int], constants: Mapping[str, int], joined: Mapping[str, Sequence[str]],
+    seconds: float, reader: _Reader,
 ) -> Design:  # fmt: skip
     load, whole = reader.load(top, parameters), top
     if constants or joined:

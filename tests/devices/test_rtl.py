@@ -193,6 +193,8 @@ def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (f"rtl:{tmp_path}/none.v,top=unit", "there is no such file"),
         (f"rtl:{design},top=unit,reset=0", "no input port reset"),
         (f"rtl:{design},top=unit,stall=x", "a number is given"),
+        (f"rtl:{design},top=unit,include={tmp_path}/none", "there is no such folder"),
+        (f"rtl:{design},top=unit,include={tmp_path}/none,simulator=icarus", "there is no such folder"),
     ):
         with pytest.raises(InputError, match=said):
             open_device(text)
