@@ -15,6 +15,7 @@ from mmaprobe.queries.building.answers import BUILT
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.digits import is_digits
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_lanes, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import nans, to_numbers
@@ -31,6 +32,7 @@ Places = NDArray[np.int64]
 
 ALONE = 4  # products that are named one by one
 LONG = 64  # products beyond which signals are not looked at
+SIZES = (Stage.MAXIMUM, Stage.SUM)  # stages whose exponents are looked at
 LOW = -(1 << 20)  # in place of the exponent of a zero
 
 
@@ -299,19 +301,17 @@ def _signals(asked: Signature, unit: Unit, rows: Table) -> Iterator[tuple[str, F
         name, value = str(signal.name), signal.value
         if signal.kind is Signals.FLAG:
             yield flag(_lanes(value, count), f"the signal {name} is set", f"the signal {name} is not set", 1.6)
-        elif signal.kind is Signals.NUMBER and value.width <= 64:  # type: ignore[union-attr]
+        elif signal.kind is Signals.NUMBER and isinstance(value, Bits) and value.width <= 64:
             words = _lanes(value, count)
             yield flag(words == 0, f"the signal {name} is zero", f"the signal {name} is not zero", 1.5)
             if signal.name.part is not Part.SIGNIFICAND:
                 low = words & np.uint64(1)
                 yield flag(low, f"the last bit of {name} is set", f"the last bit of {name} is clear", 1.7)
-        elif signal.kind is Signals.EXPONENT and signal.name.stage in (Stage.MAXIMUM, Stage.SUM):
-            exponents = _lanes(value, count).astype(np.int64)
-            width = value.width  # type: ignore[union-attr]
+        elif isinstance(value, Bits) and signal.kind is Signals.EXPONENT and signal.name.stage in SIZES:
+            exponents, width = _lanes(value, count).astype(np.int64), value.width
             signed = np.where(exponents >> (width - 1) & 1, exponents - (1 << width), exponents) + signal.offset
             yield name, Feature(signed, f"the signal {name} is at least {{}}", f"the signal {name} is below {{}}", 1.6)
 
 
-def _lanes(value: object, count: int) -> Patterns:
-    constant = getattr(value, "value", None)
-    return np.full(count, constant, dtype=np.uint64) if constant is not None else to_integers(value, count)  # type: ignore[arg-type]
+def _lanes(value: Bit | Bits, count: int) -> Patterns:
+    return np.full(count, value.value, dtype=np.uint64) if value.value is not None else to_integers(value, count)

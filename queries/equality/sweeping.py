@@ -88,7 +88,8 @@ class _Sweep(Attempt[Designed]):
         self.proof.compared = compared
         self.ledger = Ledger(compared)
         self.undefined = set(compared.carrier.undefined_words)
-        self.names = {signal.value.node: str(signal.name) for signal in compared.left.trace}
+        self.signals = {signal.value.node: signal.name for signal in compared.left.trace}
+        self.names = {word: str(name) for word, name in self.signals.items()}
         self.ours = in_order([*self.names, compared.left.d.node])
         self.theirs = in_order([compared.right.d.node])
         self.changes: dict[FNode, FNode] = {}
@@ -345,7 +346,7 @@ class _Sweep(Attempt[Designed]):
         goal = compared.carrier.manager.Not(alike.goal.others[0])  # type: ignore[attr-defined]
         left = self._remaining()
         sides = [self.replace(side.d.node) for side in (compared.left, compared.right)]
-        exponents = [word for word, name in self.names.items() if name.endswith(f".{Part.EXPONENT.value}")]
+        exponents = self._parts(Part.EXPONENT)
         seconds = None if left is None else left * SHARE
         if len(exponents) == 2:
             seconds = min(seconds or WHOLE, WHOLE)
@@ -357,6 +358,10 @@ class _Sweep(Attempt[Designed]):
         if isinstance(theorem, Theorem):
             self.proof.theorem = agreed(compared, never(compared, differ, alike, theorem))
 
+    def _parts(self, part: Part) -> list[FNode]:
+        """The words of the model's signals that are such a part of a number."""
+        return [word for word, name in self.signals.items() if name.part is part]
+
     def _by_cases(self, goal: FNode, sides: Sequence[FNode], one: FNode, other: FNode) -> Theorem | bool | None:
         """The theorem of a claim by how far two exponents of the model lie apart: a lemma for each distance, where
         shifts are by constants, or for a range of them, as where of one number no more is seen than whether it is
@@ -367,7 +372,7 @@ class _Sweep(Attempt[Designed]):
         width = max(one.bv_width(), other.bv_width()) + 1
         first, second = (manager.BVZExt(word, width - word.bv_width()) for word in (one, other))
         apart = manager.BVSub(first, second)
-        significands = [word for word, name in self.names.items() if name.endswith(f".{Part.SIGNIFICAND.value}")]
+        significands = self._parts(Part.SIGNIFICAND)
         facts, cuts = [self.ledger.admitted], [apart, goal]
         waiting: list[tuple[int, int, str, tuple[FNode, ...]]] = [(-1 << width - 1, (1 << width - 1) - 1, "", ())]
         while waiting:
