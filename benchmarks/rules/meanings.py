@@ -128,10 +128,12 @@ class Exact:
 
 
 class Magnitudes:
-    """The magnitudes of which forms are made, on every input."""
+    """The magnitudes of which forms are made, on every input. `largest`: of a and b they are those of any element."""
 
-    def __init__(self, evaluation: Evaluation, loops: Loops, others: Mapping[tuple[str, int], Lanes]) -> None:
-        self.evaluation, self.loops, self.others = evaluation, loops, others
+    def __init__(
+        self, evaluation: Evaluation, loops: Loops, others: Mapping[tuple[str, int], Lanes], largest: bool = False
+    ) -> None:
+        self.evaluation, self.loops, self.others, self.largest = evaluation, loops, others, largest
 
     def of(self, form: Form) -> Lanes:
         found = np.zeros(self.evaluation.count)
@@ -144,6 +146,10 @@ class Magnitudes:
     def _factor(self, factor: Factor) -> Lanes:
         if (factor.name, factor.offset) in self.others:
             return self.others[factor.name, factor.offset]
+        if self.largest and factor.name in ("a", "b"):
+            inputs, fmt = self.evaluation.inputs, self.evaluation.formats[factor.name]
+            sides = [magnitude(fmt, side, factor.raised) for (name, _), side in inputs.items() if name == factor.name]
+            return np.max([np.zeros(self.evaluation.count), *sides], axis=0)
         fmt, place = self.evaluation.formats.get(factor.name), place_at(factor.offset, factor.factors, self.loops)
         if fmt is None or (factor.name, place) not in self.evaluation.inputs:  # of nothing here: it may be zero
             return np.zeros(self.evaluation.count)
@@ -186,8 +192,8 @@ class Situation:
     def evaluation(self) -> Evaluation:
         return self.window.evaluation
 
-    def magnitudes(self) -> Magnitudes:
-        return Magnitudes(self.evaluation, self.loops, self.others)
+    def magnitudes(self, largest: bool = False) -> Magnitudes:
+        return Magnitudes(self.evaluation, self.loops, self.others, largest)
 
 
 def places_of_levels(unit: Unit) -> dict[int, list[int]]:
@@ -265,7 +271,8 @@ def any_number(formats: list[Format], drawn: Patterns) -> Value:
     return replace(found, patterns=None)
 
 
-def enclosed(goal: Enclosed, rng: random.Random) -> Iterator[str]:
+def enclosed(goal: Enclosed, rng: random.Random, largest: bool = False) -> Iterator[str]:
+    """`largest`: magnitudes of a and b are those of the largest elements."""
     assumed = {one.level: one.formats for one in goal.assuming if isinstance(one, Assumption)}
     kept = frozenset(one.node for one in goal.assuming if isinstance(one, Kept))
     facts, places = goal.facts, dict(goal.places)
@@ -276,7 +283,7 @@ def enclosed(goal: Enclosed, rng: random.Random) -> Iterator[str]:
         if whole:
             one.others["exact", 0] = np.abs(one.exact.of(goal.unit.result, one.loops))
         value, exact = one.evaluation.value(goal.node, one.loops), one.exact.of(goal.node, one.loops)
-        yield from facts_fail(facts, value, exact, one.magnitudes(), ~value.fault & value.finite & one.finite)
+        yield from facts_fail(facts, value, exact, one.magnitudes(largest), ~value.fault & value.finite & one.finite)
         if goal.provided:
             yield from overflows(goal, one, value, rng)
 
@@ -436,14 +443,14 @@ def run_chain(unit: Unit, count: int, rng: random.Random) -> Instructions:
     return Instructions(whole, value.exact, exact, counts)
 
 
-def carried(goal: Carried, rng: random.Random) -> Iterator[str]:
+def carried(goal: Carried, rng: random.Random, largest: bool = False) -> Iterator[str]:
     if not is_next(goal.unit):
         yield "a result is no addend"
         return
     if goal.count > 4:
         return
     chain = run_chain(goal.unit, goal.count, rng)
-    bound = Magnitudes(chain.evaluation, {}, {}).of(goal.error)
+    bound = Magnitudes(chain.evaluation, {}, {}, largest).of(goal.error)
     if (chain.counts & (np.abs(chain.result - chain.exact) > bound)).any():
         yield f"after {goal.count} instructions the error is larger"
 
