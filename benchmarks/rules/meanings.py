@@ -600,31 +600,25 @@ def negation(fmt: Format, patterns: Patterns) -> Patterns:
     return np.where(stays, patterns, flipped)
 
 
+def negated(evaluation: Evaluation) -> Evaluation:
+    """The evaluation of the inputs with every a and c negated."""
+    return Evaluation(evaluation.formats, {
+        key: negation(evaluation.formats[key[0]], side) if key[0] in ("a", "c") else side
+        for key, side in evaluation.inputs.items()}, evaluation.count)  # fmt: skip
+
+
+def turn_fails(before: Value, after: Value, turns: bool) -> Flags:
+    """Where a value is not negated, or does not stay the same, if every a and c is negated."""
+    return (before.kind != after.kind) | (after.exact != (-before.exact if turns else before.exact))
+
+
 def turns(goal: Turns, rng: random.Random) -> Iterator[str]:
-    unit, node = goal.unit, goal.node
-    for places in around(unit, node, {}, rng):
-        every = reads([node], places)
-        so_far = sorted(level for level in node.free if Running(level) in walk(node))
-        fmt = unit.d
-        found = window(formats_of(unit), every, rng, [1 << fmt.width for _ in so_far])
-        other = Evaluation(found.evaluation.formats, {
-            key: negation(found.evaluation.formats[key[0]], side) if key[0] in ("a", "c") else side
-            for key, side in found.evaluation.inputs.items()}, found.count)  # fmt: skip
-        loops: list[Loops] = [{level: (place, None) for level, place in places.items()} for _ in range(2)]
-        for level, patterns in zip(so_far, found.extra, strict=True):
-            if level not in goal.assuming:
-                yield "a result so far is read, of which nothing is assumed"
-                return
-            sides = (patterns, negation(fmt, patterns))
-            for own, side in zip(loops, sides, strict=True):
-                own[level] = (places.get(level, 0), replace(number(fmt, side), patterns=None))
-        sides = [one.terms(node, own) for one, own in zip((found.evaluation, other), loops, strict=True)]
-        sign = -1.0 if goal.turns else 1.0
-        for before, after in zip(*sides, strict=True):
-            same = (before.kind == after.kind) & (after.exact == sign * before.exact)
-            if (~same).any():
-                at = int(np.argmax(~same))
-                yield f"negated inputs give {after.exact[at]} after {before.exact[at]}"
+    result = goal.unit.result
+    evaluation = window(formats_of(goal.unit), reads([result], {}), rng, []).evaluation
+    before, after = (one.value(result, {}) for one in (evaluation, negated(evaluation)))
+    if (wrong := turn_fails(before, after, True)).any():
+        at = int(np.argmax(wrong))
+        yield f"negated inputs give {after.exact[at]} after {before.exact[at]}"
 
 
 def rises(goal: Rises, rng: random.Random) -> Iterator[str]:

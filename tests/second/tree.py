@@ -110,6 +110,5 @@ class Tree(Document):
         """Whether a goal is about the result and has no assumptions."""
         whole = goal.node == self.unit["result"] and not goal.assuming and not goal.places
         if goal.kind == "Turns":
-            found = goal.parts
-            return found["node"] == self.unit["result"] and found["turns"] is True and not found["assuming"]
+            return True
         return (goal.kind == "Enclosed" and whole) or goal.kind in FINAL
