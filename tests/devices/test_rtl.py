@@ -276,6 +276,45 @@ def test_a_design_in_vhdl_is_a_device(tmp_path: Path) -> None:
     assert np.asarray(found, np.uint64).tolist() == ((rows[:, 0] * rows[:, 1] + rows[:, 2]) & np.uint64(255)).tolist()
 
 
+WITH_OTHERS = """library ieee; use ieee.std_logic_1164.all;
+entity leaf is generic (G : std_logic := '0'); port (a : in std_logic_vector(1 downto 0);
+  d : out std_logic_vector(1 downto 0)); end;
+architecture rtl of leaf is begin
+  process(a) begin
+    case a is
+      when "00" => d <= "11"; when "01" => d <= "10"; when "10" => d <= "00"; when others => d <= G & "1";
+    end case;
+  end process;
+end;
+library ieee; use ieee.std_logic_1164.all;
+entity whole is port (a, b, c : in std_logic_vector(1 downto 0); d : out std_logic_vector(6 downto 0)); end;
+architecture rtl of whole is begin
+  one: entity work.leaf generic map (G => '0') port map (a => a, d => d(1 downto 0));
+  two: entity work.leaf generic map (G => '1') port map (a => b, d => d(3 downto 2));
+  process(a, b, c) begin
+    case c is
+      when "00" => d(5 downto 4) <= "01"; d(6) <= a(0);
+      when "01" => d(5 downto 4) <= a; d(6) <= '1';
+      when others => d(5 downto 4) <= b; d(6) <= '0';
+    end case;
+  end process;
+end;
+"""
+
+
+@pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL is not installed (the package ghdl)")
+def test_what_cases_in_vhdl_give_for_others_is_kept(tmp_path: Path) -> None:
+    """GHDL 2 leaves it out of its Verilog: a number, a bit, a signal; in two modules whose signals have equal names."""
+    netlist = read_design([written(tmp_path, WITH_OTHERS, "design.vhd")], "whole").parsed
+    rows = np.array(list(np.ndindex(4, 4, 4)), dtype=np.uint64)
+    words = {name: [lanes(rows[:, place], 2)] for place, name in enumerate("abc")}
+    found = np.asarray(netlist.evaluate(words.__getitem__, ARRAYS)["d"].node, np.uint64).tolist()
+    leaf = {0: 3, 1: 2, 2: 0}  # others: 1, and 3 where G is 1
+    for (a, b, c), d in zip(rows.tolist(), found, strict=True):
+        top = {0: (a & 1) << 2 | 1, 1: 4 | a}.get(c, b)
+        assert d == top << 4 | leaf.get(b, 3) << 2 | leaf.get(a, 1)
+
+
 def test_mistakes_in_vhdl_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, other = written(tmp_path, MULTIPLY_ADD, "design.vhd"), written(tmp_path, "", "other.v")
     with pytest.raises(InputError, match="a design has one language"):
