@@ -615,7 +615,7 @@ def test_plans_that_time_did_not_allow_are_said(files: dict[str, str]) -> None:
     assert "none of the 0 plans tried gives all of the 0 elements looked at" in result.stderr
     assert "the time was over; not tried, or not wholly: shipped plans, and units that take K in tiles" in result.stderr
     untried = json.loads(result.stdout)["gemm"]["plans"]["D1"]["untried"]
-    assert "K cut at one to three places" in untried
+    assert any(words.startswith("K cut at one to three places") for words in untried)
     both = [f"model:{HOPPER}", f"model:{TURING}"]
     assert "goes with --gemm, without devices" in run("compare", *both, "--save", "x.yaml", code=2).stderr
 

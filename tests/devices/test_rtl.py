@@ -18,7 +18,7 @@ from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.runner.rtl import RtlDevice
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
-from mmaprobe.smtmodel.designs import yosys
+from mmaprobe.smtmodel.designs import vhdl, yosys
 from mmaprobe.smtmodel.designs.yosys import read_design
 from mmaprobe.smtmodel.evaluate.model import evaluate
 from mmaprobe.smtmodel.evaluate.operands import layout_of
@@ -243,6 +243,17 @@ def test_packages_and_structures_are_read_where_yosys_has_slang(tmp_path: Path) 
         open_device(f"rtl:{files},top=top,include={included}")
 
 
+@pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)")
+def test_what_reads_all_of_systemverilog_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yosys, "_packaged", lambda: None)
+    struct = (
+        "module top(input [7:0] a, b, output [7:0] d);\n  typedef struct packed { logic x; } t;\n"
+        "  function automatic t f(input logic x); f.x = x; endfunction\n  assign d = f(a[0]).x;\nendmodule\n"
+    )
+    with pytest.raises(InputError, match=r"syntax error.*mmaprobe\[rtl\] reads all of SystemVerilog"):
+        open_device(f"rtl:{written(tmp_path, struct, 'top.sv')},top=top")
+
+
 MULTIPLY_ADD = """library ieee;
 use ieee.std_logic_1164.all;
 use ieee.numeric_std.all;
@@ -276,26 +287,18 @@ def test_a_design_in_vhdl_is_a_device(tmp_path: Path) -> None:
     assert np.asarray(found, np.uint64).tolist() == ((rows[:, 0] * rows[:, 1] + rows[:, 2]) & np.uint64(255)).tolist()
 
 
-WITH_OTHERS = """library ieee; use ieee.std_logic_1164.all;
-entity leaf is generic (G : std_logic := '0'); port (a : in std_logic_vector(1 downto 0);
-  d : out std_logic_vector(1 downto 0)); end;
-architecture rtl of leaf is begin
-  process(a) begin
-    case a is
-      when "00" => d <= "11"; when "01" => d <= "10"; when "10" => d <= "00"; when others => d <= G & "1";
-    end case;
-  end process;
+SELECTIONS = """library ieee;
+use ieee.std_logic_1164.all;
+entity chosen is
+  port (a, b : in std_logic_vector(3 downto 0); d : out std_logic_vector(3 downto 0); f : out std_logic);
 end;
-library ieee; use ieee.std_logic_1164.all;
-entity whole is port (a, b, c : in std_logic_vector(1 downto 0); d : out std_logic_vector(6 downto 0)); end;
-architecture rtl of whole is begin
-  one: entity work.leaf generic map (G => '0') port map (a => a, d => d(1 downto 0));
-  two: entity work.leaf generic map (G => '1') port map (a => b, d => d(3 downto 2));
-  process(a, b, c) begin
-    case c is
-      when "00" => d(5 downto 4) <= "01"; d(6) <= a(0);
-      when "01" => d(5 downto 4) <= a; d(6) <= '1';
-      when others => d(5 downto 4) <= b; d(6) <= '0';
+architecture rtl of chosen is begin
+  with a(2 downto 0) select d <= "0001" when "000", b when "001", not b when "010", a when others;
+  process (a, b) begin
+    case b(1 downto 0) is
+      when "00" => f <= '1';
+      when "01" => f <= a(0);
+      when others => f <= b(3);
     end case;
   end process;
 end;
@@ -303,16 +306,15 @@ end;
 
 
 @pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL is not installed (the package ghdl)")
-def test_what_cases_in_vhdl_give_for_others_is_kept(tmp_path: Path) -> None:
-    """GHDL 2 leaves it out of its Verilog: a number, a bit, a signal; in two modules whose signals have equal names."""
-    netlist = read_design([written(tmp_path, WITH_OTHERS, "design.vhd")], "whole").parsed
-    rows = np.array(list(np.ndindex(4, 4, 4)), dtype=np.uint64)
-    words = {name: [lanes(rows[:, place], 2)] for place, name in enumerate("abc")}
-    found = np.asarray(netlist.evaluate(words.__getitem__, ARRAYS)["d"].node, np.uint64).tolist()
-    leaf = {0: 3, 1: 2, 2: 0}  # others: 1, and 3 where G is 1
-    for (a, b, c), d in zip(rows.tolist(), found, strict=True):
-        top = {0: (a & 1) << 2 | 1, 1: 4 | a}.get(c, b)
-        assert d == top << 4 | leaf.get(b, 3) << 2 | leaf.get(a, 1)
+def test_the_last_choice_of_a_selection_in_vhdl(tmp_path: Path) -> None:
+    """GHDL 2 leaves it out of what it writes in Verilog."""
+    netlist = read_design([written(tmp_path, SELECTIONS, "chosen.vhd")], "chosen").parsed
+    a, b = (side.ravel().astype(np.uint64) for side in np.meshgrid(range(16), range(16)))
+    found = netlist.evaluate({"a": [lanes(a, 4)], "b": [lanes(b, 4)]}.__getitem__, ARRAYS)
+    of_a = [{0: 1, 1: y, 2: 15 - y}.get(x & 7, x) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    assert np.asarray(found["d"].node, np.uint64).tolist() == of_a
+    of_b = [{0: 1, 1: x & 1}.get(y & 3, y >> 3) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    assert np.asarray(found["f"].node, np.uint64).tolist() == of_b
 
 
 def test_mistakes_in_vhdl_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,6 +324,6 @@ def test_mistakes_in_vhdl_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     if shutil.which("ghdl") is not None:
         with pytest.raises(InputError, match=r"GHDL: .*other"):
             open_device(f"rtl:{path},top=other")
-    monkeypatch.setattr(yosys, "which", lambda *_, **__: None)
+    monkeypatch.setattr(vhdl, "which", lambda *_, **__: None)
     with pytest.raises(DeviceUnavailableError, match="package ghdl"):
         open_device(f"rtl:{path},top=multiply_add")
