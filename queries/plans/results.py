@@ -128,7 +128,7 @@ class _Trial:
         self.candidates = Candidates(recorded.asked)
         self.sides = range(len(recorded.d))
         self.found: list[dict[Plan, Fit]] = [{} for _ in self.sides]
-        rows, columns = _with_others(first, recorded)
+        rows, columns = with_others(first, recorded)
         self._samples = recorded.elements(rows, columns)
         self._report, self._begun, self._end = report, time.monotonic(), until
         self._until = until - COUNTING * (until - self._begun)
@@ -350,7 +350,7 @@ class _Trial:
         yield from self.candidates.stages(model, self.asked.length)
 
 
-def _with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[list[int], list[int]]:
+def with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[list[int], list[int]]:
     """The rows and columns of some elements and of others, FIRST if there are as many: half of them with the smallest
     results, in which narrow formats hide least, and as many at random as it takes."""
     height, width = recorded.d[0].shape
@@ -358,9 +358,10 @@ def _with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[
     size = np.abs(to_numbers(np.ascontiguousarray(recorded.d[0]), recorded.asked.d).astype(np.float64)).ravel()
     size[~(size > 0)] = np.inf
     small = np.argpartition(size, count // 2)[: count // 2]
-    small, drawn = ([divmod(int(place), width) for place in places]
-                    for places in (small, chance.choice(height * width, count, replace=False)))  # fmt: skip
-    chosen = list(dict.fromkeys((*first[: count // 2], *small, *first, *drawn)))[: max(count, len(first))]
+    others = np.append(small, chance.choice(height * width, count, replace=False))
+    places = [divmod(int(place), width) for place in others]
+    half = count // 2
+    chosen = list(dict.fromkeys((*first[:half], *places[:half], *first, *places)))[: max(count, len(first))]
     return [row for row, _ in chosen], [column for _, column in chosen]
 
 
