@@ -115,13 +115,13 @@ def test_c_is_added_before_the_last_rounding_of_a_plan() -> None:
     assert said == "alpha, beta and c: added to the sum in f32; rounded once to f16"
 
 
-def short_map(folder: Path, most: int = 64, fma: str = FMA) -> Path:
+def short_map(folder: Path, most: int = 64, fma: str = FMA, **more: str) -> Path:
     """A map of products up to a K."""
     limit = {"kind": "number", "of": "K", "step": 0, "turn": 0, "least": 1, "most": most, "spans": []}
     rule = {"elements": "all", "plan": "fma", "limits": [limit], "confirmed": True, "agree": 9, "differ": []}
     document = {
         "device": {"name": "mine"}, "error": None, "rules": [rule], "plans": {"fma": fma}, "checked": 9, "right": 9,
-        "open": [], "left_out": [], "orders": [], "products_asked": 1, "seconds": 1.0,
+        "open": [], "left_out": [], "orders": [], "products_asked": 1, "seconds": 1.0, **more,
     }  # fmt: skip
     path = folder / ("map.json" if most == 64 else f"map{most}.json")
     path.write_text(json.dumps(document))
@@ -139,6 +139,28 @@ def test_a_map_says_which_plan_computes_an_element(tmp_path: Path) -> None:
     long = np.zeros((1, 2, 65), "u4"), np.zeros((1, 65, 2), "u4")
     with pytest.raises(MmaprobeError, match="no rule that is relied on speaks of 4 of 4 elements"):
         product_of(machine, Asked("f32", "f32", "f32"), *long, None)
+
+
+def test_a_map_is_for_matrices_that_lie_as_it_was_asked(tmp_path: Path) -> None:
+    other = FMA.replace("sum(fma, +0)", "sum(fma, -0)").replace("plan: fma", "plan: other")
+    plain, turned = short_map(tmp_path), short_map(tmp_path, 80, other, layout="nt")
+    formats = (
+        Asked("f32", "f32", "f32"),
+        Asked("f32", "f32", "f32", layout="nt"),
+        Asked("f32", "f32", "f32", layout="tn"),
+    )
+    shape = (1, 2, 2, 64)
+    for maps in ([plain, turned], [turned, plain]):
+        rules = [machine_of(maps).rule_of(one) for one in formats]
+        assert [rule.evidence for rule in rules] == [f"identify --gemm: {one}.json" for one in ("map", "map80", "map")]
+        known = [rule.known_for("aten.mm", shape, one.layout)[0] for rule, one in zip(rules, formats, strict=True)]
+        assert known == ["recorded", "recorded", "inferred"]
+        with_c = machine_of(maps).rule_of(formats[1], addend=True)
+        assert with_c is rules[1] or with_c == rules[1]
+    assert machine_of(turned).rule_of(formats[0]).known_for("aten.mm", shape, "nn")[0] == "inferred"
+    batched = machine_of([plain, turned], batched=plain)
+    assert batched.rule_of(formats[1], 3).evidence == "identify --gemm: map.json"
+    assert batched.rule_of(formats[1]).evidence == "identify --gemm: map80.json"
 
 
 def test_a_second_map_is_for_what_the_first_lacks(tmp_path: Path) -> None:
