@@ -80,7 +80,7 @@ PARTS = (
     Part("negation", properties.negations, ("negates",), 6, 2.0, 13),
     Part("steps of plans", plans.steps, ("begun", "held", "nothing", "tile", "added", "iterated", "halved",
                                           "compensated"), 1, 0.6, 1),
-    Part("plans", plans.instances, ("of_all_products",), 2, 1.0, 18),
+    Part("plans", plans.instances, ("of_all_products", "of_largest"), 2, 1.0, 18),
     Part("plans that agree", equal_plans.instances,
          ("same_forms", "same_parts", "same_bodies", "same_steps", "same_sums", "same_units", "same_tails"), 1, 0.8, 3),
     Part("shares", shares.instances,

@@ -31,6 +31,7 @@ RULES = _by_name({
     "induction": "repeated chained closed carried",
     "table9": "summed truncated loosened",
     "sums": "from_zero begun held nothing tile added iterated compensated halved of_all_products",
+    "largest": "of_largest",
     "shares": "begins from_here after_instruction after_addition near_each_other",
     "unit_shares": "of_unit of_plan of_plan_at compares for_every_length",
     "rows": "below_one parted joined converted column_sums trees in_sequence never_overflows",

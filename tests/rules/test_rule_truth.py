@@ -27,7 +27,6 @@ from mmaprobe.queries.kernel import (
     facts,
     forms,
     induction,
-    opposite,
     plan_units,
     rewriting,
     rises,
@@ -54,8 +53,9 @@ from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.algorithms.parts import Part as AlgorithmPart
 from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.arithmetic.rounding import MODES
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Recombined, Round, exact
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Recombined, Round, exact, fused
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
@@ -170,7 +170,9 @@ WRONG = {
     "a zero may be added whatever the rounding": Wrong(
         "rewrites that apply", ("zero_added", "first_step"), rewriting, "plus_for_zeros", lambda node: True, 7
     ),
-    "no sum wraps": Wrong("rewrites that apply", ("needless_carry",), rewriting, "fits", lambda *given: True, 1),
+    "no sum wraps": Wrong(
+        "rewrites that apply", ("needless_carry",), fused.FusedSum, "never_wraps", lambda *given: True, 1
+    ),
     "no term is -0": Wrong("rewrites that apply", ("positive_term",), exact, "is_positive", lambda terms: True, 4),
     "no rounding changes a number": Wrong(
         "rewrites that apply",
@@ -192,7 +194,7 @@ WRONG = {
     "one step less of a loop": Wrong("nodes", ("repeated",), induction.Step, "run", _shorter, 18),
     "one instruction less": Wrong("chains", ("carried",), induction.Step, "run", _shorter, 10),
     "any bound is implied": Wrong("nodes", ("weakened",), forms.Form, "covers", lambda *given: True, 2),
-    "rounding up is even": Wrong("signs", ("turned",), opposite, "EVEN", (*opposite.EVEN, "up", "down"), 102),
+    "rounding up is even": Wrong("signs", ("turned",), fused, "SIGNLESS", MODES, 50),
     "a sum may lose more than it gains": Wrong("order", ("rises",), rises, "_kept", lambda gain: max(gain, 0), 4),
     "any fact says that terms are equal": Wrong("terms", ("replaced",), facts, "_says", lambda *given: True, 8),
     "all normal forms are one": Wrong("orders", ("one_sum",), expressions, "normal", lambda node: 0, 2),
