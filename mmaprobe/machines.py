@@ -75,11 +75,17 @@ class Rule:
         matrices that lie otherwise in memory than those of a map, and vectors on a GPU, run other kernels than those
         recorded."""
         blocks, m, n, _ = shape
-        near = self.how.layout == layout if isinstance(self.how, PlanMap) else min(m, n) > 1
-        alike = operator in self.recorded_for and blocks == 1 and near
-        if self.known != "recorded" or alike:
+        own = self.how.layout if isinstance(self.how, PlanMap) else None
+        others = {
+            f"by {', '.join(self.recorded_for)}": operator not in self.recorded_for,
+            "of single matrices": blocks > 1,
+            "of matrices": own is None and min(m, n) == 1,
+            f"of layout {own}, not {layout}": own not in (None, layout),
+        }
+        if self.known != "recorded" or not any(others.values()):
             return self.known, self.evidence
-        return "inferred", f"inferred from other products: {self.evidence}"
+        which = ", ".join(text for text, holds in others.items() if holds)
+        return "inferred", f"inferred from products {which}: {self.evidence}"
 
     @property
     def plan(self) -> Plan:

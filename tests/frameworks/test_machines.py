@@ -84,9 +84,12 @@ def test_what_is_recorded_is_said_of_the_gpus_that_were() -> None:
 def test_what_was_not_recorded_is_inferred() -> None:
     rule = machine_of("H100").rule("f16", "f16")
     assert rule.known_for("aten.addmm", (1, 8, 8, 64)) == ("recorded", rule.evidence)
-    others = ("aten.bmm", (3, 8, 8, 64)), ("aten.mm", (1, 1, 8, 64)), ("aten.convolution", (1, 8, 8, 64))
-    for operator, shape in (*others, ("dot_general", (1, 8, 8, 64))):
-        assert rule.known_for(operator, shape) == ("inferred", f"inferred from other products: {rule.evidence}")
+    by = "by aten.mm, aten.addmm, aten._scaled_mm"
+    for operator, shape, which in (
+        ("aten.bmm", (3, 8, 8, 64), f"{by}, of single matrices"), ("aten.mm", (1, 1, 8, 64), "of matrices"),
+        ("aten.convolution", (1, 8, 8, 64), by), ("dot_general", (1, 8, 8, 64), by),
+    ):  # fmt: skip
+        assert rule.known_for(operator, shape) == ("inferred", f"inferred from products {which}: {rule.evidence}")
     given = machine_of(plan="cublas/plain").rule("f16", "f16")
     assert given.known_for("aten.bmm", (3, 8, 8, 64))[0] == "given"
 
@@ -157,7 +160,8 @@ def test_a_map_is_for_matrices_that_lie_as_it_was_asked(tmp_path: Path) -> None:
         assert known == ["recorded", "recorded", "inferred"]
         with_c = machine_of(maps).rule_of(formats[1], addend=True)
         assert with_c is rules[1] or with_c == rules[1]
-    assert machine_of(turned).rule_of(formats[0]).known_for("aten.mm", shape, "nn")[0] == "inferred"
+    known_for = machine_of(turned).rule_of(formats[0]).known_for("aten.mm", shape, "nn")
+    assert known_for == ("inferred", "inferred from products of layout nt, not nn: identify --gemm: map80.json")
     batched = machine_of([plain, turned], batched=plain)
     assert batched.rule_of(formats[1], 3).evidence == "identify --gemm: map.json"
     assert batched.rule_of(formats[1]).evidence == "identify --gemm: map80.json"
