@@ -63,7 +63,7 @@ PARTS = (
     Part("lemmas asked", facts.lemmas, ("settled",), 1, 0.1, 25),
     Part("rewrites", rewriting.instances,
          ("rewritten", "followed", "congruent", "looped", "results_alike"), 4, 1.0, 31),
-    Part("rewrites that apply", rewriting.focused, tuple(REWRITES), 2, 1.0, 3),
+    Part("rewrites that apply", rewriting.focused, tuple(REWRITES), 2, 1.0, 5),
     Part("nodes", enclosures.instances, NODES, 4, 1.5, 18),
     Part("kinds of nodes", enclosures.kinds, RARE, 3, 1.0, 8),
     Part("parts of inputs", enclosures.parts, ("part", "rejoined"), 3, 0.8, 20),

@@ -56,8 +56,7 @@ def map_gemm(
         print_json(document_of_map(mapped, name, time.monotonic() - start, failure, layout))
     if failure is not None:
         raise failure
-    whole = mapped.rules and all(said.plan for said in mapped.rules) and not mapped.differ and not mapped.open
-    sys.exit(0 if whole else 3 if mapped.plans else 1)
+    sys.exit(0 if mapped.whole else 3 if mapped.plans else 1)
 
 
 def plans_of_files(files: str, formats: str | None, save: Path | None, options: Options, as_json: bool) -> NoReturn:

@@ -51,6 +51,7 @@ from mmaprobe.smtmodel.nodes import (
     Round,
     Running,
     Scale,
+    SortedSum,
 )
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import Terminal, of_kind, walk
@@ -208,6 +209,20 @@ def lossless_sum(scope: Scope, node: Node) -> Replacement | None:
     if any(one.unit < top - bits for one, bits in terms):
         return None
     return Replacement(ExactSum(node.items), _losses(terms, node.rounding), counting=False)
+
+
+@rewrite("sorted sum that loses nothing")
+def lossless_sorted(scope: Scope, node: Node) -> Replacement | None:
+    """If every term is a multiple of the last place that the first addition keeps, at the largest first place that
+    there can be, neither addition cuts anything off: the sum is exact. The second keeps no fewer."""
+    if not isinstance(node, SortedSum):
+        return None
+    found = [ranges_of(scope, item) for item in node.items]
+    terms = [one for ranges in found for one in ranges or ()]
+    last = max((one.high + one.integer - 1 for one in terms), default=0) - node.fraction_bits[0]
+    if None in found or not terms or any(one.unit < last for one in terms):
+        return None
+    return Replacement(ExactSum(node.items), counting=False)
 
 
 @rewrite("overflow as the rounding has it")
