@@ -21,7 +21,7 @@ from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import CutSums
 from mmaprobe.queries.plans.forms import Form, named, plain
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
-from mmaprobe.queries.plans.results import plans_of_results
+from mmaprobe.queries.plans.results import FIRST, plans_of_results, with_others
 from mmaprobe.queries.plans.summed import summed
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -372,6 +372,19 @@ def test_plans_of_results_and_of_a_function_in_python(monkeypatch: pytest.Monkey
     assert mapped.document.layout == "tn"
     with pytest.raises(mmaprobe.MmaprobeError, match="unknown layout 'rows'"):
         mmaprobe.identify_gemm(product, "f32,f32,f32", 12, layout="rows")  # type: ignore[arg-type]
+
+
+def test_the_first_elements_tried_are_small_ones_as_well() -> None:
+    """Two results that differ by a factor differ everywhere first, and large ones hide much."""
+    a, b = (side.view(np.uint16) for side in factors(16, 64, 16))
+    d = simulate(a, b, None, Plan(HOPPER.a, HOPPER.b, HOPPER.c, Products(CHAIN, Constant())))
+    recorded = Recorded(parse_signature("f16,f16,f32", 64), a, b, None, (d,))
+    given = [(0, column) for column in range(FIRST)]
+    chosen = [*zip(*with_others(given, recorded), strict=True)]
+    sizes = np.abs(d.view(np.float32))
+    small = {(int(at // 16), int(at % 16)) for at in np.argsort(sizes, axis=None)[: FIRST // 2]}
+    assert len(chosen) == FIRST
+    assert {*given[: FIRST // 2], *small} <= {*chosen}
 
 
 def test_results_of_other_shapes_are_refused() -> None:
