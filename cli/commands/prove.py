@@ -28,6 +28,7 @@ from mmaprobe.cli.options import (
 from mmaprobe.cli.text.certificates import CERTIFICATE, finish
 from mmaprobe.cli.text.vectors import merged, show_lemmas
 from mmaprobe.hypotheses.properties import FALLING, Property
+from mmaprobe.smtmodel.base.interrupts import why_ended
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.restrictions import parse_inputs
 
@@ -237,7 +238,7 @@ def _headline(document: Prove, verdict: Verdict) -> str:
     if verdict == "different":
         return f"{stated}: no; both results below were evaluated again, with NumPy"
     tried = merged(text for proof in proofs for text in proof.unanswered) or "nothing in time"
-    stopped = "interrupted" if document.interrupted else "unknown"
+    stopped = why_ended() if document.interrupted else "unknown"
     return f"{stated}: {stopped} after {seconds:.1f} s, {count} proved; tried {tried}"
 
 

