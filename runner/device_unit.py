@@ -75,13 +75,21 @@ def _arithmetic(
         answers = []
         for start in range(0, len(vectors), TOGETHER):
             if deadline is not None and time.monotonic() > deadline:
-                raise OutOfTimeError(f"the time ran out after {counted(len(given), 'question')} about the arithmetic")
-            for vector, d in device.answers(vectors[start : start + TOGETHER]):
-                if d is None:
-                    raise IncompleteError(f"{device.name}: no answer is recorded to question {vector.id}")
-                given.append((vector, d))
-                answers.append(d)
+                raise late()
+            try:
+                for vector, d in device.answers(vectors[start : start + TOGETHER]):
+                    if d is None:
+                        raise IncompleteError(f"{device.name}: no answer is recorded to question {vector.id}")
+                    given.append((vector, d))
+                    answers.append(d)
+            except DeviceError as error:
+                if device.patience.over:  # within an answer; what is known so far is told
+                    raise late() from error
+                raise
         return answers
+
+    def late() -> OutOfTimeError:
+        return OutOfTimeError(f"the time ran out after {counted(len(given), 'question')} about the arithmetic")
 
     outcome = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline, weights).run()
     if not device.steady:

@@ -30,7 +30,7 @@ from mmaprobe.cli.options import (
 from mmaprobe.cli.reading import open_input
 from mmaprobe.cli.text.comparison import show
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError
-from mmaprobe.smtmodel.base.interrupts import begun
+from mmaprobe.smtmodel.base.interrupts import begun, why_ended
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def compare(
         except MmaprobeError as error:  # what was found before it counts
             failure = error
         except KeyboardInterrupt:
-            failure = IncompleteError("interrupted")
+            failure = IncompleteError(why_ended())
     progress("")
     run.finish(failure, output, as_json, expect)
 

@@ -57,7 +57,7 @@ def cover(
     """
     from mmaprobe.queries.covering.cover import Covering
     from mmaprobe.queries.covering.report import document_of, vectors_of
-    from mmaprobe.smtmodel.base.interrupts import allow
+    from mmaprobe.smtmodel.base.interrupts import allow, why_ended
     from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
     unit, start = parse_reference(model), options.clock()
@@ -74,7 +74,7 @@ def cover(
         if output not in (None, "-"):
             say(f"{output}: {counted(len(vectors), 'vector')}")
     if coverage.interrupted:
-        say("interrupted; what was found so far is written")
+        say(f"{why_ended()}; what was found so far is written")
 
     def write(folder: Path) -> Iterable[Certificate]:
         from mmaprobe.queries.covering.certify import certify_cover

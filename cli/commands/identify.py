@@ -19,7 +19,7 @@ from mmaprobe.cli.commands.order import asked_of
 from mmaprobe.cli.completion import families, file_names
 from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, FIXED, JSON, print_json, progress, refuse, say, solver_options
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
-from mmaprobe.smtmodel.base.interrupts import begun
+from mmaprobe.smtmodel.base.interrupts import begun, why_ended
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def identify(
             except MmaprobeError as error:  # what was found before it counts
                 failure = error
             except KeyboardInterrupt:
-                say("interrupted")
+                say(why_ended())
     progress("")
     identification = session.found
     names, why = equal_units(identification, options, until)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from mmaprobe.cli.options import say
 from mmaprobe.cli.text.certificates import finish
 from mmaprobe.cli.text.vectors import merged
+from mmaprobe.smtmodel.base.interrupts import why_ended
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _show(document: ProveInvariant, found: Invariance, explain: bool) -> None:
         how = how if pairs else "as each K has one plan"
         say(f"{wanted}: proved in {document.seconds:.1f} s, {how}")
     else:
-        stopped = "interrupted" if document.interrupted else "unknown"
+        stopped = why_ended() if document.interrupted else "unknown"
         say(f"{wanted}: {stopped} after {document.seconds:.1f} s")
     for pair in pairs[: None if explain else LISTED]:
         say(f"  {pair.left} and {pair.right}: one sum in {_named(pair.example[0])} and {_named(pair.example[1])}")

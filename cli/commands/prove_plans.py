@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mmaprobe.cli.options import say
 from mmaprobe.cli.text.certificates import finish
 from mmaprobe.cli.text.vectors import merged, show_lemmas
+from mmaprobe.smtmodel.base.interrupts import why_ended
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _show(document: ProvePlans, proof: PlanProof) -> None:
         _show_witness(proof)
     else:
         tried = merged(document.unanswered) or "nothing, in so short a time"
-        stopped = "interrupted" if proof.interrupted else "unknown"
+        stopped = why_ended() if proof.interrupted else "unknown"
         say(f"equal: {stopped} after {seconds:.1f} s; tried: {tried}")
 
 

@@ -12,7 +12,7 @@ from mmaprobe.cli.choice import Seconds
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import families
 from mmaprobe.cli.options import JSON, VECTORS_OUTPUT, print_json, progress, refuse, say, solver_options, write_vectors
-from mmaprobe.smtmodel.base.interrupts import begun
+from mmaprobe.smtmodel.base.interrupts import begun, why_ended
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def separate(
         f"{counted(len(separation.unknown), 'pair')} open, {separation.seconds:.1f} s"
     )
     if separation.interrupted:
-        say("interrupted: pairs not yet decided are open")
+        say(f"{why_ended()}: pairs not yet decided are open")
     for left, right in separation.unknown[:SHOWN]:
         say(f"  open: {left.reference} | {right.reference}")
     if len(separation.unknown) > SHOWN:

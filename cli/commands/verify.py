@@ -21,7 +21,7 @@ from mmaprobe.cli.options import JSON, overall, print_json, progress, say, show_
 from mmaprobe.cli.text.certificates import CERTIFICATE, NO_CERTIFICATE, attach, check_attached
 from mmaprobe.smtmodel.arithmetic.display import both
 from mmaprobe.smtmodel.base.errors import FaultError, MmaprobeError
-from mmaprobe.smtmodel.base.interrupts import allow
+from mmaprobe.smtmodel.base.interrupts import allow, why_ended
 from mmaprobe.smtmodel.base.progress import Pieces
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -158,7 +158,7 @@ def _show(document: Document, zeros: Mapping[str, str]) -> None:
         "" if document.expect is None else "as expected" if document.as_expected else f"EXPECTED {document.expect}"
     )
     if document.verdict == "unknown":
-        stopped = "interrupted" if document.interrupted else "unknown"
+        stopped = why_ended() if document.interrupted else "unknown"
         say(f"  {stopped} after {document.seconds:.1f} s; tried")
         for step in document.asked[:TRIED]:
             say(f"    {step.what}: {', '.join(step.answers) or 'nothing found'}")

@@ -10,6 +10,7 @@ from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import PLAN
 from mmaprobe.queries.certificates.plan_files import plan_texts
 from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.largest import OfLargest
 from mmaprobe.queries.kernel.slices import LosesOfLargest
 from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.plans.bound_report import PlanBound
@@ -31,6 +32,6 @@ def _length(goal: object) -> int | None:
     """The K that a bound of a plan is about; None: any."""
     if isinstance(goal, LosesOfLargest):
         return goal.length
-    assert isinstance(goal, Enclosed)
+    assert isinstance(goal, Enclosed | OfLargest)
     assert isinstance(goal.unit, PlanAt)
     return goal.unit.length

@@ -125,6 +125,11 @@ def allow(seconds: float | None) -> None:
     _set_timer()
 
 
+def why_ended() -> str:
+    """Of work that was cut short: by a time limit, or by somebody."""
+    return "out of time" if state.late else "interrupted"
+
+
 def begun() -> float:
     """When the command that runs began, in seconds of time.monotonic."""
     return state.begun

@@ -149,6 +149,17 @@ def test_work_past_its_time_is_cut_short(hears: bool) -> None:
     assert said in errors
 
 
+def test_a_command_that_its_time_cut_short_does_not_say_that_it_was_interrupted() -> None:
+    """`compare` tells what it found until then itself."""
+    text = """
+    from mmaprobe.cli.commands import compare
+    compare._Run.open = lambda *rest: time.sleep(600)
+    compare._Run.finish = lambda self, failure, *rest: (_ for _ in ()).throw(failure)
+    main(["compare", "model:x", "model:y", "--timeout", "0.5"])
+    """
+    assert run(text) == (3, "error: out of time\n")
+
+
 @pytest.mark.parametrize("moment", ["atexit", "teardown"])
 def test_the_exit_code_of_a_command_that_has_ended_stands(moment: str) -> None:
     text = """

@@ -65,8 +65,9 @@ from mmaprobe.queries.order.tree import (
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.device_unit import Orders
+from mmaprobe.runner.device_unit import built as built_by
 from mmaprobe.runner.model_device import ModelDevice
-from mmaprobe.runner.protocol import DeviceError
+from mmaprobe.runner.protocol import DeviceError, Patience
 from mmaprobe.runner.recorded import RecordedDevice
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, Mode
@@ -305,6 +306,22 @@ def test_time_that_runs_out_is_said() -> None:
     found = Builder([joined_branch("fused", ["c", *range(4)])], asked, lambda _: [], Options(), time.monotonic()).run()
     assert (found.verdict, found.unit) == ("open", None)
     assert "the time ran out" in found.why
+
+
+def test_time_that_runs_out_within_an_answer_keeps_what_was_found() -> None:
+    class Slow(ModelDevice):
+        def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
+            for number, (vector, d) in enumerate(super().answers(vectors)):
+                if str(vector.id).startswith("build"):
+                    self.patience = Patience(1.0, time.monotonic())
+                    self.check_time(vector, number + 1)
+                yield vector, d
+
+    asked, told = parse_signature("f16,f16,f16,f16", 1), list[str]()
+    outcome, _ = built_by(Slow("x86/avx512/vfmadd-ph"), asked, Options(), None, told.append, lambda _: None)
+    assert (outcome.verdict, outcome.unit) == ("open", None)
+    assert outcome.why == "the time ran out after 0 questions about the arithmetic"
+    assert told
 
 
 @pytest.mark.parametrize("refuted", [False, True])
