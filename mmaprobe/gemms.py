@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -14,11 +14,11 @@ from mmaprobe.named import Plan, WantedError, seconds_of, signature_of, whole_of
 from mmaprobe.products import number_of
 from mmaprobe.questions import Verdicts
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
+from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.numbers import format_of
 
 if TYPE_CHECKING:
-    from mmaprobe.documents.identify import IdentifyGemm, IdentifyProduct
+    from mmaprobe.documents.identify import IdentifyGemm, IdentifyProduct, Layout
 
 SIDE = 64
 DIFFERENT = 16  # elements in which two results differ, on which every plan is tried
@@ -95,13 +95,14 @@ def _format(name: str, given: Any) -> Format:
 
 def identify_gemm(
     function: str | Callable[..., Any], formats: str, length: int, *, shape: tuple[int, int] = (SIDE, SIDE),
-    timeout: float = 300.0, device_timeout: float = 60.0,
+    layout: Layout = "nn", timeout: float = 300.0, device_timeout: float = 60.0,
 ) -> IdentifiedGemm:  # fmt: skip
     """Which plan a function that multiplies matrices runs, by the shape of the product and the element.
 
     `function`: a function `f(a, b)` or `f(a, b, c)`, or python:FILE.py:FUNCTION.
 
-    Shapes: the function gets a of M x K, b of K x N and c of M x N.
+    Shapes: the function gets a of M x K, b of K x N and c of M x N. `layout`: how a and b lie in memory, row after row
+    (n) or transposed (t): nt is x @ weight.T.
 
     Units: `formats` as for `order`, `length` is the largest K, `shape` the largest M and N. `timeout`: seconds for
     everything; `device_timeout`: seconds for one call of a function that is named.
@@ -110,14 +111,18 @@ def identify_gemm(
 
     Source: the search of `plans_of`, summation orders, and rules checked on new shapes (docs/plans.md).
     """
+    from mmaprobe.documents.identify import Layout
     from mmaprobe.queries.plans.report import document_of_map
     from mmaprobe.runner.device_plans import mapper_of
 
     if not isinstance(shape, tuple) or len(shape) != 2:
         raise WantedError("shape", shape, "two numbers, the largest M and N")
+    if layout not in get_args(Layout):
+        raise UnknownNameError("layout", str(layout), get_args(Layout))
     asked, sides = signature_of(formats, length), (whole_of("shape", shape[0]), whole_of("shape", shape[1]))
     start, device_timeout = time.monotonic(), seconds_of("device_timeout", device_timeout)
-    mapper = mapper_of(function, asked, sides, seconds_of("timeout", timeout), device_timeout)
+    mapper = mapper_of(function, asked, sides, seconds_of("timeout", timeout), device_timeout,
+                       layout=layout)  # fmt: skip
     failure: IncompleteError | None = None
     try:
         mapper.run()
@@ -125,5 +130,5 @@ def identify_gemm(
         failure = error
     mapper.look_for_missing()
     name = function if isinstance(function, str) else str(getattr(function, "__name__", type(function).__name__))
-    document = document_of_map(mapper.found, name, time.monotonic() - start, failure)
+    document = document_of_map(mapper.found, name, time.monotonic() - start, failure, layout)
     return IdentifiedGemm(document, tuple(mapper.found.plans), failure is None and mapper.found.whole)

@@ -361,10 +361,17 @@ def test_plans_of_results_and_of_a_function_in_python(monkeypatch: pytest.Monkey
         mmaprobe.plans_of(a, b, d[1:])
     for name, number in (("CHECKED", 8), ("FIRST", 12), ("MORE", 4), ("TREES", 2)):
         monkeypatch.setattr(library, name, number)
-    mapped = mmaprobe.identify_gemm(lambda a, b: np.cumsum(a[:, :, None] * b[None], axis=1, dtype=np.float32)[:, -1],
-                                    "f32,f32,f32", 12, shape=(4, 4), timeout=30)  # fmt: skip
+
+    def product(a: Any, b: Any) -> Any:
+        assert (a.strides, b.strides) == ((4, 4 * len(a)), (4 * b.shape[1], 4))
+        return np.cumsum(a[:, :, None] * b[None], axis=1, dtype=np.float32)[:, -1]
+
+    mapped = mmaprobe.identify_gemm(product, "f32,f32,f32", 12, shape=(4, 4), layout="tn", timeout=30)
     assert "sum(muladd, +0)" in {plan.reference for plan in mapped.plans}
     assert mapped.document.rules
+    assert mapped.document.layout == "tn"
+    with pytest.raises(mmaprobe.MmaprobeError, match="unknown layout 'rows'"):
+        mmaprobe.identify_gemm(product, "f32,f32,f32", 12, layout="rows")  # type: ignore[arg-type]
 
 
 def test_results_of_other_shapes_are_refused() -> None:
