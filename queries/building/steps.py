@@ -35,6 +35,7 @@ PLAIN: Sequence[Way] = (("toward_zero", False), ("toward_zero", True))
 ROUNDED: Sequence[Way] = [way for way in likely.ALIGNED if way not in PLAIN]
 SMALL = 8  # the most products of a sum of unknown order for which every tier is tried
 LONGEST = 128  # bits of an accumulator of products in fixed point
+LONGER = 6  # bits that a sum of products may have beyond the result's, and those beyond its own before it is rounded
 FIXED = 40  # the most places above the last place of products at which they may be cut in fixed point
 
 
@@ -212,6 +213,17 @@ class StepAxes:
 
     def rounded_first_otherwise(self, draft: Draft) -> Iterator[Draft]:
         yield from self.rounded_first(draft, ROUNDED)
+
+    def rounded_longer(self, draft: Draft) -> Iterator[Draft]:
+        """Sums of products rounded to numbers of a few bits more than the result's, which other terms join."""
+        d = self.asked.d
+        for more, mode, way, less in product(range(1, LONGER + 1), MODES, PLAIN, range(-2, LONGER)):
+            bits, first = d.precision + more, fused(d.precision + more + less, *way)
+            if self.alone:
+                between = Round(replace(first, items=(PRODUCTS,)), Rounding(with_bits(d, bits), mode))
+                yield from (self.step(draft, Step(round_to(d, last), _late(between, bits, bits))) for last in MODES)
+            elif self.role:
+                yield self.step(draft, Step(round_to(with_bits(d, bits), mode), first))
 
     def nested(self, draft: Draft, ways: Sequence[Way] = PLAIN) -> Iterator[Draft]:
         """Products in a fused sum of their own, whose sum is cut to fewer bits in another one."""
