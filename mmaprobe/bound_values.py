@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from mmaprobe.arrays import array_of, check_rounded, patterns_of
 from mmaprobe.bound_matrices import Magnitudes, Numbers, evaluated, is_evaluated, summed
 from mmaprobe.products import number_of
+from mmaprobe.queries.kernel.blocks import InLargest
 from mmaprobe.queries.kernel.parts import adds_products_once
-from mmaprobe.queries.kernel.slices import LosesOfLargest
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.kernel.wording import up_float
 from mmaprobe.queries.plans.bound_report import PlanBound
 from mmaprobe.queries.plans.bound_samples import bound_of_element, exact_result
+from mmaprobe.queries.plans.slices import bound_in_largest
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.properties.bound_report import BoundResult
 from mmaprobe.queries.properties.bound_samples import bound_of_rows
@@ -92,22 +93,17 @@ def _nothing(a: Patterns, b: Patterns, c: int) -> Fraction:
     raise AssertionError("a bound in the largest elements is evaluated at once")
 
 
-def _in_largest(bound: BoundResult | PlanBound) -> LosesOfLargest | None:
+def _in_largest(bound: BoundResult | PlanBound) -> InLargest | None:
     """The bound in the largest elements, where that is the only one."""
     known = isinstance(bound, PlanBound) and not bound.sizes and bound.largest
     return known[0] if known else None
 
 
-def _of_largest(goal: LosesOfLargest, sides: dict[str, Numbers], axes: int) -> Any:
-    """share * K * max |a_k| * max |b_k|, rounded up, of every element. Raises ParameterError."""
+def _of_largest(goal: InLargest, sides: dict[str, Numbers], axes: int) -> Any:
+    """The bound in largest magnitudes, rounded up, of every element. Raises ParameterError."""
     if sides["c"].any():
         raise ParameterError("c", "this bound is for c = 0")
-    a, b = np.abs(sides["a"]).max(1), np.abs(sides["b"]).max(0)
-    for name, most in (("a", a), ("b", b)):
-        if ((most < 2.0**-goal.reach) | (most > 2.0**goal.reach)).any():
-            reach = f"from 2^-{goal.reach} to 2^{goal.reach}"
-            raise ParameterError(name, f"the largest magnitudes of rows and columns are {reach} in this bound")
-    out = np.multiply.outer(a, b) * up_float(goal.share * goal.length) * (1 + 2.0**-50)
+    out = bound_in_largest(goal, sides["a"], sides["b"])
     return out if axes == 2 else float(out[0, 0])
 
 

@@ -51,6 +51,7 @@ COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreach
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))
 ROWS = Part("rules of sums of numbers", "claims of overflow, and of sums that wrap",
             _in("queries/kernel", "rows truncating wraps slices every"))  # fmt: skip
+BLOCKED = Part("the rule of block formats", "error bounds of plans", _in("queries/kernel", "blocks"))
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
              _in("queries/kernel", "same undecided expressions"))  # fmt: skip
 SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
@@ -73,6 +74,7 @@ RULED = (
     TOGETHER,
     RISING,
     ROWS,
+    BLOCKED,
     COVERING,
 )
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/kernel", "cutting"))
@@ -123,6 +125,7 @@ PARTS = (
     TOGETHER,
     RISING,
     ROWS,
+    BLOCKED,
     COVERING,
     CUTTING,
     SAID,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.rules import (
+    blocks,
     claims,
     enclosures,
     equal_plans,
@@ -38,7 +39,7 @@ def _enclosed(goal: Any, rng: random.Random) -> Iterator[str]:
 MEANINGS: dict[type, Meaning] = {
     **meanings.MEANINGS, **facts.MEANINGS, **properties.MEANINGS, **plans.MEANINGS,
     **equal_plans.MEANINGS, **shares.MEANINGS, **claims.MEANINGS, **rows.MEANINGS, **wraps.MEANINGS,
-    **slices.MEANINGS,
+    **slices.MEANINGS, **blocks.MEANINGS,
     Enclosed: _enclosed,
 }  # fmt: skip
 
@@ -97,6 +98,7 @@ PARTS = (
     Part("slices", slices.instances,
          ("loses_of_largest", "within_classical", "within_span", "every_product", "every_sum", "every_error"),
          10, 1.0),
+    Part("block formats", blocks.instances, ("loses_of_blocks",), 20, 1.0),
     Part("strange", strange.instances, (), 1, 0.06),
     Part("edges", strange.edges, (), 1, 0.005),
     Part("cases", rows.cases, ("refuted", "implied"), 1, 0.3, 4),

@@ -43,7 +43,7 @@ RULES = _by_name({
     "plans": "same_sums same_units same_tails",
     "together": "every_order each_part raised_elsewhere negates does_not_fall",
     "unreachable": "refuted implied", "wraps": "never_wraps", "slices": "loses_of_largest within_classical within_span",
-    "every": "every_product every_sum every_error",
+    "blocks": "loses_of_blocks", "every": "every_product every_sum every_error",
 })  # fmt: skip
 
 #: rules of rewriting, which `rewritten` applies: name -> module

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor
+from typing import ClassVar
 
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.queries.kernel.wording import up_decimal
+from mmaprobe.queries.kernel.wording import up_decimal, up_text
 from mmaprobe.queries.kernel.wraps import NeverWraps, interval_of, residues_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -37,6 +38,21 @@ class LosesOfLargest:
     length: int
     reach: int
     share: Fraction
+    rest: ClassVar[Fraction] = Fraction(0)  # as in `LosesOfBlocks`
+
+    @property
+    def block(self) -> int:
+        """The products whose largest magnitudes it is about: all."""
+        return self.length
+
+    @property
+    def bound(self) -> str:
+        return f"|d - exact| <= {up_text(self.share)} * K * max |a_k| * max |b_k|"
+
+    @property
+    def where(self) -> str:
+        """The largest magnitudes for which it is."""
+        return f"the largest magnitudes of the row and of the column are from 2^-{self.reach} to 2^{self.reach}"
 
     def statement(self) -> str:
         what = f"largest magnitudes from 2^-{self.reach} to 2^{self.reach}, K up to {self.length}, c = 0"

@@ -21,6 +21,7 @@ from benchmarks.rules.numbers import NOT_A_NUMBER, TooWide
 from benchmarks.rules.numbers import formats_of as formats_of_unit
 from benchmarks.rules.units import reads, small_unit, window
 from mmaprobe.queries.kernel import (
+    blocks,
     closed,
     enclosures,
     expressions,
@@ -216,6 +217,12 @@ WRONG = {
     ),
     "no product of slices is large": Wrong(
         "slices", ("loses_of_largest",), slices, "_most", lambda word: Fraction(0), 199
+    ),
+    "a block is as large as its row": Wrong(
+        "block formats", ("loses_of_blocks",), blocks._Region, "most", lambda region, block, row: 0
+    ),
+    "no number of a word is rounded": Wrong(
+        "block formats", ("loses_of_blocks",), blocks, "off_by", lambda how: (Fraction(1), Fraction(1))
     ),
     "no input decides a claim": Wrong(
         "claims", ("undecided",), undecided, "decides", lambda assertion, said: said.yes & ~said.yes, 8
