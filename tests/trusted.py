@@ -45,7 +45,7 @@ PLANS = Part("rules of plans, and what their stages do", "error bounds of plans"
 SAME_PLANS = Part(
     "rules of equal plans",
     "plans that are equal",
-    _in("queries/kernel", "plan_units plans stages"),
+    _in("queries/kernel", "plan_units plans stages factors"),
 )
 COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions lone_bits"))
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))

@@ -106,7 +106,10 @@ PARTS = (
 
 #: what no part calls, and why
 _DRAWS = "the units of the campaign take no random bits; tests/rules/test_draws.py has all inputs of small ones"
-LEFT_OUT: dict[str, str] = {"drawn": _DRAWS, "DrawIsNextTo": _DRAWS}
+_FACTORS = "tests/rules/test_factors.py has all pairs of ten factors of a small format, each told a second time"
+LEFT_OUT: dict[str, str] = {
+    "drawn": _DRAWS, "DrawIsNextTo": _DRAWS, "same_factors": _FACTORS, "FactorsAlike": _FACTORS,
+}  # fmt: skip
 
 STAGES = "every stage of the project has each of its products once; the rule does not take its word for it"
 TYPES = "the types of arguments tell it before (queries/kernel/arguments.py)"

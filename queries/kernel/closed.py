@@ -43,7 +43,8 @@ RULES = _by_name({
     "plans": "same_sums same_units same_tails",
     "together": "every_order each_part raised_elsewhere negates does_not_fall",
     "unreachable": "refuted implied", "wraps": "never_wraps", "slices": "loses_of_largest within_classical within_span",
-    "blocks": "loses_of_blocks", "every": "every_product every_sum every_error",
+    "blocks": "loses_of_blocks", "factors": "same_factors",
+    "every": "every_product every_sum every_error",
 })  # fmt: skip
 
 #: rules of rewriting, which `rewritten` applies: name -> module
@@ -62,7 +63,7 @@ LEMMAS = _by_name({
     "opposite": "RoundsOpposite",
     "rounding_rises": "RoundingRises RoundingScales",
     "undecided": "FirstWordIsWhole ZerosGiveZero ConditionsReadNumbers",
-    "shares": "WordIsSmall",
+    "shares": "WordIsSmall", "factors": "FactorsAlike",
 })  # fmt: skip
 
 

@@ -39,7 +39,7 @@ Document = dict[str, Any]
 #: follows for a whole unit; of_plan and for_every_length have one of their own (tests/second/share_rules.py), and
 #: slices and blocks (slice_rules.py beside it)
 OTHERS = ("facts", "same", "undecided", "unreachable", "expressions", "together", "shares", "unit_shares",
-          "rows", "plans", "plan_units", "stages", "wraps", "slices", "blocks", "every")  # fmt: skip
+          "rows", "plans", "plan_units", "stages", "wraps", "slices", "blocks", "factors", "every")  # fmt: skip
 
 
 def document_of(unit: Unit) -> Document:
