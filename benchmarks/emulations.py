@@ -23,12 +23,12 @@ import numpy as np
 from mmaprobe.queries.claims.classical import beyond
 from mmaprobe.queries.kernel.blocks import LosesOfBlocks
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
-from mmaprobe.queries.kernel.slices import LosesOfLargest
+from mmaprobe.queries.kernel.slices import LosesOfElements, LosesOfLargest
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.kernel.wording import up_decimal, up_text
 from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.queries.plans.bound_report import AtLength, find_plan_bound
-from mmaprobe.queries.plans.slices import blocks_lose, slices_lose
+from mmaprobe.queries.plans.slices import blocks_lose, elements_lose, slices_lose
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
@@ -150,11 +150,13 @@ def of_slices(plan: Plan, worst: Sequence[tuple[float | None, float]]) -> dict[s
     """`worst`: what was found of each spread."""
     goal = slices_lose(plan, LENGTH, plan.d.emax // 4).goal
     assert isinstance(goal, LosesOfLargest)
+    elements = elements_lose(plan, LENGTH, plan.d.emax // 4).goal
+    assert isinstance(elements, LosesOfElements)
     unit = Fraction(1, 1 << plan.d.precision)
     rows = [
         {
             "spread": spread,
-            "proved": float(goal.share * (1 << 2 * spread) / LENGTH / unit),
+            "proved": float(elements.within(spread) / LENGTH / unit),
             "found": found,
             "random": drawn,
         }

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.numbers import Unchecked
-from mmaprobe.queries.kernel.slices import LosesOfLargest, WithinClassical, WithinSpan
+from mmaprobe.queries.kernel.slices import LosesOfElements, LosesOfLargest, WithinClassical, WithinSpan
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -134,6 +134,24 @@ def loses_of_largest(goal: LosesOfLargest, rng: random.Random) -> Iterator[str]:
         raise Unchecked
 
 
+def loses_of_elements(goal: LosesOfElements, rng: random.Random) -> Iterator[str]:
+    for length in range(1, min(goal.length, 3) + 1):
+        for errors, a, b in errors_of(goal.plan, length, rng):
+            (left, one), (right, other) = (_largest(side, goal.reach) for side in (a, b))
+            ones = []
+            for side, most, share, step in zip((a, b), (left, right), goal.ones, goal.steps, strict=True):
+                spread = np.ceil(np.log2(most / np.where(side.min(1) > 0, side.min(1), np.inf) + (side.min(1) == 0)))
+                near = (side.min(1) > 0) * 2.0 ** -np.maximum(spread, 0)
+                ones.append((float(share) - float(step) * near) * most)
+            bound = float(goal.products) * (a @ b.T) + float(goal.largest) * length * np.outer(left, right)
+            bound = bound + np.outer(ones[0], b.sum(1)) + np.outer(a.sum(1), ones[1])
+            if (errors > bound * (1 + 2.0**-40))[one][:, other].any():
+                yield "an error is beyond the bound"
+                return
+    if goal.length > 3:
+        raise Unchecked
+
+
 def within_classical(goal: WithinClassical, rng: random.Random) -> Iterator[str]:
     if goal.length > 3:
         raise Unchecked
@@ -180,12 +198,18 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
         wraps = campaign.call("never_wraps", plan, length, most, None, check=False)
         if wraps is None:
             continue
-        lost = campaign.call("loses_of_largest", plan, length + rng.choice((0, 0, 0, 0, 1, -1)),
-                             rng.choice((3, 4, 4, 6, 10, 40, -1)), wraps)  # fmt: skip
+        about = plan, length + rng.choice((0, 0, 0, 0, 1, -1)), rng.choice((3, 4, 4, 6, 10, 40, -1)), wraps
+        lost, told = (campaign.call(f"loses_of_{what}", *about) for what in ("largest", "elements"))
+        times = Fraction(2) ** rng.choice((20, 22, 23, 24, 25, 26, 28, 30))
+        if told is not None:
+            campaign.call("within_classical", told, rng.choice((0, 0, 1, 2, 3, -1)), times)
         if lost is not None:
-            times = Fraction(2) ** rng.choice((20, 22, 23, 24, 25, 26, 28, 30))
-            campaign.call("within_classical", lost, rng.choice((0, 0, 1, 2, 3, -1)), times)
             campaign.call("within_span", lost, rng.choice((0, 0, 1, 2, 4, 6, -1)), times)
 
 
-MEANINGS = {LosesOfLargest: loses_of_largest, WithinClassical: within_classical, WithinSpan: within_span}
+MEANINGS = {
+    LosesOfLargest: loses_of_largest,
+    LosesOfElements: loses_of_elements,
+    WithinClassical: within_classical,
+    WithinSpan: within_span,
+}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.blocks import InLargest, LosesOfBlocks, loses_of_blocks
-from mmaprobe.queries.kernel.slices import loses_of_largest
+from mmaprobe.queries.kernel.slices import loses_of_elements, loses_of_largest
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.wording import up_float
 from mmaprobe.queries.kernel.wraps import never_wraps
@@ -24,6 +24,11 @@ Numbers = NDArray[Any]
 def slices_lose(plan: Plan, length: int, reach: int) -> Theorem:
     """A theorem `LosesOfLargest`. Raises RuleError where none is known, or a sum may wrap."""
     return loses_of_largest(plan, length, reach, never_wraps(plan, length, None, None))
+
+
+def elements_lose(plan: Plan, length: int, reach: int) -> Theorem:
+    """A theorem `LosesOfElements`. Raises RuleError where none is known, or a sum may wrap."""
+    return loses_of_elements(plan, length, reach, never_wraps(plan, length, None, None))
 
 
 def blocks_lose(plan: Plan, length: int, settle: Settle) -> Theorem:
@@ -52,7 +57,9 @@ def bound_in_largest(goal: InLargest, a: Numbers, b: Numbers) -> Numbers:
             least = np.maximum(least, most.max(1, keepdims=True) * 2.0**-spread)
         within = (most >= least) & (most <= 2.0**goal.reach)
         if not (within | ((most == 0) & (spread is None))).all():
-            raise ParameterError(name, f"this bound is for elements of which {goal.where}")
+            raise ParameterError(name, f"{goal.where}, in this bound")
         sides.append(most)
-    found: Numbers = sides[0] @ sides[1].T * (up_float(goal.share * goal.block) * (1 + 2.0**-30)) + up_float(goal.rest)
+    found: Numbers = sides[0] @ sides[1].T * (
+        up_float(goal.share * goal.block) * (1 + (len(starts) + 3) * 2.0**-52)
+    ) + up_float(goal.rest)
     return found

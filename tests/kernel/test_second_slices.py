@@ -14,8 +14,15 @@ from mmaprobe.queries.kernel import blocks, slices
 from mmaprobe.queries.kernel.blocks import LosesOfBlocks
 from mmaprobe.queries.kernel.forms import Form
 from mmaprobe.queries.kernel.induction import Chained
-from mmaprobe.queries.kernel.slices import LosesOfLargest, WithinClassical, WithinSpan, within_classical, within_span
-from mmaprobe.queries.plans.slices import blocks_lose, slices_lose
+from mmaprobe.queries.kernel.slices import (
+    LosesOfElements,
+    LosesOfLargest,
+    WithinClassical,
+    WithinSpan,
+    within_classical,
+    within_span,
+)
+from mmaprobe.queries.plans.slices import blocks_lose, elements_lose, slices_lose
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference
@@ -119,17 +126,17 @@ def test_what_slices_lose_passes_and_less_does_not(name: str) -> None:
                 slice_rules.loses_of_largest(told | change)
 
 
+ELEMENTS = slices._Elements
 BROKEN: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "no product of words is large": (slices, "_most", lambda word: Fraction(0)),
     "no rounding of a result loses": (slices._Results, "_rounded", lambda self, node, form: form),
     "parts of words lose nothing": (slices._Words, "_rounded", lambda self, node: self.of(node.term)),
-    "powers are at most the largest": (slices, "_Elements", lambda *given: slices_elements(*given)),
+    "powers are at most the largest": (
+        slices,
+        "_Elements",
+        lambda *given: ELEMENTS(*given[:2], Fraction(1), 1, *given[4:]),
+    ),
 }
-ELEMENTS = slices._Elements
-
-
-def slices_elements(factors: Any, loss: Fraction, top: Fraction, power: int) -> Any:
-    return ELEMENTS(factors, loss, Fraction(1), 1)
 
 
 @pytest.mark.parametrize("what", BROKEN)
@@ -147,14 +154,19 @@ def test_a_share_that_is_too_small_is_refused(what: str, monkeypatch: pytest.Mon
 def test_what_follows_from_it() -> None:
     """For elements near the largest ones, and for largest products near those of the largest elements."""
     plan, length, reach = plans()["ozaki/int8-8"]
-    premise = slices_lose(plan, length, reach)
-    share = str(premise.goal.share)  # type: ignore[attr-defined]
+    premise, elements = slices_lose(plan, length, reach), elements_lose(plan, length, reach)
+    share, about = str(premise.goal.share), elements.goal  # type: ignore[attr-defined]
+    assert isinstance(about, LosesOfElements)
+    shares = {"products": str(about.products), "ones": list(map(str, about.ones)), "largest": str(about.largest),
+              "steps": list(map(str, about.steps))}  # fmt: skip
     for near in (0, 1, 5):
-        times = Fraction(4**near, 8)
-        one, other = within_classical(premise, near, times).goal, within_span(premise, near, times * length).goal
+        unit = 1 << plan.d.precision
+        times = about.within(near) * unit / length
+        one = within_classical(elements, near, times).goal
+        other = within_span(premise, near, Fraction(share) * unit * 2**near).goal
         assert isinstance(one, WithinClassical)
         assert isinstance(other, WithinSpan)
-        told = {"format": plan.d.name, "share": share, "length": one.length, "times": str(one.times)}
+        told = {"format": plan.d.name, "share": share, "length": one.length, "times": str(one.times)} | shares
         slice_rules.within_classical(told | {"spread": one.spread})
         slice_rules.within_span(told | {"span": other.span, "times": str(other.times)})
         for rule, wrong in (

@@ -342,10 +342,14 @@ def loses_of_largest(told: Told) -> None:
 
 
 def within_classical(told: Told) -> None:
-    """K max|a| max|b| is at most 2^(2 spread) times the sum of magnitudes."""
+    """Of elements from 2^-spread of the largest on K max|a| max|b| is at most 2^(2 spread) times the sum of magnitudes,
+    and max|a| sum |b_k| at most 2^spread times that, of which a last place is less."""
     bits, *_ = FORMATS[told["format"]]
-    need(Fraction(told["share"]) * 4 ** told["spread"] * two(bits) <= Fraction(told["times"]) * told["length"],
-         "an error may be larger")  # fmt: skip
+    spread = told["spread"]
+    need(spread >= 0, "a spread is from 0 on")
+    ones = [Fraction(one) * two(spread) - Fraction(step) for one, step in zip(told["ones"], told["steps"], strict=True)]
+    share = Fraction(told["products"]) + sum(ones) + Fraction(told["largest"]) * two(2 * spread)
+    need(share * two(bits) <= Fraction(told["times"]) * told["length"], "an error may be larger")
 
 
 def within_span(told: Told) -> None:
