@@ -127,6 +127,33 @@ def test_what_slices_lose_passes_and_less_does_not(name: str) -> None:
 
 
 ELEMENTS = slices._Elements
+
+
+def told_of_elements(name: str) -> dict[str, Any]:
+    plan, length, reach = plans()[name]
+    goal = elements_lose(plan, length, reach).goal
+    assert isinstance(goal, LosesOfElements)
+    told = {"products": str(goal.products), "ones": list(map(str, goal.ones)), "largest": str(goal.largest),
+            "steps": list(map(str, goal.steps))}  # fmt: skip
+    return {"text": plan_text(plan), "length": length, "reach": reach, **told}
+
+
+@pytest.mark.parametrize("name", [*SLICED, "slices", "moduli"])
+def test_what_elements_tell_passes_and_less_does_not(name: str) -> None:
+    told = told_of_elements(name)
+    slice_rules.loses_of_elements(told)
+    less = {key: str(Fraction(told[key]) * (1 - Fraction(1, 1 << 20))) for key in ("products", "largest")}
+    one, other = told["ones"]
+    wrong: list[dict[str, Any]] = [
+        *({key: text} for key, text in less.items() if text != told[key]), {"ones": [one, str(Fraction(other) / 2)]},
+        {"steps": [str(Fraction(1, 1 << 20)), "0"]}, {"reach": 2000},
+        {"text": told["text"].replace("toward_zero", "nearest_even")},
+    ]  # fmt: skip
+    for change in wrong:
+        with pytest.raises(FaultError):
+            slice_rules.loses_of_elements(told | change)
+
+
 BROKEN: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "no product of words is large": (slices, "_most", lambda word: Fraction(0)),
     "no rounding of a result loses": (slices._Results, "_rounded", lambda self, node, form: form),

@@ -201,17 +201,45 @@ class Slices:
 
 @dataclass(frozen=True)
 class Sums:
-    """Factors times sums of products of words, times powers of both sides, up to `error` for each product; multiples of
-    2^grid, which are numbers of `bits` bits."""
+    """Factors times sums of products of words, times powers of both sides, up to `error` for each product and
+    `products` times the sum of magnitudes; multiples of 2^grid, which are numbers of `bits` bits."""
 
     pairs: Mapping[tuple[str, str], Fraction]
     error: Fraction
     powers: tuple[int, int]
     grid: int
     bits: int | None = None
+    products: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element over its power, by words: at most `top`, and `left` besides. `cut`: the words add up to at most the
+    element and `slack`. From 2^-s on it is a multiple of 2^-s times `step`, and so is what is cut of it."""
+
+    words: Mapping[str, Fraction]
+    left: Fraction
+    top: Fraction
+    cut: bool
+    slack: Fraction
+    step: Fraction
+
+    @classmethod
+    def of(cls, side: Slices, keys: set[str]) -> Element:
+        words, left = side.element(keys)
+        how = [side.terms[key][0].mode for key in words]
+        last = min(words, key=lambda key: words[key])  # of what is left, the smallest part
+        term = side.terms[last][1]
+        digits = FORMATS[side.text.formats[side.side]][0] if side.text.formats[side.side] in FORMATS else 0
+        cut = set(how) == {"toward_zero"} and min(words.values()) > 0
+        step = two(1 - digits) if digits and cut and not side.up and term.of * two(1 - digits) < 1 else Fraction(0)
+        return cls(words, left, Fraction(1 if side.up else 2), cut, term.error / term.of, step)
 
 
 class Steps:
+    #: where these are told, roundings lose of the sum of magnitudes
+    elements: tuple[Element, Element] | None = None
+
     def __init__(self, told: Told) -> None:
         self.text = Text(told["text"])
         self.length, self.reach = told["length"], told["reach"]
@@ -297,7 +325,7 @@ class Steps:
         need(factor == two(place), "a factor is no power of two")
         both = sums.powers[0] + powers[0], sums.powers[1] + powers[1]
         return replace(sums, pairs={pair: factor * x for pair, x in sums.pairs.items()}, error=factor * sums.error,
-                       powers=both, grid=sums.grid + place)  # fmt: skip
+                       powers=both, grid=sums.grid + place, products=factor * sums.products)  # fmt: skip
 
     @staticmethod
     def _added(every: list[Sums]) -> Sums:
@@ -308,37 +336,79 @@ class Steps:
         need(len({one.powers for one in every}) == 1, "numbers with different powers of two are added")
         bits = every[0].bits if len(every) == 1 else None
         error = sum((one.error for one in every), Fraction(0))
-        return Sums(pairs, error, every[0].powers, min(one.grid for one in every), bits)
+        products = sum((one.products for one in every), Fraction(0))
+        return Sums(pairs, error, every[0].powers, min(one.grid for one in every), bits, products)
 
     def _rounded(self, how: Rounding, sums: Sums) -> Sums:
         need(how.mode == "nearest_even" and not how.others and not how.integer, "a result is rounded in another way")
         bits, low, high, _ = how.shape
         most, far = self.most(sums), self.reach * sum(sums.powers)
-        top = most * self.length
+        tops = self.elements[0].top * self.elements[1].top if self.elements else 0
+        top = (most + sums.products * tops) * self.length
         need(sums.grid - far >= low and top * two(far) <= two(high), "a result may be subnormal, or overflow")
         exact = (sums.bits is not None and sums.bits <= bits) or top <= two(sums.grid + bits)
-        return replace(sums, error=sums.error + (0 if exact else most * two(-bits)), bits=bits)
+        if exact or not self.elements or min(sums.pairs.values()) < 0:
+            return replace(sums, error=sums.error + (0 if exact else most * two(-bits)), bits=bits)
+        a, b = self.elements
+        need(all(one in a.words and other in b.words for one, other in sums.pairs), "a product of other words")
+        times = max(x / a.words[one] / b.words[other] for (one, other), x in sums.pairs.items())
+        beside = times * ((a.top + a.slack) * (b.top + b.slack) - a.top * b.top)
+        return replace(sums, error=sums.error + (sums.error + beside) * two(-bits),
+                       products=sums.products + (sums.products + times) * two(-bits), bits=bits)  # fmt: skip
+
+
+def _elements(told: Told) -> tuple[Steps, Sums, tuple[Element, Element]]:
+    steps = Steps(told)
+    found = steps.of(steps.text.named["d"])
+    need(found.powers == (1, 1), "powers of two are left")
+    a, b = (Element.of(steps.sides[side], {pair[n] for pair in found.pairs}) for n, side in enumerate("ab"))
+    return steps, found, (a, b)
+
+
+def _apart(steps: Steps, found: Sums, a: Element, b: Element) -> Fraction:
+    """What is in the product of elements, by words, and not in the result, or the other way round."""
+    pairs = {(x, y): v * w for x, v in a.words.items() for y, w in b.words.items()}
+    return sum((abs(found.pairs.get((x, y), Fraction(0)) - pairs.get((x, y), Fraction(0)))
+                * steps.sides["a"].most(x) * steps.sides["b"].most(y) for x, y in pairs.keys() | found.pairs.keys()),
+               Fraction(0))  # fmt: skip
+
+
+def _claimed(told: Told, name: str, least: Fraction, number: int | None = None) -> None:
+    own = Fraction(told[name] if number is None else told[name][number])
+    need(least <= own <= least * SLACK, f"{name}: {float(least)}, and {float(own)} is claimed")
+
+
+def _at_most(steps: Steps, side: str) -> int:
+    """As many times the largest magnitude a power is at most."""
+    return 2 if steps.sides[side].up else 1
 
 
 def loses_of_largest(told: Told) -> None:
     """The sum of words and the exact one differ by what words leave, and by factors of products of words."""
-    steps = Steps(told)
+    steps, found, (a, b) = _elements(told)
+    _claimed(told, "share", _lost(steps, found, a, b))
+
+
+def _lost(steps: Steps, found: Sums, a: Element, b: Element) -> Fraction:
+    lost = found.error + a.left * (b.top + b.left) + a.top * b.left + _apart(steps, found, a, b)
+    return lost * _at_most(steps, "a") * _at_most(steps, "b")
+
+
+def loses_of_elements(told: Told) -> None:
+    """Words of both sides that are cut add up, pair by pair, to no more than the product of elements."""
+    steps, found, (a, b) = _elements(told)
+    if not (a.cut and b.cut):
+        _claimed(told, "largest", _lost(steps, found, a, b))
+        need({told["products"], *told["ones"], *told["steps"]} == {"0"}, "of words that are not cut something is told")
+        return
+    steps.elements = a, b
     found = steps.of(steps.text.named["d"])
-    need(found.powers == (1, 1), "powers of two are left")
-    elements = {}
-    for place, side in enumerate("ab"):
-        elements[side] = steps.sides[side].element({pair[place] for pair in found.pairs})
-    tops = {side: Fraction(1 if steps.sides[side].up else 2) for side in "ab"}
-    (a, a_left), (b, b_left) = elements["a"], elements["b"]
-    lost = found.error + a_left * (tops["b"] + b_left) + tops["a"] * b_left
-    pairs = {(x, y): v * w for x, v in a.items() for y, w in b.items()}
-    for x, y in pairs.keys() | found.pairs.keys():
-        off = abs(found.pairs.get((x, y), Fraction(0)) - pairs.get((x, y), Fraction(0)))
-        lost += off * steps.sides["a"].most(x) * steps.sides["b"].most(y)
-    for side in "ab":
-        lost *= 2 if steps.sides[side].up else 1
-    claimed = Fraction(told["share"])
-    need(lost <= claimed <= lost * SLACK, f"a share of {float(lost)}, and {float(claimed)} is claimed")
+    _claimed(told, "products", found.products)
+    for number, (own, side) in enumerate(zip((a, b), "ab", strict=True)):
+        _claimed(told, "ones", own.left * _at_most(steps, side), number)
+        need(Fraction(told["steps"][number]) <= own.step * _at_most(steps, side), "a last place is smaller")
+    beside = (found.error + a.slack * b.left + _apart(steps, found, a, b)) * _at_most(steps, "a") * _at_most(steps, "b")
+    _claimed(told, "largest", beside)
 
 
 def within_classical(told: Told) -> None:
