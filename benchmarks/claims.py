@@ -21,7 +21,7 @@ from mmaprobe.queries.claims.report import document_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.base.wording import counted
 
-HEAD = "| claim and case | source says | verdict | by | seconds | input |\n|---|---|---|---|---|---|\n"
+HEAD = "| claim and case | verdict | by | input |\n|---|---|---|---|\n"
 
 
 def by(document: Claim) -> str:
@@ -69,11 +69,23 @@ def counterexample_text(proof: PairProof, biased: bool) -> str:
     return ", ".join(f"{operands_text(side)} gives {d}" for side, d in zip(sides, results, strict=True))
 
 
+def name_text(name: str) -> str:
+    """As code, which a narrow window breaks anywhere."""
+    return "`" + name.replace("|", "\\|") + "`"
+
+
+def verdict_text(says: str, verdict: str) -> str:
+    """A verdict, and what the source says, if anything."""
+    if says == "nothing":
+        return verdict
+    return f"{verdict}, as the source says" if says == verdict else f"{verdict}; the source says {says}"
+
+
 def row(document: Claim, biased: bool) -> str:
     proof = document.counterexample
     decisive = vector_text(document.vector) if proof is None else counterexample_text(proof, biased)
-    cells = (document.id.replace("|", "\\|"), document.says, document.verdict, by(document),
-             f"{document.seconds:.1f}", decisive)  # fmt: skip
+    cells = (name_text(document.id), verdict_text(document.says, document.verdict),
+             f"{by(document)}, {document.seconds:.1f} s", decisive)  # fmt: skip
     return f"| {' | '.join(cells)} |\n"
 
 
@@ -89,9 +101,10 @@ def main() -> None:
     rows = {line.split(" | ")[0][2:]: f"{line}\n" for line in table.splitlines() if arguments.names}
     for claim in chosen:
         biased = isinstance(claim, PropertyClaim) and claim.wanted == "unbiased"
-        rows[claim.id] = row(document_of(decide(claim, Options(timeout=300))), biased)
-        print(rows[claim.id], end="", flush=True)
-        lines = [rows[known.id] for known in shipped if known.id in rows]
+        name = name_text(claim.id)
+        rows[name] = row(document_of(decide(claim, Options(timeout=300))), biased)
+        print(rows[name], end="", flush=True)
+        lines = [rows[own] for known in shipped if (own := name_text(known.id)) in rows]
         path.write_text(f"{text}{HEAD}{''.join(lines)}", encoding="utf-8")
 
 

@@ -79,7 +79,8 @@ def architecture_here() -> str:
 def jobs(chosen: argparse.Namespace, arch: str) -> list[Job]:
     """The instructions to ask, in the order of the table."""
     if arch in AMD:
-        asked = {kernel.reference: kernel.shape for kernel in hip_kernels().values() if kernel.arch == arch}
+        own = [kernel for kernel in hip_kernels().values() if kernel.arch == arch and not kernel.alike]
+        asked = {kernel.reference: kernel.shape for kernel in own}
     else:
         asked = {kernel.row.reference: kernel.shape for kernel in kernels_of(arch)}
     template = chosen.device or TEMPLATE.replace("{kind}", "hip" if arch in AMD else "cuda")

@@ -6,24 +6,26 @@ function. None of these plans was looked at while the search was written.
 Appends a row of JSON for each plan and entry point. `found`: one of the plans named gives the true one's bits on new
 inputs; `wrong`: there are some, and none does; `units`: how many arithmetics they have. A function is asked up to the K
 of its row, with M and N up to 16; what its rules say is compared with it at new shapes. `asked`: until its plan is
-found.
+found. Seconds are those of computing, so that other programs do not count.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.library_held import computing
 from mmaprobe.queries.plans.library import Mapper
 from mmaprobe.queries.plans.recorded import Recorded
 from mmaprobe.queries.plans.results import Given, plans_of_results
@@ -40,6 +42,7 @@ from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 ROWS, COLUMNS, SEED = 72, 64, 20
+LEAST, MOST, WORK = 128, 4096, 1 << 27  # sides of drawn products, and their multiplications
 FRESH, SHAPES = 48, 12  # rows and columns of new inputs; new shapes of functions
 NAMED = 64  # plans of a recording that are looked at
 Matrix = NDArray[Any]
@@ -53,7 +56,7 @@ ADA = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32"
 @dataclass(frozen=True)
 class Row:
     """A plan: formats (with that of c in the third place, which is not read where `d` has none), K, unit, result, and
-    how inputs are converted. `bias`: C has one row, or one column, for all."""
+    how inputs are converted. `bias`: C has one row, or one column, for all. `sides`: those of a recorded result."""
 
     name: str
     formats: str
@@ -62,6 +65,7 @@ class Row:
     result: str
     convert: str = ""
     bias: str = ""
+    sides: tuple[int, int] = ROWS, COLUMNS
 
     @property
     def plan(self) -> Plan:
@@ -207,6 +211,110 @@ UNSEEN = (
 )  # fmt: skip
 
 
+#: of drawn plans: formats of a and b, units, format of their sums, formats of results, and how inputs are converted
+KINDS: tuple[tuple[str, tuple[str, ...], str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("f16,f16", (f"{HOPPER}.{F16}", f"{AMPERE}.{F16}", f"{TURING}.{F16}", f"{VOLTA}.{F16}", f"{BLACKWELL}.{F16}", CDNA2,
+                 "cdna3/mfma/f32_16x16x16_f16"), "f32", ("f16", "f16", "f32"), ("",)),
+    ("bf16,bf16", (f"{HOPPER}.{B16}", f"{AMPERE}.{B16}", f"{BLACKWELL}.{B16}", "cdna3/mfma/f32_32x32x8_bf16",
+                   "hopper/wgmma/m64n8k16.f32.bf16.bf16"), "f32", ("bf16", "bf16", "f32"), ("",)),
+    ("e4m3,e4m3", (WGMMA, ADA, "blackwell/mma/m16n8k32.f32.e4m3.e4m3.f32"), "f32", ("bf16", "f16", "f32"), ("",)),
+    ("e5m2,e4m3", ("hopper/wgmma/m64n8k32.f32.e5m2.e4m3", "ada-lovelace/mma/m16n8k32.f32.e5m2.e4m3.f32"), "f32",
+     ("bf16", "f32"), ("",)),
+    ("f32,f32", (FMA, MULADD), "f32", ("f32",), ("",)),
+    ("f32,f32", ("ampere/mma/m16n8k8.f32.tf32.tf32.f32", "hopper/mma/m16n8k8.f32.tf32.tf32.f32"), "f32", ("f32",),
+     ("tf32, nearest_even", "tf32, nearest_away", "tf32, toward_zero")),
+    ("f32,f32", (f"{AMPERE}.{B16}", f"{HOPPER}.{B16}"), "f32", ("f32", "bf16"),
+     ("bf16, nearest_even", "bf16, toward_zero")),
+    ("f64,f64", ("ieee/fma/f64", "ieee/muladd/f64", "hopper/mma/m16n8k4.f64.f64.f64.f64"), "f64", ("f64",), ("",)),
+    ("f16,f16", ("turing/mma/m16n8k8.f16.f16.f16.f16", f"{HOPPER}.f16.f16.f16.f16"), "f16", ("f16",), ("",)),
+)  # fmt: skip
+ROUNDS = {"f16": "h", "bf16": "s", "f32": "r", "f64": "w"}
+
+
+def drawn(count: int, seed: int) -> tuple[Row, ...]:
+    """Plans drawn at random: kinds in turn, each with one of the ways in which kernels cut K, and one of what they do
+    with the sum."""
+    chance = random.Random(seed)
+    return tuple(_drawn(number, seed, chance) for number in range(count))
+
+
+def _drawn(number: int, seed: int, chance: random.Random) -> Row:
+    factors, units, sums, ends, conversions = KINDS[number % len(KINDS)]
+    unit, d, convert = chance.choice(units), chance.choice(ends), chance.choice(conversions)
+    own = parse_reference(unit).length
+    length = _side(chance) if own == 1 else max(1, _side(chance) // (4 * own)) * 4 * own
+    r, o = ROUNDS[sums], ROUNDS[d]
+    stage = _cut(chance, own, length, r)
+    total, how, c, bias = f"sum({stage}, +0)", chance.choice(ENDS), chance.choice((sums, d)), ""
+    once = (lambda x: x) if d == sums else (lambda x: f"{o}({x})")
+    stored = o if d != sums else "h" if sums == "f32" else r
+    alpha, beta = (_factor(chance, sums) for _ in range(2))
+    match how:
+        case "first" if c == sums:
+            text = once(f"sum({stage}, c)")
+        case "first" | "last":
+            text = f"{o}(exact({total}, c))"
+        case "last, rounded":
+            text = once(f"{r}(exact({total}, c))")
+        case "scaled":
+            text = f"{o}(product({alpha}, {total}))"
+        case "scaled, rounded":
+            text = once(f"{r}(product({alpha}, {total}))")
+        case "alpha, beta":
+            text = once(f"{r}(exact(product({alpha}, {total}), {r}(product({beta}, c))))")
+        case "stored, c":
+            text = f"{o}(exact({stored}({total}), c))"
+        case "bias":
+            bias, text = chance.choice(("row", "column")), once(f"{r}(exact({total}, c))")
+        case "relu":
+            bias, text = "row", f"{o}(relu({r}(exact({total}, c))))"
+        case "twice" if stored != r:
+            text = f"{o}({stored}({total}))"
+        case _:
+            text = once(total)
+    rows = min(_side(chance), WORK // length // LEAST)
+    sides = max(LEAST, rows), max(LEAST, min(_side(chance), WORK // length // rows))
+    return Row(f"drawn-{seed}-{number}", f"{factors},{c},{d}", length, unit, text, convert, bias, sides)
+
+
+ENDS = ("plain", "plain", "first", "last", "last, rounded", "scaled", "scaled, rounded", "alpha, beta", "stored, c",
+        "bias", "relu", "twice")  # fmt: skip
+
+
+def _side(chance: random.Random) -> int:
+    """A side, often a round one."""
+    side = int(LEAST * (MOST / LEAST) ** chance.random())
+    return side if chance.random() < 0.3 else side // 32 * 32
+
+
+def _factor(chance: random.Random, sums: str) -> str:
+    value = chance.choice((0.5, 0.125, 2.0, -1.0, 0.3, 1.7, 64**-0.5, 96**-0.5, round(chance.uniform(0.05, 3), 2)))
+    return number(value) if sums != "f64" else f"number({int(np.float64(value).view(np.uint64)):#x}, f64)"
+
+
+def _cut(chance: random.Random, own: int, length: int, r: str) -> str:
+    """A stage: a way of cutting K."""
+    ways, lanes = chance.choice((2, 3, 4, 6, 8)), chance.choice((4, 8, 16))
+    run = max(own, 16) * chance.choice((4, 8, 16))
+    inner = f"promote({run}, u, {r})" if run < length // 2 else "u"
+    folds = "".join(f"fold(2, {lanes >> n}), " for n in range(1, lanes.bit_length()))
+    every = [
+        "u",
+        f"split({ways}, u, {r}, grain={max(own, 16) * chance.choice((1, 2, 4))})",
+        f"split({ways}, u, {r}, order=backwards)",
+        f"split({chance.choice((4, 8))}, u, {r}, order=pairwise)",
+        inner,
+        f"split({ways % 4 + 2}, {inner}, {r}, grain={run})",
+    ]
+    if own == 1:
+        every += [f"interleave({chance.choice((2, 4))}, u, {r}, tail=u)", f"halve(128, u, {r})",
+                  f"lanes(u, {r}, {lanes}, {folds}tail=u)"]  # fmt: skip
+    return chance.choice(every)
+
+
+DRAWN = drawn(40, 5511)
+
+
 class Product:
     """One row's product of random matrices."""
 
@@ -260,7 +368,7 @@ class Product:
 
 
 def recorded(one: Product, seconds: float, beside: bool = False) -> dict[str, Any]:
-    sides = one.inputs(ROWS, COLUMNS, SEED)
+    sides = one.inputs(*one.row.sides, SEED)
     a, b, *c = sides
     d = (one.of(sides), *([one.of(sides, one.other())] if beside else []))
     places = [(int(x), int(y)) for x, y in np.argwhere(d[0] != d[-1])[:16]]
@@ -300,8 +408,8 @@ def function(one: Product, seconds: float, briefly: bool = False) -> dict[str, A
         file = Path(folder, "library.py")
         c = ", c" if one.plan.addend else ""
         file.write_text(
-            f"from benchmarks.product_searches import HELD, PLANS, UNSEEN, Product\n"
-            f"ONE = next(Product(row) for row in (*PLANS, *HELD, *UNSEEN) if row.name == {one.row.name!r})\n"
+            f"from benchmarks.product_searches import Product, every\n"
+            f"ONE = next(Product(row) for row in every() if row.name == {one.row.name!r})\n"
             f"def multiply(a, b{c}):\n    return ONE.multiply(a, b{c})\n"
         )
         mapper = mapper_of(f"python:{file}:multiply", one.asked, (16, 16), seconds, progress=look)
@@ -330,7 +438,11 @@ WAYS: dict[str, Callable[[Product, float], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-SETS = {"held": HELD, "unseen": UNSEEN}
+def every() -> tuple[Row, ...]:
+    return *PLANS, *HELD, *UNSEEN, *DRAWN
+
+
+SETS = {"held": HELD, "unseen": UNSEEN, "drawn": DRAWN}
 
 
 def say(text: str) -> None:
@@ -340,18 +452,18 @@ def say(text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--only", default=",".join(row.name for row in PLANS), help="or held, unseen: those written last"
+        "--only", default=",".join(row.name for row in PLANS), help="or held, unseen, drawn: those written last"
     )
     parser.add_argument("--ways", default="recorded,compared,function")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("-o", dest="out", type=Path)
     given = parser.parse_args()
-    every = (*PLANS, *HELD, *UNSEEN)
     for way in given.ways.split(","):
-        for row in SETS.get(given.only, [row for row in every if row.name in given.only.split(",")]):
-            one, begun = Product(row), time.monotonic()
-            told = WAYS[way](one, given.seconds)
-            line = json.dumps({"plan": row.name, "way": way, "seconds": round(time.monotonic() - begun, 1)} | {
+        for row in SETS.get(given.only, [row for row in every() if row.name in given.only.split(",")]):
+            one, begun = Product(row), computing()
+            with patch("time.monotonic", computing):
+                told = WAYS[way](one, given.seconds)
+            line = json.dumps({"plan": row.name, "way": way, "seconds": round(computing() - begun, 1)} | {
                 "named" if key == "plan" else key: value for key, value in told.items()})  # fmt: skip
             print(line, flush=True)
             if given.out:

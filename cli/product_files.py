@@ -38,8 +38,9 @@ def formats_of(files: Mapping[str, Path], formats: str | None, instead: str = ""
     if named["d"] != named.get("d2", named["d"]):
         first, second = named["d"].name, named["d2"].name
         raise InputError(
-            f"its numbers are {second}, those of {files['d']} {first}: --model says which is right", str(files["d2"])
-        )
+            f"its numbers are {second}, those of {files['d']} {first}, and results of one format are compared: "
+            "`mmaprobe identify --gemm --device recorded:A,B,D` says what gives each", str(files["d2"])
+        )  # fmt: skip
     return Signature(named["a"], named["b"], named.get("c", named["d"]), named["d"], 1, "c" in files)
 
 

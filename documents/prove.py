@@ -7,6 +7,9 @@ from typing import Literal
 
 from mmaprobe.documents.parts import ABSENT, Document, Hex, Part, Vector, Verdict
 
+#: the magnitudes in which a bound is: those of all elements, or the largest of a row of A and of a column of B
+Measure = Literal["elements", "largest"]
+
 
 class OneLemma(Part):
     """One step of a proof, and who answered it."""
@@ -197,6 +200,7 @@ class ErrorBound(Document):
 
     property: Literal["error-bound"] = "error-bound"  #: the property
     model: str  #: the model
+    measure: Measure  #: in which magnitudes the bound is: of all elements, or the largest of the row and of the column
     length: int  #: products in all
     verdict: Literal["holds", "refuted", "unknown"]  #: holds: proved; refuted: a sum wraps, and no bound holds
     premises: Sequence[str]  #: what is assumed of the inputs
@@ -270,6 +274,7 @@ class PlanErrorBound(Document):
 
     property: Literal["error-bound"] = "error-bound"  #: the property
     plan: str  #: the plan
+    measure: Measure  #: in which magnitudes the bounds are: of all elements, or the largest of the row and the column
     verdict: Literal["holds", "unknown"]  #: holds: proved
     premises: Sequence[str]  #: what is assumed of the inputs
     reason: str | None  #: why there is no bound, or no formula

@@ -13,9 +13,12 @@ from mmaprobe.arrays import array_of, check_rounded, patterns_of
 from mmaprobe.bound_matrices import Magnitudes, Numbers, evaluated, is_evaluated, summed
 from mmaprobe.products import number_of
 from mmaprobe.queries.kernel.blocks import InLargest
+from mmaprobe.queries.kernel.forms import number
+from mmaprobe.queries.kernel.largest import OfLargest, of_largest
 from mmaprobe.queries.kernel.parts import adds_products_once
+from mmaprobe.queries.kernel.sums import put, single
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wording import up_float
+from mmaprobe.queries.kernel.wording import COUNT, up_float
 from mmaprobe.queries.plans.bound_report import PlanBound
 from mmaprobe.queries.plans.bound_samples import bound_of_element, exact_result
 from mmaprobe.queries.plans.slices import bound_in_largest
@@ -47,8 +50,8 @@ def value_of(
         raise ParameterError("measure", f"{measure!r} is none of {', '.join(MEASURES)}")
     how = bound.model if isinstance(bound, BoundResult) else bound.plan
     check_addend(how, c is not None)
-    shared = _in_largest(bound) if measure != "elements" else None
-    length, evaluated = _evaluated(bound) if shared is None else (shared.length, _nothing)
+    in_largest = _in_largest(bound, measure)
+    length, of_element = (in_largest.length, None) if isinstance(in_largest, InLargest) else _evaluated(bound)
     axes = min(2, array_of("a", a, type_of(how.a)).ndim)
     x, y = patterns_of("a", a, how.a, axes, convert), patterns_of("b", b, how.b, axes, convert)
     z: Patterns = np.zeros((1, 1), kind_of(how.c))  # +0
@@ -75,49 +78,51 @@ def value_of(
             raise ParameterError(name, "a bound is about finite numbers, and there is an infinity or a NaN")
         if name in flushed and ((numbers > 0) & (numbers < 2.0**fmt.emin)).any():
             raise ParameterError(name, f"{how.reference} reads subnormal numbers as zero: give zeros")
-    if shared is not None:
-        return _of_largest(shared, sides, axes)
-    if measure == "largest":
-        x, y, z = _largest("a", how, x, 1), _largest("b", how, y, 0), _largest("c", how, z, None)
-        sides = {name: to_numbers(np.ascontiguousarray(side), fmt).astype(np.float64)
-                 for name, side, fmt in (("a", x, how.a), ("b", y, how.b), ("c", z, how.c))}  # fmt: skip
+    if in_largest is not None:
+        out = _of_largest(in_largest, length, how, sides)
+        return out if axes == 2 else float(out[0, 0])
     if x.shape[0] * y.shape[1] * length > EXACTLY and (whole := _at_once(bound, sides)) is not None:
         return whole
+    assert of_element is not None
     out = np.empty((x.shape[0], y.shape[1]))
     for row, column in np.ndindex(*out.shape):
-        out[row, column] = up_float(evaluated(x[row], y[:, column], int(z[row, column])))
+        out[row, column] = up_float(of_element(x[row], y[:, column], int(z[row, column])))
     return out if axes == 2 else float(out[0, 0])
 
 
-def _nothing(a: Patterns, b: Patterns, c: int) -> Fraction:
-    raise AssertionError("a bound in the largest elements is evaluated at once")
+def _in_largest(bound: BoundResult | PlanBound, measure: str | None) -> InLargest | OfLargest | None:
+    """The bound in the largest elements, where it is asked for or is the only one. Raises ParameterError where no rule
+    gives one; None where no bound at all is known for one K."""
+    if isinstance(bound, PlanBound) and not bound.sizes and bound.largest:
+        return None if measure == "elements" else bound.largest[0]
+    theorem = bound.theorem if isinstance(bound, BoundResult) else bound.sizes[0].theorem if bound.sizes else None
+    if measure != "largest" or theorem is None:
+        return None
+    try:
+        goal = of_largest(theorem).goal
+    except RuleError as error:
+        raise ParameterError("measure", str(error)) from None
+    assert isinstance(goal, OfLargest)
+    return goal
 
 
-def _in_largest(bound: BoundResult | PlanBound) -> InLargest | None:
-    """The bound in the largest elements, where that is the only one."""
-    known = isinstance(bound, PlanBound) and not bound.sizes and bound.largest
-    return known[0] if known else None
-
-
-def _of_largest(goal: InLargest, sides: dict[str, Numbers], axes: int) -> Any:
-    """The bound in largest magnitudes, rounded up, of every element. Raises ParameterError."""
+def _of_largest(goal: InLargest | OfLargest, length: int, how: Model | Plan, sides: dict[str, Numbers]) -> Numbers:
+    """A bound in the largest elements of rows and columns, or of blocks, rounded up, for every element of the result.
+    Raises ParameterError."""
+    if isinstance(goal, OfLargest):
+        a, b = np.abs(sides["a"]).max(1, keepdims=True), np.abs(sides["b"]).max(0, keepdims=True)
+        form = put(goal.form, lambda factor: number(length) if factor.name == COUNT else single(factor))
+        return evaluated(form, Magnitudes(a, b, sides["c"], _least(how)))
     if sides["c"].any():
         raise ParameterError("c", "this bound is for c = 0")
-    out = bound_in_largest(goal, sides["a"], sides["b"])
-    return out if axes == 2 else float(out[0, 0])
+    return bound_in_largest(goal, sides["a"], sides["b"])
 
 
-def _largest(name: str, how: Model | Plan, patterns: Patterns, axis: int | None) -> Patterns:
-    """The magnitudes of numbers, in place of each the largest along an axis, as patterns. Raises ParameterError for
-    numbers whose patterns are no magnitudes, and results that are no sum of c and all products."""
-    fmt = getattr(how, name)
-    if fmt.is_integer or fmt.specials not in ("ieee", "none", "all_ones"):
-        raise ParameterError("measure", f"the magnitude of a number of {fmt.name} is no pattern of one")
-    if not _adds(how):
-        raise ParameterError("measure", f"{how.reference} gives another result than c and the sum of all products")
-    sign = 1 << (fmt.exponent + fmt.fraction + fmt.padding)
-    plain = np.where(patterns & sign, patterns ^ sign, patterns) if fmt.signed else patterns
-    return plain if axis is None else np.broadcast_to(plain.max(axis, keepdims=True), plain.shape)
+def _least(how: Model | Plan) -> dict[str, float]:
+    """The smallest normal number of each operand's format."""
+    if isinstance(how, Plan):
+        return {name: 2.0 ** how.least_normal(name) for name in "abc"}
+    return {name: 2.0**fmt.emin for name, fmt in how.unit.formats.items()}
 
 
 def _adds(how: Model | Plan) -> bool:
@@ -136,18 +141,17 @@ def _at_once(bound: BoundResult | PlanBound, sides: dict[str, Numbers]) -> Numbe
     that is in other magnitudes."""
     if isinstance(bound, PlanBound):
         form, plan = bound.sizes[0].form, bound.plan
-        least = {name: 2.0 ** plan.least_normal(name) for name in "abc"}
         plain = all(isinstance(node, (Products, Round, Cut, ExactSum, Element, Constant, Literal)) or _is_multiple(node)
                     for node in walk(plan.result))  # fmt: skip
         if not (plain and _adds(plan) and is_evaluated(form)):
             return None
-        return summed(form.lifted(form.lifts), Magnitudes(sides["a"], sides["b"], sides["c"], least))
+        return summed(form.lifted(form.lifts), Magnitudes(sides["a"], sides["b"], sides["c"], _least(plan)))
     assert bound.theorem is not None
-    form, unit = error_of(bound.theorem), bound.model.unit
+    form = error_of(bound.theorem)
     if not _adds(bound.model):
         return None
-    least = {name: 2.0**fmt.emin for name, fmt in unit.formats.items()}
-    return evaluated(form, Magnitudes(sides["a"], sides["b"], sides["c"], least)) if is_evaluated(form) else None
+    sizes = Magnitudes(sides["a"], sides["b"], sides["c"], _least(bound.model))
+    return evaluated(form, sizes) if is_evaluated(form) else None
 
 
 def _is_multiple(node: Node) -> bool:

@@ -109,11 +109,10 @@ class Rule:
             return multiply(self.how, a, b, c, scales)
         shape = Shape(a.shape[1], b.shape[2], a.shape[2])
         own = self._numbers(self.how, shape)
-        results: Patterns | None = None
-        for number in np.unique(own).tolist():
-            one = multiply(self.how.rules[number].plan, a, b, c, scales)
-            results = one if results is None else np.where(own == number, one, results)
-        assert results is not None
+        first, *others = np.unique(own).tolist()
+        results = multiply(self.how.rules[first].plan, a, b, c, scales)
+        for number in others:
+            results[:, own == number] = multiply(self.how.rules[number].plan, a, b, c, scales)[:, own == number]
         return results
 
     def plans_of(self, shape: Shape) -> tuple[str, ...]:
@@ -394,38 +393,64 @@ class Asked:
     scale: tuple[str, int] | None = None
 
 
+class Memory:
+    """Where sums are made into D, and by which library: this processor's memory, by NumPy."""
+
+    library: Any = np
+
+    def zeros(self, shape: tuple[int, ...], fmt: Format) -> Any:
+        """Zeros, in the type of a format."""
+        return np.zeros(shape, type_of(fmt))
+
+    def numbers(self, patterns: Any, fmt: Format) -> Any:
+        """The numbers that patterns are."""
+        return to_numbers(patterns, fmt)
+
+    def rounded(self, given: Any, fmt: Format) -> Any:
+        """Numbers in the type of a format, rounded to nearest even."""
+        with np.errstate(all="ignore"):
+            return given.astype(type_of(fmt), copy=False)
+
+    def host(self, given: Any) -> NDArray[Any]:
+        """Numbers as an array of NumPy."""
+        return np.asarray(given)
+
+
+PROCESSOR = Memory()
+
+
 def product_of(
-    machine: Machine, asked: Asked, a: Any, b: Any, c: NDArray[Any] | None,
-    scales: Mapping[str, Patterns] | None = None, by: Multiply | None = None,
+    machine: Machine, asked: Asked, a: Any, b: Any, c: Any, scales: Mapping[str, Patterns] | None = None,
+    by: Multiply | None = None, memory: Memory = PROCESSOR,
 ) -> tuple[Any, str]:  # fmt: skip
     """D as numbers (blocks x M x N, in the type of asked.d), and in words what was done with the sum. `a`: patterns
     (blocks x M x K), `b`: patterns (blocks x K x N); `c`: numbers that broadcast to D, or None; `scales`: patterns of
-    `scale_a` (blocks x M x factors) and `scale_b` (blocks x factors x N); `by`: as of `Rule.product`."""
+    `scale_a` (blocks x M x factors) and `scale_b` (blocks x factors x N); `by`: as of `Rule.product`; `memory`: where c
+    and D are."""
     rule = machine.rule_of(asked, a.shape[0], addend=c is not None)
-    plan, wanted = rule.plan, FORMATS[asked.d]
+    plan = rule.plan
     said = [] if asked.scale is None else ["{} for {} products each".format(*asked.scale)]
     x, y = (_taken(side, name, fmt, rule.convert) for side, name, fmt in
             ((a, asked.a, plan.a), (b, asked.b, plan.b)))  # fmt: skip
     shape = (a.shape[0], a.shape[1], b.shape[2])
+    own = None if c is None or not plan.addend or asked.alpha != 1 or asked.beta != 1 else _held(memory.host(c), plan.c)
     if 0 in shape or a.shape[2] == 0:
-        sums = np.zeros(shape, type_of(plan.d))
-    elif c is not None and plan.addend and asked.alpha == asked.beta == 1 and _holds(plan.c, c):
-        z = np.broadcast_to(from_numbers(c, plan.c), shape)
-        sums, c = to_numbers(rule.product(x, y, z, None, by), plan.d), None
+        sums = memory.zeros(shape, plan.d)
+    elif own is not None:
+        sums, c = memory.numbers(rule.product(x, y, np.broadcast_to(own, shape), None, by), plan.d), None
         said.append("c: that of the plan")
     else:
-        how = rule if c is None and asked.alpha == 1 else rule.before_rounding
-        sums = to_numbers(how.product(x, y, None, scales, by), how.plan.d)
-    wide = np.float64 if "f64" in (plan.d.name, asked.d) else np.float32
+        rule = rule if c is None and asked.alpha == 1 else rule.before_rounding
+        sums = memory.numbers(rule.product(x, y, None, scales, by), rule.plan.d)
     if c is not None or asked.alpha != 1:
-        with np.errstate(all="ignore"):
-            sums = scaled(sums.astype(wide), None if c is None else c.astype(wide), asked.alpha, asked.beta)
-        said.append(f"alpha, beta and c: added to the sum in {'f64' if wide is np.float64 else 'f32'}")
-    if sums.dtype != type_of(wanted):
+        wide = FORMATS["f64" if "f64" in (plan.d.name, asked.d) else "f32"]
+        addend = None if c is None else memory.rounded(c, wide)
+        sums = scaled(memory.rounded(sums, wide), addend, asked.alpha, asked.beta, memory)
+        said.append(f"alpha, beta and c: added to the sum in {wide.name}")
+    found = memory.rounded(sums, FORMATS[asked.d])
+    if found.dtype != sums.dtype:
         said.append(f"rounded once to {asked.d}")
-        with np.errstate(all="ignore"):
-            sums = sums.astype(type_of(wanted))
-    return sums, "; ".join(said)
+    return found, "; ".join(said)
 
 
 def _taken(side: Patterns, name: str, fmt: Format, convert: str | None) -> Patterns:
@@ -436,35 +461,45 @@ def _taken(side: Patterns, name: str, fmt: Format, convert: str | None) -> Patte
     return from_numbers(to_numbers(np.ascontiguousarray(side), own), fmt, convert)  # type: ignore[arg-type]
 
 
-def _holds(fmt: Format, c: NDArray[Any]) -> bool:
+def _held(c: NDArray[Any], fmt: Format) -> Patterns | None:
+    """The patterns of c in a format; None where it does not hold all of them."""
     try:
-        from_numbers(c, fmt)
+        return from_numbers(c, fmt)
     except ParameterError:
-        return False
-    return True
+        return None
 
 
-def scaled(sums: NDArray[Any], c: NDArray[Any] | None, alpha: float, beta: float) -> NDArray[Any]:
+def scaled(sums: Any, c: Any, alpha: float, beta: float, memory: Memory = PROCESSOR) -> Any:
     """alpha * sums + beta * c as libraries do it: beta * c rounded, then one fused multiply-add (CUTLASS,
-    linear_combination.h); each number in the type of `sums`."""
-    kind = sums.dtype.type
-    factor = kind(alpha)
-    if c is None or beta == 0:
-        return np.asarray(factor * sums)
-    addend = c if beta == 1 else kind(beta) * c
-    if factor == 1:
-        return np.asarray(sums + addend)
-    if kind is np.float64:
-        raise ParameterError("alpha", "of f64 products with an addend it is 1: no fused multiply-add of f64 is here")
-    exact = np.float64(factor) * sums.astype(np.float64)  # 48 bits at most
-    return _odd_sum(exact, addend.astype(np.float64)).astype(kind)
+    linear_combination.h); each number in the type of `sums`, f32 or f64."""
+    wide = "f64" if sums.dtype.itemsize == 8 else "f32"
+    first, second = (float(type_of(FORMATS[wide]).type(factor)) for factor in (alpha, beta))
+    with np.errstate(all="ignore"):
+        if c is None or beta == 0:
+            return sums * first
+        addend = c if second == 1 else c * second
+        if first == 1:
+            return sums + addend
+        if wide == "f64":
+            return _fused(sums, first, addend, memory)
+        exact = memory.rounded(sums, FORMATS["f64"]) * first  # 48 bits at most
+        return memory.rounded(_odd_sum(exact, memory.rounded(addend, FORMATS["f64"]), memory.library), FORMATS["f32"])
 
 
-def _odd_sum(x: NDArray[np.float64], y: NDArray[Any]) -> NDArray[np.float64]:
-    """x + y rounded to odd, so that rounding it again to 24 bits is as if it was exact."""
+def _fused(sums: Any, factor: float, addend: Any, memory: Memory) -> Any:
+    """factor * sums + addend of f64, rounded once: products of one column and one number."""
+    s, c = np.broadcast_arrays(memory.host(sums), memory.host(addend))
+    x, y, z = (np.ascontiguousarray(side, np.float64).view(np.uint64) for side in
+               (s.reshape(1, -1, 1), np.full((1, 1, 1), factor), c.reshape(1, -1, 1)))  # fmt: skip
+    found = simulate_each(x, y, z, Plan.chained(parse_reference("ieee/fma/f64")))
+    return memory.numbers(found.reshape(s.shape), FORMATS["f64"])
+
+
+def _odd_sum(x: Any, y: Any, library: Any) -> Any:
+    """x + y of f64 rounded to odd, so that rounding it again to 24 bits is as if it was exact."""
     s = x + y
     part = s - x
     lost = (x - (s - part)) + (y - part)
-    even = (s.view(np.int64) & 1) == 0
-    move = np.isfinite(s) & (lost != 0) & even
-    return np.asarray(np.where(move, np.nextafter(s, np.where(lost > 0, np.inf, -np.inf)), s))
+    even = (s.view(library.int64) & 1) == 0
+    towards = library.copysign(library.full_like(s, library.inf), lost)
+    return library.where(library.isfinite(s) & (lost != 0) & even, library.nextafter(s, towards), s)

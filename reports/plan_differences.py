@@ -55,10 +55,12 @@ def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
     factors = [number_text(node.pattern, node.format) for node in of_kind(plan.result, Literal)]
     result = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
     result += ", but zero for those below zero" if any(of_kind(plan.result, Relu)) else ""
-    roundings = [rounding_words(node.rounding) for node in of_kind(plan.result, Round)]
-    result += "".join(f", {'then ' if number else ''}rounded to {how}" for number, how in enumerate(roundings))
     starts = any(products.start.kind == "element" for products in plan.sums)
-    uses = any(node.kind == "element" for node in walk(plan.result))
+    uses = added = any(node.kind == "element" for node in walk(plan.result))
+    for number, node in enumerate(of_kind(plan.result, Round)):
+        if added and len(factors) < 2 and any(inner.kind == "element" for inner in walk(node)):
+            result, added = f"{result}{', and c' if number else ' and c'}", False
+        result += f", {'then ' if number else ''}rounded to {rounding_words(node.rounding)}"
     words = {
         "the inputs are": " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "taken as they are",
         "the unit is": " and ".join(model.reference for model in plan.models),

@@ -23,17 +23,18 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 
 
 def mapper_of(
-    name: str, asked: Signature, sides: tuple[int, int], timeout: float | None, device_timeout: float = 60.0,
-    progress: Callable[[str], None] = lambda text: None, least: tuple[int, int] = (1, 1), multiple: int = 1,
+    name: str | Callable[..., Any], asked: Signature, sides: tuple[int, int], timeout: float | None,
+    device_timeout: float = 60.0, progress: Callable[[str], None] = lambda text: None,
+    least: tuple[int, int] = (1, 1), multiple: int = 1,
 ) -> Mapper:  # fmt: skip
-    """The Mapper for a function python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for one
-    call. `sides`: the largest M and N, `least` the smallest; `multiple`: of what sides are multiples. Raises
+    """The Mapper for a function, or for python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for
+    one call. `sides`: the largest M and N, `least` the smallest; `multiple`: of what sides are multiples. Raises
     MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     device = _function(name, asked, device_timeout, deadline)
 
     def order(shape: Shape, place: tuple[int, int], until: float | None) -> Node | Leaf | None:
-        part = CallableDevice(device.function, name, (shape.rows, shape.columns), place)
+        part = CallableDevice(device.function, device.name, (shape.rows, shape.columns), place)
         given = Signature(asked.a, asked.b, asked.c, asked.d, shape.length, asked.addend)
 
         def every(vectors: Sequence[Vector]) -> list[int]:

@@ -14,7 +14,8 @@ from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.runner.wiring import OPERAND_NAMES, PORTS, Wiring
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.designs.design import RESULT
-from mmaprobe.smtmodel.designs.yosys import MissingProgramError, read_design
+from mmaprobe.smtmodel.designs.program import MissingProgramError
+from mmaprobe.smtmodel.designs.yosys import read_design
 from mmaprobe.smtmodel.evaluate.batch import Patterns, lanes, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS

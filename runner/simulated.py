@@ -23,7 +23,8 @@ from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, Parameter
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.designs.design import RESULT
 from mmaprobe.smtmodel.designs.netlist import DEEPEST
-from mmaprobe.smtmodel.designs.yosys import SECONDS, finished
+from mmaprobe.smtmodel.designs.program import finished
+from mmaprobe.smtmodel.designs.yosys import SECONDS
 from mmaprobe.smtmodel.evaluate.batch import Patterns
 
 WORDS = 96  # random inputs that tell how many cycles a design takes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +118,14 @@ def draw(
             panel.set_xlabel(size_text(study))
             panel.tick_params(labelbottom=True)
         if millimetres is None and index % columns == columns - 1 and (index < columns or study.kind == "sum"):
-            panel.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=7, frameon=False)
+            row = panels.flat[index - columns + 1 : index + 1]
+            panel.legend(*_named(row), loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=7, frameon=False)
         if millimetres is not None and study.kind == "sum":  # where sums overflow the legend says from which size on
             panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25 if last else -0.05), ncols=2, **LEGEND)
     if millimetres is not None and study.kind != "sum":
-        handles = panels.flat[0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside lower center", ncols=2 * columns, **LEGEND)
+        figure.legend(
+            *_named(panels.flat[: len(study.measures)]), loc="outside lower center", ncols=2 * columns, **LEGEND
+        )
     figure.align_ylabels()
     formats: dict[str, dict[str, Any]] = {"png": {"dpi": 150 if millimetres is None else 300}}
     formats["svg"] = {"metadata": {"Date": None}}
@@ -136,6 +138,12 @@ def draw(
             figure.savefig(stream, format=name, **options)
     pyplot.close(figure)
     return files
+
+
+def _named(panels: Iterable[Any]) -> tuple[list[Any], list[str]]:
+    """What the curves of panels are, each text once: not every panel has the lines of u."""
+    named = {text: line for panel in panels for line, text in zip(*panel.get_legend_handles_labels(), strict=True)}
+    return list(named.values()), list(named)
 
 
 def looks_of(groups: Sequence[str]) -> dict[str, tuple[Any, str]]:

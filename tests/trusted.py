@@ -41,7 +41,9 @@ REWRITING = Part(
     "rules of rewriting, with their lemmas", "normal forms", _in("queries/kernel", "rewriting ranges effects")
 )
 SIGNS = Part("the rule of sign symmetry", "signs", _in("queries/kernel", "opposite"))
-PLANS = Part("rules of plans, and what their stages do", "error bounds of plans", _in("queries/kernel", "sums steps"))
+PLANS = Part(
+    "rules of plans, and what their stages do", "error bounds of plans", _in("queries/kernel", "sums steps largest")
+)
 SAME_PLANS = Part(
     "rules of equal plans",
     "plans that are equal",

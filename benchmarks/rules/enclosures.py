@@ -220,13 +220,15 @@ def _after(own: Deriving, top: Theorem | None, every: Sequence[Theorem]) -> None
         if theorem is None:
             continue
         own.call("whole", theorem)
+        own.call("of_largest", theorem)
         goal = theorem.goal
         if isinstance(goal, Enclosed):
             own.call("weakened", theorem, _claim(goal.facts.error, rng))
         chain = own.call("chained", theorem)
         if chain is not None:
             own.call("closed", chain)
-            own.call("carried", chain, rng.choice((0, 1, 1, 2, 2, 3)))
+            if (chained := own.call("carried", chain, rng.choice((0, 1, 1, 2, 2, 3)))) is not None:
+                own.call("of_largest", chained)
             own.call("carried", theorem, 2)
             own.call("from_zero", theorem)
             own.call("closed", theorem)

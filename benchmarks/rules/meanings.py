@@ -128,10 +128,12 @@ class Exact:
 
 
 class Magnitudes:
-    """The magnitudes of which forms are made, on every input."""
+    """The magnitudes of which forms are made, on every input. `largest`: of a and b they are those of any element."""
 
-    def __init__(self, evaluation: Evaluation, loops: Loops, others: Mapping[tuple[str, int], Lanes]) -> None:
-        self.evaluation, self.loops, self.others = evaluation, loops, others
+    def __init__(
+        self, evaluation: Evaluation, loops: Loops, others: Mapping[tuple[str, int], Lanes], largest: bool = False
+    ) -> None:
+        self.evaluation, self.loops, self.others, self.largest = evaluation, loops, others, largest
 
     def of(self, form: Form) -> Lanes:
         found = np.zeros(self.evaluation.count)
@@ -144,6 +146,10 @@ class Magnitudes:
     def _factor(self, factor: Factor) -> Lanes:
         if (factor.name, factor.offset) in self.others:
             return self.others[factor.name, factor.offset]
+        if self.largest and factor.name in ("a", "b"):
+            inputs, fmt = self.evaluation.inputs, self.evaluation.formats[factor.name]
+            sides = [magnitude(fmt, side, factor.raised) for (name, _), side in inputs.items() if name == factor.name]
+            return np.max([np.zeros(self.evaluation.count), *sides], axis=0)
         fmt, place = self.evaluation.formats.get(factor.name), place_at(factor.offset, factor.factors, self.loops)
         if fmt is None or (factor.name, place) not in self.evaluation.inputs:  # of nothing here: it may be zero
             return np.zeros(self.evaluation.count)
@@ -186,8 +192,8 @@ class Situation:
     def evaluation(self) -> Evaluation:
         return self.window.evaluation
 
-    def magnitudes(self) -> Magnitudes:
-        return Magnitudes(self.evaluation, self.loops, self.others)
+    def magnitudes(self, largest: bool = False) -> Magnitudes:
+        return Magnitudes(self.evaluation, self.loops, self.others, largest)
 
 
 def places_of_levels(unit: Unit) -> dict[int, list[int]]:
@@ -265,7 +271,8 @@ def any_number(formats: list[Format], drawn: Patterns) -> Value:
     return replace(found, patterns=None)
 
 
-def enclosed(goal: Enclosed, rng: random.Random) -> Iterator[str]:
+def enclosed(goal: Enclosed, rng: random.Random, largest: bool = False) -> Iterator[str]:
+    """`largest`: magnitudes of a and b are those of the largest elements."""
     assumed = {one.level: one.formats for one in goal.assuming if isinstance(one, Assumption)}
     kept = frozenset(one.node for one in goal.assuming if isinstance(one, Kept))
     facts, places = goal.facts, dict(goal.places)
@@ -276,7 +283,7 @@ def enclosed(goal: Enclosed, rng: random.Random) -> Iterator[str]:
         if whole:
             one.others["exact", 0] = np.abs(one.exact.of(goal.unit.result, one.loops))
         value, exact = one.evaluation.value(goal.node, one.loops), one.exact.of(goal.node, one.loops)
-        yield from facts_fail(facts, value, exact, one.magnitudes(), ~value.fault & value.finite & one.finite)
+        yield from facts_fail(facts, value, exact, one.magnitudes(largest), ~value.fault & value.finite & one.finite)
         if goal.provided:
             yield from overflows(goal, one, value, rng)
 
@@ -436,14 +443,14 @@ def run_chain(unit: Unit, count: int, rng: random.Random) -> Instructions:
     return Instructions(whole, value.exact, exact, counts)
 
 
-def carried(goal: Carried, rng: random.Random) -> Iterator[str]:
+def carried(goal: Carried, rng: random.Random, largest: bool = False) -> Iterator[str]:
     if not is_next(goal.unit):
         yield "a result is no addend"
         return
     if goal.count > 4:
         return
     chain = run_chain(goal.unit, goal.count, rng)
-    bound = Magnitudes(chain.evaluation, {}, {}).of(goal.error)
+    bound = Magnitudes(chain.evaluation, {}, {}, largest).of(goal.error)
     if (chain.counts & (np.abs(chain.result - chain.exact) > bound)).any():
         yield f"after {goal.count} instructions the error is larger"
 
@@ -593,31 +600,25 @@ def negation(fmt: Format, patterns: Patterns) -> Patterns:
     return np.where(stays, patterns, flipped)
 
 
+def negated(evaluation: Evaluation) -> Evaluation:
+    """The evaluation of the inputs with every a and c negated."""
+    return Evaluation(evaluation.formats, {
+        key: negation(evaluation.formats[key[0]], side) if key[0] in ("a", "c") else side
+        for key, side in evaluation.inputs.items()}, evaluation.count)  # fmt: skip
+
+
+def turn_fails(before: Value, after: Value, turns: bool) -> Flags:
+    """Where a value is not negated, or does not stay the same, if every a and c is negated."""
+    return (before.kind != after.kind) | (after.exact != (-before.exact if turns else before.exact))
+
+
 def turns(goal: Turns, rng: random.Random) -> Iterator[str]:
-    unit, node = goal.unit, goal.node
-    for places in around(unit, node, {}, rng):
-        every = reads([node], places)
-        so_far = sorted(level for level in node.free if Running(level) in walk(node))
-        fmt = unit.d
-        found = window(formats_of(unit), every, rng, [1 << fmt.width for _ in so_far])
-        other = Evaluation(found.evaluation.formats, {
-            key: negation(found.evaluation.formats[key[0]], side) if key[0] in ("a", "c") else side
-            for key, side in found.evaluation.inputs.items()}, found.count)  # fmt: skip
-        loops: list[Loops] = [{level: (place, None) for level, place in places.items()} for _ in range(2)]
-        for level, patterns in zip(so_far, found.extra, strict=True):
-            if level not in goal.assuming:
-                yield "a result so far is read, of which nothing is assumed"
-                return
-            sides = (patterns, negation(fmt, patterns))
-            for own, side in zip(loops, sides, strict=True):
-                own[level] = (places.get(level, 0), replace(number(fmt, side), patterns=None))
-        sides = [one.terms(node, own) for one, own in zip((found.evaluation, other), loops, strict=True)]
-        sign = -1.0 if goal.turns else 1.0
-        for before, after in zip(*sides, strict=True):
-            same = (before.kind == after.kind) & (after.exact == sign * before.exact)
-            if (~same).any():
-                at = int(np.argmax(~same))
-                yield f"negated inputs give {after.exact[at]} after {before.exact[at]}"
+    result = goal.unit.result
+    evaluation = window(formats_of(goal.unit), reads([result], {}), rng, []).evaluation
+    before, after = (one.value(result, {}) for one in (evaluation, negated(evaluation)))
+    if (wrong := turn_fails(before, after, True)).any():
+        at = int(np.argmax(wrong))
+        yield f"negated inputs give {after.exact[at]} after {before.exact[at]}"
 
 
 def rises(goal: Rises, rng: random.Random) -> Iterator[str]:

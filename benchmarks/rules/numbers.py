@@ -37,6 +37,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
     Signed,
+    SortedSum,
 )
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -274,6 +275,29 @@ def fused_sum(node: FusedSum, operands: Sequence[Sequence[Value]]) -> Value:
     return _summed(every, total, np.where(is_zero, 0, top), is_zero, np.zeros(lanes, dtype=bool))
 
 
+def sorted_sum(node: SortedSum, terms: Sequence[Value]) -> Value:
+    """The two terms with the highest first places, then the third; borrows for what is cut off, one sticky bit."""
+    lowest = BELOW_ALL * 4
+    firsts = np.array([np.where(t.is_zero | ~t.finite, lowest, t.exponent + isinstance(item, Product))
+                       for t, item in zip(terms, node.items, strict=True)])  # fmt: skip
+    order = np.argsort(-firsts, axis=0, kind="stable")
+    every = np.array([np.where(t.finite, t.exact, 0.0) for t in terms])
+    total, *others = np.take_along_axis(every, order, axis=0)
+    minus = np.take_along_axis(np.array([t.negative for t in terms]), order, axis=0)[0]
+    top = np.where(firsts.max(axis=0) == lowest, 0, firsts.max(axis=0))
+    sticky = alone = np.zeros(len(total), dtype=bool)
+    for term, bits in zip(others, node.fraction_bits, strict=True):
+        alone, flip = (total == 0) & ~sticky, np.where(minus, -1.0, 1.0)
+        cut = units(flip * term, top - bits, "down")
+        total = flip * (units(flip * total, top - bits, "toward_zero") + cut)
+        sticky = sticky | (cut != flip * term)
+        minus = np.where(total != 0, total < 0, minus)
+    last = np.ldexp(np.where(minus, -1.0, 1.0), top - node.fraction_bits[1] - 1)
+    total = np.where(alone, others[1], np.where(sticky, total + last, total))
+    exponent = np.where(alone, np.take_along_axis(firsts, order, axis=0)[2], top)
+    return _summed(terms, total, exponent, all_of([t.is_zero for t in terms]), np.zeros(len(total), dtype=bool))
+
+
 def grid_sum(node: GridSum, operands: Sequence[Sequence[Value]]) -> Value:
     """Integers on a grid, whose unit is the coarsest that an exponent and its operand's F give; where there is a frame,
     what opposes its sign is flipped, so that it counts one unit more."""
@@ -477,6 +501,8 @@ class Evaluation:
                 return exact_sum([t for item in node.items for t in self.terms(item, loops)])
             case FusedSum():
                 return fused_sum(node, [[*self.terms(item, loops)] for item in node.items])
+            case SortedSum():
+                return sorted_sum(node, [self.value(item, loops) for item in node.items])
             case GridSum():
                 return grid_sum(node, [[*self.terms(item, loops)] for item in node.items])
             case Cut():

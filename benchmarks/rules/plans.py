@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.enclosures import Deriving, chained_unit
 from benchmarks.rules.lemmas import Truths
-from benchmarks.rules.meanings import SLACK, Exact, Loops, any_number, facts_fail
+from benchmarks.rules.meanings import SLACK, Exact, Loops, any_number, carried, enclosed, facts_fail
 from benchmarks.rules.numbers import (
     Evaluation,
     Flags,
@@ -32,9 +32,12 @@ from benchmarks.rules.numbers import (
     zeros,
 )
 from benchmarks.rules.units import FACTORS, RESULTS, WIDE
-from mmaprobe.queries.kernel.enclosures import CHAIN, Enclosed
+from mmaprobe.queries.kernel.enclosures import CHAIN, Enclosed, Facts
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.forms import Factor, Form
+from mmaprobe.queries.kernel.forms import number as any_size
+from mmaprobe.queries.kernel.induction import Carried
+from mmaprobe.queries.kernel.largest import OfLargest
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import (
     Added,
@@ -78,6 +81,7 @@ from mmaprobe.smtmodel.plans.partitions import At, Equal, Halves, Interleaved, R
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Partition, Stage
 from mmaprobe.smtmodel.plans.words import PLAIN
+from mmaprobe.smtmodel.units.unit import Unit
 from tests.oracles import oracle
 
 ROWS = 512  # inputs of a step
@@ -247,6 +251,7 @@ class Sums:
     others: Mapping[tuple[str, int], Lanes]
     growth: float
     read: bool  # of what units read
+    largest: bool = False  # of a and b by the largest of all elements, and no sums
 
     def of(self, form: Form) -> Lanes:
         found = np.zeros(ROWS)
@@ -264,7 +269,10 @@ class Sums:
                 found = found * self.feed.at
             elif factor.name not in ("a", "b"):
                 found = found * self.others.get((factor.name, factor.offset), 0.0)  # of a start that nothing reads
-        if products:
+        for factor in products if self.largest else ():
+            every = [self._element(factor, pair) for pair in range(self.feed.at)]
+            found = found * np.max([np.zeros(ROWS), *every], axis=0)
+        if products and not self.largest:
             own = [prod([self._element(factor, pair) for factor in products], start=np.ones(ROWS))
                    for pair in range(self.feed.at)]  # fmt: skip
             found = found * np.sum(own, axis=0) if own else np.zeros(ROWS)
@@ -360,8 +368,8 @@ class _WholeExact(Exact):
         return self.sums[node] if node in self.sums else super()._of(node, loops)
 
 
-def of_plan(goal: Enclosed, rng: random.Random) -> Iterator[str]:
-    """A node of a plan, outside of its sums."""
+def of_plan(goal: Enclosed, rng: random.Random, largest: bool = False) -> Iterator[str]:
+    """A node of a plan, outside of its sums. `largest`: magnitudes of a and b are those of the largest elements."""
     at = goal.unit
     assert isinstance(at, PlanAt)
     if goal.node.free or any(isinstance(part, Element) and part.operand != "c" for part in walk(goal.node)):
@@ -393,7 +401,20 @@ def of_plan(goal: Enclosed, rng: random.Random) -> Iterator[str]:
         if at.plan.c.subnormals:
             others["c", 0] = np.maximum(others["c", 0], _least(goal, others["c", 0]))
         sizes = _sizes(Run(feed, rounds, 0, counts, {}, False), others, at.growth, at.loops, rounds)
+        sizes.largest = largest
         yield from facts_fail(goal.facts, found, exact.of(goal.node, {}), sizes, counts & ~found.fault & found.finite)
+
+
+def of_largest(goal: OfLargest, rng: random.Random) -> Iterator[str]:
+    """A bound of a plan, of a unit or of a chain of it, in the largest elements."""
+    whole = Enclosed(goal.unit, goal.unit.result, (), Facts(goal.form, goal.form, any_size(1 << 200)))
+    if isinstance(goal.unit, PlanAt):
+        yield from of_plan(whole, rng, largest=True)
+    elif goal.count is None:
+        yield from enclosed(whole, rng, largest=True)
+    else:
+        assert isinstance(goal.unit, Unit)
+        yield from carried(Carried(goal.unit, goal.count, goal.form), rng, largest=True)
 
 
 def _least(goal: Enclosed, size: Lanes) -> Lanes:
@@ -405,7 +426,7 @@ def _least(goal: Enclosed, size: Lanes) -> Lanes:
     return np.where((size > 0) & (size < 2.0**own) & raised, 2.0**own, 0.0)
 
 
-MEANINGS = {Summed: summed}
+MEANINGS = {Summed: summed, OfLargest: of_largest}
 
 
 # -- instances
@@ -676,6 +697,6 @@ def _finished(own: Composing, at: PlanAt, total: Theorem) -> None:
     found = node(plan.result)
     if found is not None:
         call("rejoined", found)
-        call("whole", found)
+        call("of_largest", call("whole", found) or found)
         if rng.random() < 0.1:
             call("chained", found)

@@ -16,12 +16,11 @@ from benchmarks import statements
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.facts import ENGINE
 from benchmarks.rules.lemmas import Truths
-from benchmarks.rules.results import even_unit
+from benchmarks.rules.results import even_unit, turned
 from benchmarks.rules.rewriting import Plain, rewritten
 from benchmarks.rules.units import RESULTS
 from benchmarks.statements import Statement, Table
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.opposite import lemmas_of
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.ranges import Scope
 from mmaprobe.queries.kernel.rewriting import REWRITES
@@ -287,21 +286,11 @@ def _does_not_fall(campaign: Campaign, truths: Truths, problem: Monotonic, rng: 
 def negations(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """Symmetry in the signs, from that of the result's node."""
     unit = tiny_unit(rng) if rng.random() < 0.7 else even_unit(rng)
-    known: dict[Node, Theorem] = {}
-    for node in walk(unit.result):
-        premises = [known[operand] for operand in node.operands if operand in known]
-        lemmas = [theorem for lemma in lemmas_of(node) if (theorem := truths.theorem(lemma)) is not None]
-        theorem = campaign.call("turned", unit, node, premises, lemmas)
-        if theorem is not None:
-            known[node] = theorem
+    known = turned(campaign, truths, unit)
     try:
         model = Model("unit", unit)
         problem = Negated(model, model, rng.choice(RESTRICTIONS), rng.choice(("value", "value", "bits")))
     except MmaprobeError:
         return
-    own = known.get(unit.result)
-    parts = []
-    for theorem in [*([] if own is None else [own]), *rng.sample(list(known.values()), min(1, len(known)))]:
-        found = campaign.call("negates", problem, theorem)
-        parts += [] if found is None else [found]
-    campaign.call("each_part", "sign-symmetric", model, problem.inputs, "value", parts)
+    found = None if known is None else campaign.call("negates", problem, known)
+    campaign.call("each_part", "sign-symmetric", model, problem.inputs, "value", [] if found is None else [found])

@@ -13,15 +13,14 @@ from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small
 from mmaprobe.queries.kernel.enclosures import alignments
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
-from mmaprobe.queries.kernel.opposite import lemmas_of
+from mmaprobe.queries.kernel.opposite import RoundsOpposite, lemmas_of
 from mmaprobe.queries.kernel.rises import needed
 from mmaprobe.queries.kernel.rounding_losses import TruncationKeeps
 from mmaprobe.queries.kernel.table9 import terms_of_sum
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.nodes import Each, Element, FusedSum, Index, Node, Product, Repeat, Round
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes import Each, Element, FusedSum, Index, Node, Product, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -98,30 +97,22 @@ def in_units(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
 # -- signs
 
 
+def turned(campaign: Campaign, truths: Truths, unit: Unit) -> Theorem | None:
+    """That a unit's result is negated if its operands are, with the lemmas of roundings that are true."""
+    try:
+        lemmas = lemmas_of(unit)
+    except RuleError:
+        return campaign.call("turned", unit, ())
+    return campaign.call("turned", unit, [one for lemma in lemmas if (one := truths.theorem(lemma)) is not None])
+
+
 def signs(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
-    """Every node of a unit of which it is known whether it turns; then wrong premises."""
+    """The result of a unit, mostly of one that is symmetric; then another lemma."""
     unit = even_unit(rng) if rng.random() < 0.7 else small_unit(rng)
-    known: dict[Node, Theorem] = {}
-    for node in walk(unit.result):  # operands first
-        operands = [known.get(operand) for operand in node.operands]
-        premises = [one for one in operands if one is not None]
-        if len(premises) < len(operands) and rng.random() < 0.7:
-            continue
-        lemmas = [theorem for lemma in lemmas_of(node) if (theorem := truths.theorem(lemma)) is not None]
-        theorem = campaign.call("turned", unit, node, premises, lemmas)
-        if theorem is not None:
-            known[node] = theorem
-        every = list(known.values())
-        if rng.random() < 0.15 and every:
-            wrong = [rng.choice(every) for _ in premises]
-            campaign.call("turned", unit, node, wrong, lemmas)
-        if rng.random() < 0.1:
-            other = truths.theorem(some_lemma(type(lemmas_of(Round(node, Rounding(unit.d)))[0]), rng))
-            if other is not None:
-                campaign.call("turned", unit, node, premises, [other])
-    for node in walk(unit.result):
-        if isinstance(node, Repeat) and node.body in known:
-            campaign.call("turned", unit, node, [known[node.body], known[node.body]], ())
+    turned(campaign, truths, unit)
+    other = truths.theorem(some_lemma(RoundsOpposite, rng))
+    if other is not None:
+        campaign.call("turned", unit, [other])
 
 
 def even_unit(rng: random.Random) -> Unit:

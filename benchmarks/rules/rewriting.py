@@ -11,7 +11,7 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
 from mmaprobe.queries.kernel.ranges import Held, Scope
-from mmaprobe.queries.kernel.rewriting import REWRITES, kind_of, scaled_sum
+from mmaprobe.queries.kernel.rewriting import REWRITES, kind_of, lossless_sorted, scaled_sum
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -30,6 +30,7 @@ from mmaprobe.smtmodel.nodes import (
     Round,
     Running,
     Scale,
+    SortedSum,
 )
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
@@ -187,11 +188,21 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     _chosen(campaign, known, unit, rng)
 
 
+def sorted_unit(rng: random.Random) -> Unit:
+    """A unit that adds three terms in the order of their exponents, about the bits at which nothing is lost."""
+    a, b, c, d = (format_named(rng.choice(names)) for names in (FACTORS, FACTORS, ADDENDS, RESULTS))
+    maker = Plain(rng, 2, {"a": a, "b": b, "c": c}, None)
+    terms = [*(Product(maker.element("a"), maker.element("b")) for _ in range(2)), maker.element("c")]
+    first = rng.randint(4, 14)
+    how = maker.rounding(d)
+    return Unit(a, b, c, 2, Round(SortedSum(tuple(rng.sample(terms, 3)), (first, first + rng.randint(0, 3))), how))
+
+
 def focused(campaign: Campaign, truths: Truths, rng: random.Random, tries: int = 40) -> None:
     """For each rule of rewriting a unit to which it applies, where one is found."""
     for name, rule in REWRITES.items():
         for _ in range(tries):
-            unit = scaled_unit(rng) if rule is scaled_sum else plain_unit(rng)
+            unit = {scaled_sum: scaled_unit, lossless_sorted: sorted_unit}.get(rule, plain_unit)(rng)
             every = list(scoped(Scope.of(unit), unit.result, rng))
             useful = [one for one in every if rule(*one) is not None]
             if useful:

@@ -11,12 +11,12 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.enclosures import Deriving
 from benchmarks.rules.facts import ENGINE
 from benchmarks.rules.lemmas import Truths
+from benchmarks.rules.results import turned
 from benchmarks.rules.units import FACTORS, RESULTS
 from mmaprobe.queries.kernel.enclosures import alignments
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.facts import Basis
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
-from mmaprobe.queries.kernel.opposite import lemmas_of
 from mmaprobe.queries.kernel.plan_units import AtLength, units_of
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.ranges import Held, Range, Scope
@@ -24,7 +24,6 @@ from mmaprobe.queries.kernel.rises import needed
 from mmaprobe.queries.kernel.rounding_losses import TruncationKeeps
 from mmaprobe.queries.kernel.same import Compared
 from mmaprobe.queries.kernel.statements import Monotonic, Reordered
-from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
@@ -50,7 +49,6 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
-from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.units.unit import Unit
@@ -147,7 +145,7 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
                 campaign.call("closed", found)
                 campaign.call("carried", found, rng.choice((0, 1, 2)))
         _ordered(campaign, truths, unit)
-        _turned(campaign, truths, unit)
+        turned(campaign, truths, unit)
 
 
 def _ordered(campaign: Campaign, truths: Truths, unit: Unit) -> None:
@@ -159,21 +157,6 @@ def _ordered(campaign: Campaign, truths: Truths, unit: Unit) -> None:
             continue
         proved = [theorem for lemma in lemmas if (theorem := truths.theorem(lemma)) is not None]
         campaign.call("rises", unit, raised, False, proved)
-
-
-def _turned(campaign: Campaign, truths: Truths, unit: Unit) -> None:
-    known: dict[Node, Theorem] = {}
-    for node in walk(unit.result):
-        if all(operand in known for operand in node.operands):
-            lemmas = [theorem for lemma in lemmas_of(node) if (theorem := truths.theorem(lemma)) is not None]
-            found = campaign.call("turned", unit, node, [known[operand] for operand in node.operands], lemmas)
-            if found is not None:
-                known[node] = found
-    own = Repeat(3, range(2), Running(3), Round(ExactSum((Running(3), AB)), Rounding(unit.d)))
-    start = campaign.call("turned", unit, Running(3), (), ())
-    if start is not None:
-        campaign.call("turned", unit, own, [start, start], ())
-        campaign.call("turned", unit, Repeat(3, range(2), Running(3), Running(3)), [start, start], ())
 
 
 def edges(campaign: Campaign, truths: Truths, rng: random.Random) -> None:

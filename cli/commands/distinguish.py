@@ -173,9 +173,11 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
 
 def _is_reference(name: str) -> bool:
     from mmaprobe.smtmodel.base.files import is_file
-    from mmaprobe.smtmodel.tables.reference import keys_of
+    from mmaprobe.smtmodel.tables.reference import is_plan, keys_of
 
+    if is_plan(name):
+        return True
     if name.endswith((".yaml", ".yml")) or is_file(name):
         keys = keys_of(name)  # of a unit without its key `unit` it is said that this is missing
-        return "unit" in keys or ("formats" in keys and "plan" not in keys)
+        return not {"unit", "formats", "plan"}.isdisjoint(keys)
     return "/" in name.partition("@")[0]

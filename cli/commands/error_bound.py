@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from mmaprobe.documents.prove import ErrorBound, LargestBoundAt, Nearest, NumericBound, PlanErrorBound, PlanFormula
+    from mmaprobe.documents.prove import (
+        ErrorBound,
+        LargestBoundAt,
+        Measure,
+        Nearest,
+        NumericBound,
+        PlanErrorBound,
+        PlanFormula,
+    )
     from mmaprobe.queries.kernel.forms import Form
     from mmaprobe.queries.plans.bound_report import PlanBound
     from mmaprobe.queries.properties.bound_report import BoundResult
@@ -27,10 +35,12 @@ ERROR_BOUND = "error-bound"
 
 @dataclass(frozen=True)
 class Shown:
-    """What is printed: the chain of lemmas too; or the formulas alone, as LaTeX."""
+    """What is printed: the chain of lemmas too; or the formulas alone, as LaTeX. `measure`: in which magnitudes bounds
+    are; None: those of all elements, or the largest where no rule gives others."""
 
     explain: bool
     latex: bool
+    measure: Measure | None = None
 
 
 SHOWN = 8  # products of an input that is printed
@@ -52,7 +62,7 @@ def prove_bound(
         raise click.UsageError(f"{ERROR_BOUND} is a property of one model")
     if names_plan(models[0]):
         return _prove_of_plan(models[0], inputs, length, options, confirm, how, as_json, certificate)
-    result = find_bound(parse_reference(models[0]), inputs, length, Settled(options, confirm))
+    result = find_bound(parse_reference(models[0]), inputs, length, Settled(options, confirm), how.measure)
     progress("")
     document = document_of(result)
     _show(result, document, how)
@@ -73,7 +83,7 @@ def _prove_of_plan(
 
     plan, lengths = parse_plan_reference(name), SIZES if length is None else (length,)
     settled = Settled(options, confirm)
-    bound = find_plan_bound(plan, inputs, lengths, settled, options.progress, late=settled.late)
+    bound = find_plan_bound(plan, inputs, lengths, settled, options.progress, late=settled.late, measure=how.measure)
     progress("")
     document = document_of_plan(bound, name)
     _show_plan(bound, document, how)
@@ -98,8 +108,7 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
             (f"K = {most.length}, where {_of_largest(most)}", most.bound)
             for most in (document.largest if bound.largest else ())
         ]
-        premises = f"{', '.join(bound.premises)}, and sums are over all K products"
-        say(latex_of_bounds(bounds, "" if bound.largest else premises))
+        say(latex_of_bounds(bounds, "" if bound.largest else _premises(bound)))
         return
     if bound.largest:
         _show_largest(document.largest)
@@ -120,12 +129,17 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
         if (near := row.nearest) is not None:
             tried = f"nearest input of {row.tried}"
             say(f"    {tried}: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there")
-    say(f"  where {', '.join(bound.premises)}, and sums are over all K products")
+    say(f"  where {_premises(bound)}")
     for lemma in document.lemmas:
         say(f"  the datapath: {lemma.lemma}: {lemma.by}")
     rules = sum(document.rules.values()) - len(document.lemmas)
     say(f"{ERROR_BOUND}: proved in {bound.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
         f"{counted(len(document.lemmas), 'lemma')} about the datapath")  # fmt: skip
+
+
+def _premises(bound: PlanBound) -> str:
+    sums = [] if bound.measure == "largest" else ["and sums are over all K products"]
+    return ", ".join([*bound.premises, *sums])
 
 
 def _show_largest(every: Sequence[LargestBoundAt]) -> None:

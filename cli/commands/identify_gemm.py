@@ -54,8 +54,7 @@ def map_gemm(
         print_json(document_of_map(mapped, name, time.monotonic() - start, failure))
     if failure is not None:
         raise failure
-    whole = mapped.rules and all(said.plan for said in mapped.rules) and not mapped.differ and not mapped.open
-    sys.exit(0 if whole else 3 if mapped.plans else 1)
+    sys.exit(0 if mapped.whole else 3 if mapped.plans else 1)
 
 
 def plans_of_files(files: str, formats: str | None, save: Path | None, options: Options, as_json: bool) -> NoReturn:
@@ -109,16 +108,18 @@ def _show(mapped: Mapped, seconds: float) -> None:
     from mmaprobe.queries.plans.library import LOOKED
     from mmaprobe.queries.plans.report import outline_of
 
+    for what, shapes in _missing(mapped).items():
+        say(f"{what} in {counted(len(shapes), 'shape')} without a plan: {_some(shapes)}")
     for (shape, _), tree in list(mapped.orders.items())[:1]:
         say(f"order of {shape}:")
         for line in outline_of(tree):
             say(f"  {line}")
-    untested = 0
+    doubtful = 0
     for said in mapped.rules:
         if said.plan is None:
             continue
-        if not said.agree + len(said.differ):
-            untested += 1
+        if not said.agree:
+            doubtful += 1
             continue
         say(f"{said.rule.text()}: {said.plan.reference}")
         if said.differ:
@@ -132,12 +133,10 @@ def _show(mapped: Mapped, seconds: float) -> None:
             say(f"  {counted(said.agree, 'random shape')}: too few to rely on")
         else:
             say(f"  {counted(said.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong")
-    if untested:
-        say(f"{counted(untested, 'more rule')}, which no random shape tests (--json has them)")
+    if doubtful:
+        say(f"{counted(doubtful, 'rule')} that no random shape bears out (--json has them)")
     if any(said.plan is None for said in mapped.rules):
         say("other elements that were looked at: no plan found")
-    for what, shapes in _missing(mapped).items():
-        say(f"{what} in {counted(len(shapes), 'shape')} without a plan: {_some(shapes)}")
     if mapped.open:
         say(f"nothing is known of {counted(len(mapped.open), 'random shape')}: {_some(mapped.open)}")
     say(

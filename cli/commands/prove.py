@@ -78,6 +78,12 @@ if TYPE_CHECKING:
     "error-bound: of a chain of instructions with K products.",
 )
 @click.option(
+    "--measure",
+    type=Choice(["elements", "largest"]),
+    help="error-bound: in the magnitudes of all elements, or in the largest one of the row of A and of the column of B "
+    "(default: elements; largest for plans of which no other bound is known).",
+)
+@click.option(
     "--invariant", "rules", type=FileName(dir_okay=False), metavar="MAP", shell_complete=file_names,
     help="In place of models: whether a result depends on M, N or its place, by a map of `identify --gemm --json`, or "
     "rules by hand (docs/batch-invariance.md).",
@@ -92,7 +98,8 @@ if TYPE_CHECKING:
 @JSON
 def prove(
     models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool,
-    certificate: Path | None, explain: bool, latex: bool, length: int | None, rules: Path | None, shapes: str,
+    certificate: Path | None, explain: bool, latex: bool, length: int | None, measure: Any, rules: Path | None,
+    shapes: str,
     fixed: Any, flags: str | None, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Prove two models or designs equal, or a property. A proof is about every input.
@@ -123,7 +130,7 @@ def prove(
         refuse("--invariant compares plans, bit for bit and on every input", "wanted", "restrictions", "compare")
         refuse("--invariant has --shapes", "length")
         refuse("it is about the results of two models", "flags")
-        refuse(f"LaTeX is for {ERROR_BOUND}", "latex")
+        refuse(f"it is for {ERROR_BOUND}", "latex", "measure")
         run_invariant(rules, shapes, fixed, options, confirm, explain, as_json, certificate)
     refuse("it goes with --invariant", "shapes", "fixed")
     if not models:
@@ -134,9 +141,9 @@ def prove(
         refuse(f"{ERROR_BOUND} compares no results", "compare")
         if latex:
             refuse("LaTeX is of the formulas alone", "explain")
-        inputs, how = parse_inputs(restrictions), Shown(explain, latex)
+        inputs, how = parse_inputs(restrictions), Shown(explain, latex, measure)
         sys.exit(prove_bound(models, inputs, length, options, confirm, how, as_json, certificate))
-    refuse(f"LaTeX is for {ERROR_BOUND}", "latex")
+    refuse(f"it is for {ERROR_BOUND}", "latex", "measure")
     if wanted != "equal" and len(models) != 1:
         raise click.UsageError(f"{wanted} is a property of one model{_fixed(models)}")
     if about_plans(models, length):

@@ -23,15 +23,16 @@ from torch.utils._python_dispatch import (
     _get_current_dispatch_mode_stack,
     is_traceable_wrapper_subclass,
 )
+from torch.utils._pytree import tree_map_only
 
 from mmaprobe.documents.emulate import Emulated
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of
 from mmaprobe.multiplied import Multiplied, Tally
-from mmaprobe.smtmodel.base.errors import IncompleteError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError, UnknownNameError
 from mmaprobe.torch import convolution
 from mmaprobe.torch.products import product
 from mmaprobe.torch.scaled import Blocked, blocked, outside, packed, scales_of
-from mmaprobe.torch.tensors import FORMAT_OF, format_of, numbers, patterns
+from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, format_of, numbers, patterns
 from mmaprobe.torch.threads import followed
 
 Unknown = Literal["error", "native"]
@@ -45,7 +46,8 @@ _WORDS = (
 )
 _MULTIPLIES = re.compile(rf"(?:.*_)?(?:{_WORDS})(?:_.*)?")
 _DO_NOT = re.compile(r"\w*(slice_inverse|(batch|layer|group|instance|rms)_norm\w*|_fftfreq|matrix_norm|_check_errors)")
-_SPACES = ("aten", "prim", "prims", "profiler", "mmaprobe")  # namespaces of operators whose names say what they do
+#: namespaces of operators whose names say what they do
+_SPACES = ("aten", "prim", "prims", "profiler", "mmaprobe", "c10d", "_c10d_functional", "_c10d_functional_autograd")
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,12 @@ class Products:
     backward: bool
 
     def __call__(self, a: Any, b: Any, c: Any, alpha: float, beta: float, d: str | None, fast: bool) -> Any:
-        """alpha * a @ b + beta * c of blocks (blocks x M x K, blocks x K x N), rounded to the format `d`."""
+        """alpha * a @ b + beta * c of blocks (blocks x M x K, blocks x K x N), rounded to the format `d`. Raises
+        ParameterError for sides that do not fit."""
+        if a.shape[0] != b.shape[0]:
+            raise ParameterError("a and b", f"batches of {a.shape[0]} and {b.shape[0]} matrices")
+        if c is not None and c.dtype not in (a.dtype, TYPE_OF[d or format_of("a", a)]):
+            raise ParameterError("c", f"numbers of {c.dtype}, those of a and b being {a.dtype}")
         asked = Asked(format_of("a", a), format_of("b", b), d or format_of("a", a), alpha, beta, fast)
         return self.context.multiplied(self.operator, self.backward, asked, a, b, c)
 
@@ -128,14 +135,14 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if not self._settings:  # a thread that runs on
+        if not self._settings or _recorded() or _hidden(args, kwargs):  # `not`: a thread that runs on
             return func(*args, **kwargs)
         if isinstance(func, torch._ops.HigherOrderOperator):
             return self._of_functions(func, args, kwargs)
         if any(is_traceable_wrapper_subclass(x) for x in _flat(args, kwargs)):
             return NotImplemented  # jagged tensors, DTensor and their like: their own operators are seen here
         nested = any(x.is_nested for x in _flat(args, kwargs))
-        if func.namespace == "aten" and not nested and not _hidden(args, kwargs):
+        if func.namespace == "aten" and not nested:
             known = _OPERATORS.get(func.overloadpacket._qualified_op_name.partition("::")[2].rstrip("_"))
             given = _bound(func, args, kwargs)
             if known is not None and _of_numbers(given):
@@ -176,6 +183,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
             if any(x.layout is not torch.strided for x in _flat(args, kwargs)):
                 raise UnsupportedProductError("a tensor without strides: sparse ones are not known")
             result = known(Products(self, name, backward), given)
+            if (out := given.get("out")) is not None and out.dtype is not result.dtype:
+                raise ParameterError("out", f"numbers of {out.dtype}, where the result has {result.dtype}")
         except (UnsupportedProductError, IncompleteError) as error:
             if self.unknown == "error":
                 hint = "; unknown='native' computes such products as they are"
@@ -183,9 +192,14 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
                 raise self._said from None
             self._tally.unknown[name] += 1
             return _native(func, args, kwargs)
+        except (ParameterError, RuntimeError, ValueError, IndexError):
+            _native(
+                func, *tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
+            )  # PyTorch's own error, if it has one
+            raise
         if func._schema.name.endswith("_"):
             return args[0].copy_(result)
-        if (out := given.get("out")) is not None:
+        if out is not None:
             if out.shape != result.shape:
                 out.resize_(result.shape)
             return out.copy_(result)
@@ -209,7 +223,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
 
     def _other(self, func: Any, args: Any, kwargs: Any) -> Any:
         name = str(func.overloadpacket)
-        if not _hidden(args, kwargs) and multiplies(func.namespace, func._schema.name.partition("::")[2]):
+        if multiplies(func.namespace, func._schema.name.partition("::")[2]):
             if not _of_integers(args, kwargs):
                 self._refused(name)
                 return _native(func, args, kwargs)
@@ -237,6 +251,12 @@ def _flat(args: Any, kwargs: Any) -> Iterator[Any]:
             yield from (x for x in one if isinstance(x, torch.Tensor))
         elif isinstance(one, torch.Tensor):
             yield one
+
+
+def _recorded() -> bool:
+    """Whether operators are written into a graph rather than computed: a product is one when the graph runs."""
+    kinds = torch._C._TorchDispatchModeKey.__members__.values()
+    return any(torch._C._get_dispatch_mode(kind) is not None for kind in kinds)
 
 
 def _hidden(args: Any, kwargs: Any) -> bool:
@@ -345,6 +365,7 @@ def _addmm(multiply: Products, given: Mapping[str, Any]) -> Any:
     two = "mat1" in given
     a, b = (given["mat1"], given["mat2"]) if two else (given["batch1"], given["batch2"])
     beta = float(given["beta"])
+    given["self"].expand(*a.shape[:-1], b.shape[-1])  # c of no other shape
     c = None if beta == 0 else given["self"]
     result = multiply(a[None] if two else a, b[None] if two else b, c, float(given["alpha"]), beta, _out(given), False)
     return result[0] if two else result

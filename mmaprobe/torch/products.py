@@ -6,6 +6,7 @@ They are one operator of torch.library, `mmaprobe::product`, which has shapes fo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
 from mmaprobe.smtmodel.plans.gemm import simulate
-from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, format_of, numbers, patterns, tensor_of, words
+from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, DeviceMemory, format_of, numbers, patterns, tensor_of, words
 
 Backward = Literal["emulated", "native"]
 
@@ -40,18 +41,17 @@ def product(
 ) -> tuple[Any, str]:
     """D of tensors (blocks x M x K, blocks x K x N; c broadcasts to D), and what was done with the sum. Tensors of
     uint8 are patterns, as all scale factors are."""
-    factors = scales and {name: patterns(side) for name, side in scales.items()}
-    z, gpu = None if c is None else numbers(c), _gpu(a.device)
+    factors, gpu = scales and {name: patterns(side) for name, side in scales.items()}, _gpu(a.device)
     if gpu is None:
-        d, said = product_of(machine, asked, patterns(a), patterns(b), z, factors)
-    else:
-        plan = machine.rule_of(asked, a.shape[0], addend=c is not None).plan
-        x, y = (words(side).contiguous() if own == fmt.name else patterns(side)
-                for side, own, fmt in ((a, asked.a, plan.a), (b, asked.b, plan.b)))  # fmt: skip
-        with torch.cuda.device(a.device):
-            torch.cuda.current_stream().synchronize()
-            d, said = product_of(machine, asked, x, y, z, factors, gpu.each)
-    return tensor_of(d, TYPE_OF[asked.d], a.device), said
+        d, said = product_of(machine, asked, patterns(a), patterns(b), None if c is None else numbers(c), factors)
+        return tensor_of(d, TYPE_OF[asked.d], a.device), said
+    plan = machine.rule_of(asked, a.shape[0], addend=c is not None).plan
+    x, y = (words(side).contiguous() if own == fmt.name else patterns(side)
+            for side, own, fmt in ((a, asked.a, plan.a), (b, asked.b, plan.b)))  # fmt: skip
+    memory = DeviceMemory(a.device)
+    with torch.cuda.device(a.device):
+        torch.cuda.current_stream().synchronize()
+        return product_of(machine, asked, x, y, c, factors, partial(gpu.each, empty=memory.empty), memory)
 
 
 def _gpu(device: Any) -> CudaProduct | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmaprobe.machines import UnsupportedProductError
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.machines import Memory, UnsupportedProductError
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.evaluate.numbers import type_of
 
 #: PyTorch's types of numbers -> formats
@@ -65,3 +66,33 @@ def tensor_of(array: NDArray[Any], kind: Any, device: Any = None) -> Any:
     bits = torch.from_numpy(plain.view(f"i{plain.itemsize}" if plain.itemsize > 1 else "u1"))
     tensor = bits.view(kind)
     return tensor if device is None or torch.device(device).type == "cpu" else tensor.to(device)
+
+
+@dataclass(frozen=True)
+class DeviceMemory(Memory):
+    """The memory of a device, in which PyTorch makes sums into D."""
+
+    device: Any
+    library = torch
+
+    def empty(self, shape: tuple[int, ...], size: int) -> Any:
+        """Words of a number of bytes, whatever they are."""
+        return torch.empty(shape, dtype=_BITS[size], device=self.device)
+
+    def zeros(self, shape: tuple[int, ...], fmt: Format) -> Any:
+        return torch.zeros(shape, dtype=TYPE_OF[fmt.name], device=self.device)
+
+    def numbers(self, patterns: Any, fmt: Format) -> Any:
+        if isinstance(patterns, np.ndarray):  # of a plan that the processor computed
+            return tensor_of(super().numbers(patterns, fmt), TYPE_OF[fmt.name], self.device)
+        return patterns.view(TYPE_OF[fmt.name])
+
+    def rounded(self, given: Any, fmt: Format) -> Any:
+        kind = TYPE_OF[fmt.name]
+        narrow = kind in (torch.float16, torch.bfloat16) and given.dtype is torch.float32
+        if given.dtype is kind or kind in (torch.float32, torch.float64) or narrow:  # PyTorch rounds once, to even
+            return given.to(kind)
+        return tensor_of(super().rounded(numbers(given), fmt), kind, self.device)
+
+    def host(self, given: Any) -> NDArray[Any]:
+        return numbers(given)

@@ -28,6 +28,7 @@ from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.queries.kernel.blocks import InLargest
 from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.induction import Carried, Closed
+from mmaprobe.queries.kernel.largest import OfLargest, bound_text
 from mmaprobe.queries.kernel.log import Subject
 from mmaprobe.queries.kernel.plan_units import AtLength, Part, Steps, Tails, units_of
 from mmaprobe.queries.kernel.plans import PlansAgree
@@ -42,7 +43,7 @@ from mmaprobe.queries.kernel.theorem import Goal
 from mmaprobe.queries.kernel.together import HasProperty
 from mmaprobe.queries.kernel.undecided import NoInputDecides, NoLengthDecides
 from mmaprobe.queries.kernel.unreachable import Unreachable, datapath
-from mmaprobe.queries.kernel.wording import form_text, sum_text, up_text
+from mmaprobe.queries.kernel.wording import up_text
 from mmaprobe.queries.kernel.wraps import NeverWraps
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -64,7 +65,7 @@ class Asked:
         if self.goals:
             return tuple(goals) == self.goals
         lengths = [_length(goal) for goal in goals if isinstance(goal, InLargest) or (
-            isinstance(goal, Enclosed) and isinstance(goal.unit, PlanAt))]  # fmt: skip
+            isinstance(goal, Enclosed | OfLargest) and isinstance(goal.unit, PlanAt))]  # fmt: skip
         return bool(goals) and all(map(self._is_bound, goals)) and tuple(lengths) == self.subject.lengths
 
     def _is_bound(self, goal: Goal) -> bool:
@@ -75,7 +76,7 @@ class Asked:
         if isinstance(goal, Enclosed):
             if goal.node != goal.unit.result or goal.assuming:
                 return False
-        elif not isinstance(goal, Carried | Closed | BoundInUnits):
+        elif not isinstance(goal, Carried | Closed | BoundInUnits | OfLargest):
             return False
         if self.subject.plans:  # bounds of a plan's units would have the same words
             at = goal.unit
@@ -91,11 +92,11 @@ def _length(goal: Any) -> int | None:
 
 def bound_words(goal: Goal) -> str:
     """A bound in words."""
-    if not isinstance(goal, Enclosed) or goal.node != goal.unit.result:
+    if not isinstance(goal, Enclosed | OfLargest) or (isinstance(goal, Enclosed) and goal.node != goal.unit.result):
         return goal.statement()
     if not isinstance(goal.unit, PlanAt):
-        return f"|d - exact| <= {form_text(goal.facts.error)}"
-    return f"{_which(goal.unit)}: |d - exact| <= {sum_text(goal.facts.error)}"
+        return goal.statement() if isinstance(goal, OfLargest) else f"|d - exact| <= {bound_text(goal)}"
+    return f"{_which(goal.unit)}: |d - exact| <= {bound_text(goal)}"
 
 
 def _which(at: PlanAt) -> str:

@@ -31,6 +31,7 @@ RULES = _by_name({
     "induction": "repeated chained closed carried",
     "table9": "summed truncated loosened",
     "sums": "from_zero begun held nothing tile added iterated compensated halved of_all_products",
+    "largest": "of_largest",
     "shares": "begins from_here after_instruction after_addition near_each_other",
     "unit_shares": "of_unit of_plan of_plan_at compares for_every_length",
     "rows": "below_one parted joined converted column_sums trees in_sequence never_overflows",
@@ -51,9 +52,10 @@ RULES = _by_name({
 #: rules of rewriting, which `rewritten` applies: name -> module
 REWRITES = _by_name({
     "rewriting": "unreached gated_zero held_product normalised_in_vain needless_floor needless_carry "
-                 "lossless_sum plain_overflow unreached_overflow no_sum_to_zero no_last_sum_to_zero fitting_sum "
-                 "positive_term unread_sign nested_sum scaled_sum zero_added single_term rounded_again rounded_twice "
-                 "rounded_in_vain neutral_zero_added first_step zero_after product_of_zeros input_read read_once",
+                 "lossless_sum lossless_sorted plain_overflow unreached_overflow no_sum_to_zero no_last_sum_to_zero "
+                 "fitting_sum positive_term unread_sign nested_sum scaled_sum zero_added single_term rounded_again "
+                 "rounded_twice rounded_in_vain neutral_zero_added first_step zero_after product_of_zeros input_read "
+                 "read_once",
 })  # fmt: skip
 
 #: statements about all values of some bits, which engines or evaluation settle: name -> module

@@ -59,7 +59,6 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
-from mmaprobe.smtmodel.nodes.fused import aligned_head
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known
 from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -499,8 +498,7 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
         return _made(node, places, numbers(_known(node, goals), NOUGHT, NOUGHT, NOUGHT), goals, premises)
     every = [term.facts for term in terms]
     finest = max(node.fraction_bits) if isinstance(node.fraction_bits, tuple) else node.fraction_bits
-    heads = [aligned_head(head, term.bits, mode) for term in terms if (head := term.facts.known.head) is not None]
-    if node.carry_bits is not None and (len(heads) < len(terms) or sum(heads) >= power(1 + node.carry_bits)):
+    if not node.never_wraps([facts.known for facts in every]):
         raise RuleError(f"fused: a sum of {len(terms)} terms may wrap in {node.carry_bits} carry bits")
     weights = [f.weight for f in every if f.weight is not None]
     if len(weights) < len(every):

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import zip_longest
 
 from mmaprobe.queries.kernel.closed import REWRITES as REWRITING
@@ -52,6 +51,7 @@ from mmaprobe.smtmodel.nodes import (
     Round,
     Running,
     Scale,
+    SortedSum,
 )
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import Terminal, of_kind, walk
@@ -191,32 +191,9 @@ def needless_carry(scope: Scope, node: Node) -> Replacement | None:
     is less than h * 2^F units when aligned, or one unit more if alignment may round it up."""
     if not isinstance(node, FusedSum) or node.carry_bits is None or (terms := _ranges(scope, node)) is None:
         return None
-    if not fits(scope, node):
+    if not node.never_wraps([scope.known(item) for item in node.items for _ in range(item.count)]):
         return None
     return Replacement(replace(node, carry_bits=None), _losses(terms, node.rounding))
-
-
-def fits(scope: Scope, node: FusedSum) -> bool:
-    """Whether a sum never wraps."""
-    heads = [_head(scope, item) for item in node.items]
-    if any(head is None for head in heads):
-        return False
-    raised = 0 if node.rounding == "toward_zero" else Fraction(1, 1 << min(node.bits_of_terms))
-    most = sum(item.count * (head + raised) for item, head in zip(node.items, heads, strict=True) if head)
-    return node.carry_bits is None or most < 2 ** (1 + node.carry_bits)
-
-
-def _head(scope: Scope, node: Node) -> Fraction | None:
-    """The largest magnitude that a term can have, as a multiple of 2^e for its exponent e; None if not known."""
-    if isinstance(node, (Each, Gate)):
-        return _head(scope, node.body if isinstance(node, Each) else node.term)
-    if isinstance(node, Product) and not node.normalised:
-        left, right = (_head(scope, operand) for operand in node.operands)
-        return None if left is None or right is None else left * right
-    ranges = ranges_of(scope, node)
-    if ranges is None:
-        return None
-    return max((Fraction((1 << one.width) - 1, 1 << one.fraction) for one in ranges), default=Fraction(0))
 
 
 @rewrite("fused sum that loses nothing")
@@ -232,6 +209,20 @@ def lossless_sum(scope: Scope, node: Node) -> Replacement | None:
     if any(one.unit < top - bits for one, bits in terms):
         return None
     return Replacement(ExactSum(node.items), _losses(terms, node.rounding), counting=False)
+
+
+@rewrite("sorted sum that loses nothing")
+def lossless_sorted(scope: Scope, node: Node) -> Replacement | None:
+    """If every term is a multiple of the last place that the first addition keeps, at the largest first place that
+    there can be, neither addition cuts anything off: the sum is exact. The second keeps no fewer."""
+    if not isinstance(node, SortedSum):
+        return None
+    found = [ranges_of(scope, item) for item in node.items]
+    terms = [one for ranges in found for one in ranges or ()]
+    last = max((one.high + one.integer - 1 for one in terms), default=0) - node.fraction_bits[0]
+    if None in found or not terms or any(one.unit < last for one in terms):
+        return None
+    return Replacement(ExactSum(node.items), counting=False)
 
 
 @rewrite("overflow as the rounding has it")

@@ -141,7 +141,7 @@ def _apart(forms: Sequence[Form]) -> Form:
     return larger([own.lifted(lifts) for own, _ in parts]) + total(rest for _, rest in parts)
 
 
-def _put(form: Form, change: Callable[[Factor], Form]) -> Form:
+def put(form: Form, change: Callable[[Factor], Form]) -> Form:
     """The form with another form in place of every magnitude: an upper bound, if each form put in is an upper bound of
     its magnitude."""
     return total(
@@ -150,7 +150,7 @@ def _put(form: Form, change: Callable[[Factor], Form]) -> Form:
     )  # fmt: skip
 
 
-def _one(factor: Factor) -> Form:
+def single(factor: Factor) -> Form:
     return Form({frozenset({(factor,)}): Fraction(1)})
 
 
@@ -581,8 +581,8 @@ def of_all_products(
     forms = []
     for form in (goal.facts.error, goal.facts.size):
         products, rest = _split(form)
-        forms.append(times_products(_put(products, words.magnitude), at.length)
-                     + _put(rest, lambda factor: starts.get(factor, _one(factor))))  # fmt: skip
+        forms.append(times_products(put(products, words.magnitude), at.length)
+                     + put(rest, lambda factor: starts.get(factor, single(factor))))  # fmt: skip
     facts = numbers(Known.number(goal.facts.known.formats or frozenset()), forms[0], forms[0], forms[1])
     told = tuple((Factor(name, CHAIN), times_elements(form, at.length))
                  for name, form in zip((ERROR, SIZE), forms, strict=True))  # fmt: skip
@@ -596,8 +596,8 @@ def of_all_products(
 def _of_elements(limit: NoOverflow, words: OfPlan, told: tuple[tuple[Factor, Form], ...]) -> NoOverflow:
     """What must not overflow in a step of a plan, by magnitudes of any element; `told`: the error and the size of the
     whole sum."""
-    where = tuple((factor, _put(form, words.magnitude)) for factor, form in limit.where)
-    most = None if limit.most is None else _put(limit.most, words.magnitude)
+    where = tuple((factor, put(form, words.magnitude)) for factor, form in limit.where)
+    most = None if limit.most is None else put(limit.most, words.magnitude)
     return replace(limit, most=most, where=(*where, *told), each=True)
 
 

@@ -154,26 +154,42 @@ def _place(factor: Factor) -> str:
     return "+".join([*loops, *([str(factor.offset)] if factor.offset or not loops else [])])
 
 
-def sum_text(form: Form) -> str:
+def sum_text(form: Form, named: Callable[[Monomial], str] | None = None) -> str:
     """A bound of a plan, rounded up, on one line: a magnitude of a product means the sum over all products, and each
     coefficient is a polynomial in G."""
+    named = named or _sum_name
     kinds: dict[Monomial, dict[int, Fraction]] = {}
     for atom, value in form.flat().parts.items():
         (item,) = atom
         kind = tuple(factor for factor in item if factor.name != GROWTH)
         kinds.setdefault(kind, {})[len(item) - len(kind)] = value
     order = sorted(kinds, key=lambda kind: (not kind, "a" not in {factor.name for factor in kind}, -len(kind), kind))
-    return " + ".join(_sum_part(kind, kinds[kind]) for kind in order) or "0"
+    return " + ".join(_sum_part(named(kind), kinds[kind]) for kind in order) or "0"
 
 
-def _sum_part(kind: Monomial, values: dict[int, Fraction]) -> str:
-    texts = [up_text(values[times]) + ("", " G", f" G^{times}")[min(times, 2)] for times in sorted(values)[::-1]]
-    if len(texts) > 1 and kind:
-        texts = [f"({' + '.join(texts)})"]
-    if not kind:
-        return " + ".join(texts)
+def largest_text(form: Form) -> str:
+    """A bound in the largest elements of a row and of a column, likewise."""
+    return sum_text(
+        form,
+        lambda kind: " * ".join(
+            f"{'max ' * (factor.name in ('a', 'b'))}{_item_text((factor,), 'k').removesuffix(' (k)')}"
+            for factor in sorted(kind, key=lambda factor: factor.name != COUNT)
+        ),
+    )
+
+
+def _sum_name(kind: Monomial) -> str:
+    """A magnitude over all products."""
     name = _item_text(kind, "k" if any(factor.name in ("a", "b") for factor in kind) else "")
-    name = f"sum {name.removesuffix(' (k)')}" if name.endswith("(k)") else name
+    return f"sum {name.removesuffix(' (k)')}" if name.endswith("(k)") else name
+
+
+def _sum_part(name: str, values: dict[int, Fraction]) -> str:
+    texts = [up_text(values[times]) + ("", " G", f" G^{times}")[min(times, 2)] for times in sorted(values)[::-1]]
+    if len(texts) > 1 and name:
+        texts = [f"({' + '.join(texts)})"]
+    if not name:
+        return " + ".join(texts)
     return name if texts == ["1"] else f"{texts[0]} * {name}"
 
 

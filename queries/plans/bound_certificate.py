@@ -11,6 +11,7 @@ from mmaprobe.queries.certificates.names import PLAN
 from mmaprobe.queries.certificates.plan_files import plan_texts
 from mmaprobe.queries.kernel.blocks import InLargest
 from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.largest import OfLargest
 from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.plans.bound_report import PlanBound
 from mmaprobe.queries.search.distinguish import Options
@@ -31,6 +32,6 @@ def _length(goal: object) -> int | None:
     """The K that a bound of a plan is about; None: any."""
     if isinstance(goal, InLargest):
         return goal.length
-    assert isinstance(goal, Enclosed)
+    assert isinstance(goal, Enclosed | OfLargest)
     assert isinstance(goal.unit, PlanAt)
     return goal.unit.length

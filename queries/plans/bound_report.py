@@ -17,6 +17,7 @@ from mmaprobe.documents.prove import (
     Alike,
     LargestBoundAt,
     LemmaOfBound,
+    Measure,
     NearestProduct,
     NumericBound,
     PlanBoundAt,
@@ -26,11 +27,12 @@ from mmaprobe.documents.prove import (
 from mmaprobe.queries.kernel.blocks import InLargest
 from mmaprobe.queries.kernel.enclosures import Enclosed, weakened
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
+from mmaprobe.queries.kernel.largest import OfLargest, bound_text, of_largest
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.wording import premises_of_plan, raised_in, sum_text, up_float, up_text
+from mmaprobe.queries.kernel.wording import premises_of_plan, raised_in, up_float, up_text
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, hold_largest, nearest_to
 from mmaprobe.queries.plans.slices import lose
@@ -64,12 +66,13 @@ class AtLength:
 
 @dataclass
 class PlanBound:
-    """The bounds of one plan. `any`: the one for every multiple of the plan's period, None if no rule gives it;
-    `sizes`: those for each K asked; `in_largest`, `largest`: those in the largest elements, where words share a power
-    of two and no rule gives others; `reason`: why a bound is missing."""
+    """The bounds of one plan, in a measure (`find_plan_bound`). `any`: the one for every multiple of the plan's period,
+    None if no rule gives it; `sizes`: those for each K asked; `in_largest`, `largest`: those in the largest elements,
+    where words share a power of two and no rule gives others; `reason`: why a bound is missing."""
 
     plan: Plan
     window: ExponentRange
+    measure: Measure | None = None
     any: Theorem | None = None
     sizes: list[AtLength] = field(default_factory=list)
     reason: str = ""
@@ -94,7 +97,7 @@ class PlanBound:
         """The plan and the lengths that the formula covers; None without a formula."""
         if self.any is None:
             return None
-        assert isinstance(self.any.goal, Enclosed)
+        assert isinstance(self.any.goal, Enclosed | OfLargest)
         assert isinstance(self.any.goal.unit, PlanAt)
         return self.any.goal.unit
 
@@ -113,36 +116,38 @@ class PlanBound:
 def find_plan_bound(
     plan: Plan, inputs: Inputs, lengths: Sequence[int], settle: Settle,
     progress: Callable[[str], None] = lambda text: None, searched: int = MOST_PRODUCTS,
-    late: Callable[[], bool] = lambda: False,
+    late: Callable[[], bool] = lambda: False, measure: Measure | None = None,
 ) -> PlanBound:  # fmt: skip
     """The bounds of a plan: for every multiple of its period, and for each K of `lengths`, 1 to MOST_PRODUCTS. For K up
-    to `searched`, samples are evaluated and compared with the bound, until it is `late`. Raises ParameterError if a K
-    is out of range or `inputs` restricts more than exponents, and FaultError if an evaluation contradicts a bound."""
+    to `searched`, samples are evaluated and compared with the bound, until it is `late`. `measure`: in which magnitudes
+    the bounds are; None: in those of all elements, or in the largest where no rule gives others. Raises ParameterError
+    if a K is out of range or `inputs` restricts more than exponents, and FaultError if an evaluation contradicts a
+    bound."""
     start = time.monotonic()
     if inputs != Inputs(exponents=inputs.exponents):
         raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
     if not all(1 <= length <= MOST_PRODUCTS for length in lengths):
         raise ParameterError("length", f"a bound is for 1 to {MOST_PRODUCTS} products")
-    bound = PlanBound(plan, inputs.exponents or WINDOW)
+    bound = PlanBound(plan, inputs.exponents or WINDOW, measure)
     bound.premises = premises_of_plan(plan)
     try:
         if (longest := max(products.stage.period for products in plan.sums)) > MOST_PRODUCTS:
             raise RuleError(f"it repeats {longest} products, which are too many; at most {MOST_PRODUCTS}")
-        bound.any = _shown(bound_of_plan(plan, None, settle))
+        bound.any = _shown(bound_of_plan(plan, None, settle), measure)
     except RuleError as error:
         bound.reason = str(error)
     try:
         for length in lengths:
             progress(f"the bound for K = {length}")
-            theorem = _shown(bound_of_plan(plan, length, settle))
-            form = error_of(theorem)
-            near, tried = _near(plan, form, length, settle, late) if length <= searched else (None, 0)
-            number = largest_bound(plan, form, length, bound.window.max)
+            proved = bound_of_plan(plan, length, settle)
+            theorem = _shown(proved, measure)
+            near, tried = _near(plan, theorem, length, settle, late, measure) if length <= searched else (None, 0)
+            number = largest_bound(plan, error_of(_shown(proved)), length, bound.window.max)
             bound.sizes.append(AtLength(length, theorem, number, near, tried))
     except RuleError as error:
         bound.reason = str(error)
-        bound.in_largest = list(_of_largest(plan, lengths, settle))
-    if any("°" in sum_text(error_of(theorem)) for theorem in bound.theorems):
+        bound.in_largest = list(_of_largest(plan, lengths, settle)) if measure != "elements" else []
+    if any(error_of(theorem).lifts for theorem in bound.theorems):
         bound.premises.append(raised_in(plan))
     bound.seconds = time.monotonic() - start
     return bound
@@ -158,16 +163,19 @@ def _of_largest(plan: Plan, lengths: Sequence[int], settle: Settle) -> Iterator[
             yield theorem
 
 
-def _near(plan: Plan, form: Form, length: int, settle: Settle, late: Callable[[], bool]) -> tuple[NearPlan | None, int]:
+def _near(
+    plan: Plan, theorem: Theorem, length: int, settle: Settle, late: Callable[[], bool], measure: Measure | None
+) -> tuple[NearPlan | None, int]:
     if late():
         return None, 0
-    scout = error_of(_shown(bound_of_plan(plan, SCOUTED, settle))) if length > SCOUTED else None
-    return nearest_to(plan, form, length, scout, late)
+    scout = error_of(_shown(bound_of_plan(plan, SCOUTED, settle), measure)) if length > SCOUTED else None
+    return nearest_to(plan, error_of(theorem), length, scout, late)
 
 
-def _shown(theorem: Theorem) -> Theorem:
-    """The bound weakened to one with fewer terms."""
-    return weakened(theorem, error_of(theorem).merged())
+def _shown(theorem: Theorem, measure: Measure | None = None) -> Theorem:
+    """The bound weakened to one with fewer terms, in a measure."""
+    fewer = weakened(theorem, error_of(theorem).merged())
+    return of_largest(fewer) if measure == "largest" else fewer
 
 
 def largest_bound(plan: Plan, form: Form, length: int, exponent: int) -> Fraction:
@@ -197,7 +205,7 @@ def document_of_plan(bound: PlanBound, name: str) -> PlanErrorBound:
     """The result as a document. `name`: that of the plan."""
     formula = None
     if bound.any is not None and bound.at is not None:
-        text = f"|d - exact| <= {sum_text(error_of(bound.any))}"
+        text = _text(bound.any)
         repeats = bound.at.repeats
         formula = PlanFormula(
             before=repeats.before, multiples=repeats.period, width=repeats.width, bound=text, growth=bound.growth_text
@@ -206,6 +214,7 @@ def document_of_plan(bound: PlanBound, name: str) -> PlanErrorBound:
     lemmas = {one.goal.statement(): one.word for one in every if isinstance(one.goal, (AlignmentLoses, RoundingLoses))}
     return PlanErrorBound(
         plan=name,
+        measure="largest" if bound.measure == "largest" or bound.largest else "elements",
         verdict=bound.verdict,
         premises=bound.premises,
         reason=bound.reason or None,
@@ -216,6 +225,11 @@ def document_of_plan(bound: PlanBound, name: str) -> PlanErrorBound:
         lemmas=[LemmaOfBound(lemma=lemma, by=by) for lemma, by in lemmas.items()],
         largest=list(map(_largest, bound.largest)) or ABSENT,
     )
+
+
+def _text(theorem: Theorem) -> str:
+    assert isinstance(theorem.goal, Enclosed | OfLargest)
+    return f"|d - exact| <= {bound_text(theorem.goal)}"
 
 
 def _largest(goal: InLargest) -> LargestBoundAt:
@@ -233,7 +247,7 @@ def _at_length(bound: PlanBound, size: AtLength) -> PlanBoundAt:
     near, plan = size.near, bound.plan
     return PlanBoundAt(
         length=size.length,
-        bound=f"|d - exact| <= {sum_text(size.form)}",
+        bound=_text(size.theorem),
         window=NumericBound(min=bound.window.min, max=bound.window.max, bound=up_float(size.number)),
         tried=size.tried,
         nearest=None

@@ -10,13 +10,14 @@ from fractions import Fraction
 from functools import cache
 from itertools import product
 from operator import mul
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.blocks import InLargest, LosesOfBlocks
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
-from mmaprobe.queries.kernel.wording import GROWTH
+from mmaprobe.queries.kernel.wording import COUNT, GROWTH
 from mmaprobe.queries.properties.bound_samples import Exactly, value_of
 from mmaprobe.queries.search.samples import pattern_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
@@ -41,7 +42,8 @@ STEPS, CHANGES, CLIMBED = 12, 48, 1 << 21  # of climbing: steps, inputs of each,
 NEARLY = 0.9  # of a ratio: no ratio in long double is that much too small
 EASY = Fraction(1, 4)  # of each format's largest number: sums of magnitudes up to it do not overflow
 NONE = Fraction(0)
-Sums = dict[tuple[str, ...], Fraction]  # sums of |a_k b_k|, |a_k| and so on, by the names of operands
+#: sums of |a_k b_k|, |a_k| and so on, by the names of operands; and K times the largest of them
+Sums = dict[tuple[str, ...], Fraction]
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix, least:
     magnitudes = {("a", "b"): abs(x) @ abs(y), ("a",): abs(x).sum(1)[:, None], ("b",): abs(y).sum(0), ("c",): 0.0}
     factor, added = (float(exact_result(plan, Fraction(k))) for k in (1, 0))
     exact = (x @ y) * (factor - added) + added
-    magnitudes |= {(): 1.0, (EXACT,): abs(exact)}
+    magnitudes |= {(): 1.0, (EXACT,): abs(exact)} | _of_largest(len(b), abs(x).max(1)[:, None], abs(y).max(0))
     bound = sum(float(value) * magnitudes[_kind(item)]
                 for atom, value in form.parts.items() for item in atom)  # fmt: skip
     easy = magnitudes["a", "b"] <= float(_easy(plan))
@@ -319,7 +321,14 @@ def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = froze
         total += count * x * y
         for kind, value in ((("a", "b"), size("a", x) * size("b", y)), (("a",), size("a", x)), (("b",), size("b", y))):
             sums[kind] += count * value
-    return sums, exact_result(plan, total, addend)
+    top = (max(size(name, _number(int(one), fmt)) for one in set(side.tolist()))
+           for name, side, fmt in (("a", a, plan.a), ("b", b, plan.b)))  # fmt: skip
+    return sums | _of_largest(Fraction(len(a)), *top), exact_result(plan, total, addend)
+
+
+def _of_largest(count: Any, a: Any, b: Any) -> dict[tuple[str, ...], Any]:
+    """K times the magnitudes of products, by the largest ones of both sides."""
+    return {("a", "b", COUNT): count * a * b, ("a", COUNT): count * a, ("b", COUNT): count * b, (COUNT,): count}
 
 
 def bound_of_element(plan: Plan, form: Form, a: Matrix, b: Matrix, c: int) -> Fraction:

@@ -1,15 +1,15 @@
-"""The sums of K cut at a few places, for all ways of cutting it at once.
+"""The sums of K cut at a few places, or into runs promoted in equal parts, for all ways of cutting it at once.
 
-Every run of neighbouring tiles is summed once; what a way of cutting gives is the sum of two to four of these, by
-additions of NumPy's. This only chooses candidates: each is then held against results as a plan of its own.
+Every run of neighbouring tiles is summed once; what a way of cutting gives is the sum of some of these, by additions of
+NumPy's. This only chooses candidates: each is then held against results as a plan of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
-from itertools import combinations, islice, pairwise, product
+from functools import cache, cached_property, partial
+from itertools import accumulate, combinations, islice, pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,15 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.nodes import Element, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Plan, Products
-from mmaprobe.smtmodel.plans.joins import Order
-from mmaprobe.smtmodel.plans.named import in_runs_at
+from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order
+from mmaprobe.smtmodel.plans.named import in_runs, in_runs_at, promoted
+from mmaprobe.smtmodel.plans.partitions import Equal
 from mmaprobe.smtmodel.plans.stages import Parted
 
 TILES = (16, 32, 64, 128)  # products of K, at whose multiples it is cut
 MOST = 64  # of these tiles in K, for one or two cuts
 FEWER = 32  # the same, for three cuts
+PARTS = (2, 3, 4, 5, 6, 8, 16)  # equal parts of K, in each of which runs are promoted
 ADDED = ("f16", "f32", "f64")  # formats in which NumPy adds, each addition rounded to nearest even
 HELD = 32  # ways of cutting K that give a sample, which are told
 FIRST = 2  # results by which most ways of cutting are told apart
@@ -62,37 +64,37 @@ class CutSums:
         fitting = [tile for tile in TILES if tile % model.length == 0 and 1 < -(-length // tile) <= MOST]
         self.tile = fitting[0] if fitting else 0
         self.count = -(-length // self.tile) if fitting else 0
+        self.length, self.begun = length, form.start == Element("c")
         self._table: Numbers | None = None  # of the tiles from one up to another, of each element
         takes = model.addend and model.c.name in ADDED and form.format == model.c
         if takes and fitting:
             self._table = self._filled(form, sample, evaluate)
 
     def _filled(self, form: Form, sample: Sample, evaluate: Evaluate) -> Numbers | None:
-        """The sum of every run of tiles: one tile more at a time, for all places where a run may begin."""
+        """The sum of every run of tiles: one tile more at a time, for all places where a run may begin. The first row
+        begins with what the whole sum begins with, the last one is of the same runs from +0."""
         asked, model = form.asked, self.model
         total = Products(Chain(model), Element("c"))
         result = total if model.d == model.c else Round(total, self.how)
         plan = Plan(asked.a, asked.b, model.c, result, form.convert, form.convert)
         many, last = len(sample.d), sample.a.shape[2] - (self.count - 1) * self.tile
-        sums = np.zeros((self.count, many, 1, 1), dtype=f"u{model.c.width // 8}")
-        table = np.zeros((self.count + 1, self.count + 1, many), dtype=sums.dtype)
-        if form.start == Element("c"):
+        first = np.append(np.arange(self.count), 0)
+        sums = np.zeros((len(first), many, 1, 1), dtype=f"u{model.c.width // 8}")
+        table = np.zeros((len(first), self.count + 1, many), dtype=sums.dtype)
+        if self.begun:
             sums[0] = from_numbers(to_numbers(np.ascontiguousarray(sample.c), asked.c), model.c, "nearest_even")
+        table[:, 0] = sums[:, :, 0, 0]
         for more in range(self.count):
-            for places in (range(more, self.count - 1), range(self.count - 1, self.count)):
-                if len(places):
-                    size = self.tile if places.stop < self.count else last
-                    own = slice(places.start - more, places.stop - more)
-                    found = evaluate(plan, self._part(sample, places, size, sums[own]))
+            for size, own in ((self.tile, first + more < self.count - 1), (last, first + more == self.count - 1)):
+                if own.any():
+                    found = evaluate(plan, self._part(sample, first[own] + more, size, sums[own]))
                     if found is None:
                         return None
-                    sums[own] = found.reshape(len(places), many, 1, 1)
-            sums = sums[: self.count - more]
-            firsts = np.arange(len(sums))
-            table[firsts, firsts + more + 1] = sums[:, :, 0, 0]
+                    sums[own] = found.reshape(-1, many, 1, 1)
+                    table[own, first[own] + more + 1] = sums[own, :, 0, 0]
         return table.view(f"f{sums.itemsize}")
 
-    def _part(self, sample: Sample, tiles: range, size: int, c: Matrix) -> Sample:
+    def _part(self, sample: Sample, tiles: NDArray[np.int64], size: int, c: Matrix) -> Sample:
         """The products of some tiles, each a product of its own, with what is summed before."""
         spans = [slice(tile * self.tile, tile * self.tile + size) for tile in tiles]
         a = np.concatenate([sample.a[:, :, span] for span in spans])
@@ -102,6 +104,11 @@ class CutSums:
     def stages(self, form: Form, sample: Sample) -> Iterator[tuple[Parted, Matrix]]:
         """The stages whose results, of a form that begins so, are those of the sample, with these results."""
         number = ~nans(sample.d, form.asked.d).ravel()  # all NaNs are equal
+        if self.count > 2 and self._table is not None:
+            stages, sums = self._promoted
+            given = self._ended(form, sums, sample.c.ravel())
+            for place in np.flatnonzero(((given == sample.d.ravel()) | ~number).all(axis=1)):
+                yield stages[place], given[place].reshape(sample.d.shape)
         for at, orders in self._ways():
             for order in orders:
                 left = at
@@ -132,15 +139,47 @@ class CutSums:
         assert self._table is not None
         table = self._table[:, :, some]
         ends = np.concatenate([np.zeros_like(at[:, :1]), at, np.full_like(at[:, :1], self.count)], axis=1)
-        runs = [table[first, last] for first, last in pairwise(ends.T)]
+        return _in_order([table[first, last] for first, last in pairwise(ends.T)], order)
+
+    @cached_property
+    def _promoted(self) -> tuple[list[Parted], Numbers]:
+        """K in runs that are promoted, whole and in equal parts; and the sums (ways x elements)."""
+        stages, sums = list[Parted](), list[Numbers]()
+        for tiles in range(1, self.count // 2 + 1):
+            body = promoted(tiles * self.tile, Chain(self.model), self.how)
+            runs = cache(partial(self._promotion, tiles))
+            stages.append(body)
+            sums.append(runs(0, self.count))
+            for ways, grain in product(PARTS, (0, self.tile)):
+                partition = Equal(ways, grain)
+                sizes = partition.sizes(self.length, Parted(partition, Add(self.how), body))
+                ends = [-(-end // self.tile) for end in (0, *accumulate(sizes))]
+                parts = [runs(*span) for span in pairwise(ends)] if tiles * self.tile < sizes[0] < self.length else []
+                for order in (ORDERS if len(parts) > 2 else ORDERS[:1]) if parts else ():
+                    stages.append(in_runs(ways, body, self.how, order, grain))
+                    sums.append(_in_order(parts, order))
+        return stages, np.array(sums)
+
+    def _promotion(self, tiles: int, first: int, end: int) -> Numbers:
+        """The sums of the elements, of the tiles from one up to another, every `tiles` of them from +0."""
+        assert self._table is not None
+        total: Numbers = self._table[first and self.count, 0]
         with np.errstate(all="ignore"):
-            if order == "pairwise" and len(runs) == 4:
-                runs = [runs[0] + runs[1], runs[2] + runs[3]]
-            total: Numbers
-            total, *others = runs[::-1] if order == "backwards" else runs
-            for other in others:
-                total += other
+            for at in range(first, end, tiles):
+                total = total + self._table[at or self.count, min(at + tiles, end)]
         return total
+
+
+def _in_order(runs: list[Numbers], order: Order) -> Numbers:
+    """The sum of some sums, each addition rounded."""
+    with np.errstate(all="ignore"):
+        while order == "pairwise" and len(runs) > 2:
+            pairs = [one + other for one, other in zip(runs[::2], runs[1::2], strict=False)]
+            runs = [*pairs, *runs[2 * len(pairs) :]]
+        total, *others = runs[::-1] if order == "backwards" else runs
+        for other in others:
+            total = total + other
+    return total
 
 
 @cache

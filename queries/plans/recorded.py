@@ -13,6 +13,7 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 
 LOOKED = 4096  # elements that a plan has to give before it is named, or all, if there are fewer
+MOST, WORK = 32768, 1 << 23  # elements, and products in them, up to which more are looked at: few show a short sum
 PART = 256  # of these, that are computed together
 SEED = 1  # of the rows and columns that are chosen
 
@@ -77,18 +78,18 @@ class Recorded:
         return [Sample(a, b, c, d[at][None]) for d in self.d]
 
     def parts(self) -> list[list[Sample]]:
-        """LOOKED elements, or all if there are fewer, in parts of about PART, each a sample for each result: of the
-        first and last rows and columns, and of others at random."""
-        rows, columns = self.looked()
+        """LOOKED elements, or more where K is small, or all if there are fewer, in parts of about PART, each a sample
+        for each result: of the first and last rows and columns, and of others at random."""
+        rows, columns = self.looked(max(LOOKED, min(WORK // self.length, MOST)))
         whole, height = self.block(rows, columns), max(1, PART // len(columns))
         spans = [slice(start, start + height) for start in range(0, len(rows), height)]
         return [[Sample(x.a[:, at], x.b, x.c[:, at], x.d[:, at]) for x in whole] for at in spans]
 
-    def looked(self) -> tuple[Places, Places]:
-        """The rows and columns of the elements that are looked at."""
+    def looked(self, count: int = LOOKED) -> tuple[Places, Places]:
+        """The rows and columns of about `count` elements that are looked at."""
         height, width = self.d[0].shape
-        rows = min(height, max(int(LOOKED**0.5), -(-LOOKED // width)))
-        columns = min(width, -(-LOOKED // rows))
+        rows = min(height, max(int(count**0.5), -(-count // width)))
+        columns = min(width, -(-count // rows))
         chance = np.random.default_rng(SEED)
         return _chosen(height, rows, chance), _chosen(width, columns, chance)
 

@@ -41,7 +41,7 @@ Report = Callable[[str], None]
 #: what is tried, in words
 TABLE = "shipped plans, and units that take K in tiles"
 CUTS = "K cut in usual ways around each unit"
-UNEVEN = "K cut at one to three places"
+UNEVEN = "K cut at one to three places, or into runs promoted in equal parts"
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ class _Trial:
         self.found: list[dict[Plan, Fit]] = [{} for _ in self.sides]
         rows, columns = _with_others(first, recorded)
         self._samples = recorded.elements(rows, columns)
-        self._report, self._end = report, until
-        self._until = until - COUNTING * (until - time.monotonic())
+        self._report, self._begun, self._end = report, time.monotonic(), until
+        self._until = until - COUNTING * (until - self._begun)
         self._tried: set[object] = set()
         self._untried: list[str] = []
         self._near: list[list[Fit]] = [[] for _ in self.sides]  # plans that give some of the first
@@ -141,6 +141,7 @@ class _Trial:
         self._units: list[Model] = []
         self._gives: dict[Model, int] = {}  # of the first elements
         self._first: dict[object, Model] = {}  # the first unit with the sums of its chain
+        self._cut = set[Model]()  # whose cuts at few places were tried
         self._number = 0  # of plans tried
 
     def run(self) -> list[Given]:
@@ -155,6 +156,8 @@ class _Trial:
                 self.uneven()
             if known or self.wanting:  # of what is known, what is nearest to it
                 self.look(CUTS, around)
+        if self.hidden:
+            self.uneven()
         return [self.given(side) for side in self.sides]
 
     @property
@@ -164,6 +167,13 @@ class _Trial:
         units = ({model.unit.result for plan in fits for model in plan.models} for fits in self.found)
         return self.asked.d.width <= NARROW and any(len(some) > 1 for some in units)
 
+    @property
+    def hidden(self) -> bool:
+        """Whether single products give a narrow result, and matrix units may as well: these are likelier."""
+        longer = any(model.length > 1 for model in self._units)
+        single = any(fits and all(x.length == 1 for plan in fits for x in plan.models) for fits in self.found)
+        return longer and single and self.asked.d.width <= NARROW
+
     def usual(self) -> Iterator[Stage]:
         """The likeliest ways of cutting K around each unit."""
         self.candidates.compiled.update(self._units)
@@ -172,23 +182,27 @@ class _Trial:
 
     def uneven(self) -> None:
         """Hold all ways of cutting K at few places against the results, for each unit; the usual ones of a unit before
-        them, which may cut this K so."""
+        them, which may cut this K so. Where narrow results hide what gives them, for matrix units, as long again as
+        the search has taken."""
+        hidden, now = self.hidden, time.monotonic()
+        until = min(self._until, 2 * now - self._begun) if hidden else self._until
         for model in (None, *self.ranked()):
-            if time.monotonic() > self._until:
+            if time.monotonic() > until:
                 self._untried.append(UNEVEN)
                 break
-            if model is None or not self.wanting:  # the time is looked at before the first
-                continue
+            if model is None or model in self._cut or not (self.wanting or (hidden and model.length > 1)):
+                continue  # the time is looked at before the first
+            self._cut.add(model)
             self._report(f"trying {model.reference}")
             cuts = cuts_of(model, self.forms, self._samples, self.candidates.results)
             for number, (form, stage, results) in enumerate(cuts):
                 self.look(CUTS, self.candidates.stages(model, self.asked.length) if number == 0 else ())
                 known = sum(map(len, self.found))
-                if not self.wanting:
+                if not (self.wanting or hidden):
                     break
                 self._number += 1
                 self._enter(results, partial(form.plan, stage))
-                if sum(map(len, self.found)) > known:
+                if sum(map(len, self.found)) > known and not hidden:
                     self.look(CUTS, self.beside(model, stage))
 
     @property
@@ -262,11 +276,11 @@ class _Trial:
         return int(self.candidates.agreeing(results, sample).sum())
 
     def _counted(self, plan: Plan, side: int, whole: bool = False) -> Fit:
-        """How many of all elements looked at a plan gives; not `whole`: up to the part in which one is wrong. Ends
-        after a part where the time does."""
+        """How many of all elements looked at a plan gives; not `whole`: up to the part in which one is wrong, whatever
+        the time is, as a plan may be named that gives all. Otherwise it ends after a part where the time does."""
         agree = looked = 0
         for samples in self._parts:
-            if looked and ((agree < looked and not whole) or time.monotonic() > self._end):
+            if looked and (time.monotonic() > self._end if whole else agree < looked):
                 break
             results = self.candidates.results(plan, samples[side])
             agree += 0 if results is None else self._same(results, samples[side])

@@ -10,6 +10,7 @@ from mmaprobe.queries.kernel.draws import draw_lemmas, drawn
 from mmaprobe.queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
 from mmaprobe.queries.kernel.forms import Form
 from mmaprobe.queries.kernel.induction import Carried, chained, repeated
+from mmaprobe.queries.kernel.largest import OfLargest
 from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
@@ -114,8 +115,8 @@ def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle) -> Theor
 def error_of(theorem: Theorem) -> Form:
     """The bound that a theorem states of |d - exact|."""
     goal = theorem.goal
-    if isinstance(goal, Carried):
-        return goal.error
+    if isinstance(goal, Carried | OfLargest):
+        return goal.error if isinstance(goal, Carried) else goal.form
     assert isinstance(goal, Enclosed)
     assert goal.node == goal.unit.result
     assert not goal.assuming

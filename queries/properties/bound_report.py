@@ -11,17 +11,26 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
+import numpy as np
+
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.parts import Vector as Row
-from mmaprobe.documents.prove import Chain, ErrorBound, ErrorTerm, LemmaOfBound, Nearest, NumericBound
-from mmaprobe.queries.kernel.enclosures import weakened
-from mmaprobe.queries.kernel.forms import Form
-from mmaprobe.queries.kernel.induction import MOST_CARRIED, Chained, Closed, carried, closed, step_text
+from mmaprobe.documents.prove import Chain, ErrorBound, ErrorTerm, LemmaOfBound, Measure, Nearest, NumericBound
+from mmaprobe.queries.kernel.enclosures import Enclosed, weakened
+from mmaprobe.queries.kernel.forms import Factor, Form
+from mmaprobe.queries.kernel.induction import MOST_CARRIED, Carried, Chained, Closed, carried, closed, step_text
+from mmaprobe.queries.kernel.largest import OfLargest, bound_text, of_largest
 from mmaprobe.queries.kernel.rounding_losses import LEMMAS
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.wording import form_text, premises_of, raised, up_decimal, up_float, up_text
 from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of
-from mmaprobe.queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
+from mmaprobe.queries.properties.bound_samples import (
+    Near,
+    chained_inputs,
+    largest_error,
+    nearest,
+    nearest_of_chain,
+)
 from mmaprobe.queries.properties.wraps import wrapped_input
 from mmaprobe.smtmodel.arithmetic.display import powers
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -46,6 +55,7 @@ class BoundResult:
     model: Model
     length: int
     window: ExponentRange
+    measure: Measure = "elements"
     theorem: Theorem | None = None
     shown: Theorem | None = None
     chain: Theorem | None = None
@@ -64,17 +74,20 @@ class BoundResult:
         return "holds"
 
 
-def find_bound(model: Model, inputs: Inputs, length: int | None, settle: Settle) -> BoundResult:
-    """The bound of a model, or, for a `length`, of a chain of its instructions with that many products; it is compared
-    with samples. Raises ParameterError for a length or a restriction that no bound can have, and FaultError if an
-    evaluation contradicts the bound."""
+def find_bound(
+    model: Model, inputs: Inputs, length: int | None, settle: Settle, measure: Measure | None = None
+) -> BoundResult:
+    """The bound of a model, or, for a `length`, of a chain of its instructions with that many products, in a measure;
+    it is compared with samples. Raises ParameterError for a length or a restriction that no bound can have, and
+    FaultError if an evaluation contradicts the bound."""
     start = time.monotonic()
     if inputs != Inputs(exponents=inputs.exponents):
         raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
     count = _count(model, length)
     result = BoundResult(
-        model, model.length * count, inputs.exponents or WINDOW, premises=premises_of(model.unit.result)
-    )
+        model, model.length * count, inputs.exponents or WINDOW, measure or "elements",
+        premises=premises_of(model.unit.result),
+    )  # fmt: skip
     try:
         if length is None:
             result.theorem = bound_of(model.unit, settle)
@@ -83,6 +96,8 @@ def find_bound(model: Model, inputs: Inputs, length: int | None, settle: Settle)
             result.chain = chain_of(model.unit, settle)
             result.any = closed(result.chain)
             result.theorem = result.shown = carried(result.chain, count)
+        if measure == "largest":
+            result.shown, result.chain, result.any = of_largest(result.theorem), None, None
     except RuleError as error:
         result.reason, result.near = str(error), wrapped_input(model, count)
         result.seconds = time.monotonic() - start
@@ -95,8 +110,25 @@ def find_bound(model: Model, inputs: Inputs, length: int | None, settle: Settle)
     else:
         search = nearest_of_chain(model, bound, count, error_of(bound_of(model.unit, settle)))
     result.near, result.tried = search.best, search.tried
+    if result.near is not None and measure == "largest":
+        result.near = replace(result.near, bound=_in_largest(result, result.near))
     result.seconds = time.monotonic() - start
     return result
+
+
+def _in_largest(result: BoundResult, near: Near) -> Fraction:
+    """The bound of an input in its largest elements."""
+    assert result.shown is not None
+    size = len(layout_of(result.model).names)
+    given = chained_inputs(result.model, layout_of(result.model), np.array(near.row, np.uint64).reshape(-1, size))
+    assert given is not None
+    inputs, exact = given
+    of = inputs.magnitude(exact)
+
+    def largest(factor: Factor) -> Fraction:
+        return max(of(factor._replace(offset=place)) for name, place in inputs.numbers if name == factor.name)
+
+    return error_of(result.shown).value(largest)
 
 
 def shown_bound(theorem: Theorem) -> Theorem:
@@ -107,7 +139,8 @@ def shown_bound(theorem: Theorem) -> Theorem:
 
 def formula_of(theorem: Theorem) -> str:
     """The bound as a formula."""
-    return f"|d - exact| <= {form_text(error_of(theorem))}"
+    assert isinstance(theorem.goal, Enclosed | Carried | OfLargest)
+    return f"|d - exact| <= {bound_text(theorem.goal)}"
 
 
 def constants_of(form: Form, shown: str) -> list[str]:
@@ -143,6 +176,7 @@ def document_of(result: BoundResult) -> ErrorBound:
     nearest = None if result.near is None else nearest_input(model, result.near)
     document = ErrorBound(
         model=model.reference,
+        measure=result.measure,
         length=result.length,
         verdict=result.verdict,
         premises=result.premises,
@@ -162,7 +196,7 @@ def document_of(result: BoundResult) -> ErrorBound:
     return replace(
         document,
         formula=formula_of(result.shown),
-        terms=terms_of(error_of(result.theorem)),
+        terms=terms_of(error_of(result.shown if result.measure == "largest" else result.theorem)),
         window=NumericBound(min=result.window.min, max=result.window.max, bound=up_float(result.number)),
         chain=chain,
         rules=dict(sorted(Counter(one.rule for one in result.shown.walk()).items())),

@@ -11,7 +11,6 @@ from mmaprobe.queries.kernel.together import negates
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.nodes import Node
 from mmaprobe.smtmodel.units.unit import Unit
 
 BY_NODES = "each node is negated if its operands are"
@@ -21,22 +20,7 @@ LEMMA_SECONDS = 10.0
 def symmetry_of(unit: Unit, settle: Settled) -> Theorem:
     """The theorem that the result is negated, as a value, if every a and c is. Raises RuleError if the rule does not
     give it."""
-    known: dict[Node, Theorem] = {}
-
-    def of(node: Node) -> Theorem:
-        if node not in known:
-            premises = [of(operand) for operand in node.operands]
-            try:
-                known[node] = turned(unit, node, premises, [])
-            except RuleError:
-                lemmas = [theorem for lemma in lemmas_of(node) if (theorem := settle(lemma)) is not None]
-                known[node] = turned(unit, node, premises, lemmas)
-        return known[node]
-
-    theorem = of(unit.result)
-    if not theorem.goal.turns or theorem.goal.assuming:  # type: ignore[attr-defined]
-        raise RuleError("the result stays the same")
-    return theorem
+    return turned(unit, [theorem for lemma in lemmas_of(unit) if (theorem := settle(lemma)) is not None])
 
 
 def by_nodes(problem: Negated, options: Options, confirm: bool) -> Proof | None:

@@ -26,6 +26,10 @@ MOST = 1 << 32  # outputs of one launch, which then takes a second or so
 TIMEOUT = 120.0  # seconds for one launch
 
 
+#: makes an array of a shape, of words of a number of bytes, in the GPU's memory
+Empty = Callable[[tuple[int, ...], int], Any]
+
+
 @cache
 def _cubin(source: str, capability: tuple[int, int], cuda: int) -> bytes:
     """The machine code of a kernel. Raises CompilerError."""
@@ -53,10 +57,12 @@ class CudaProduct:
         return found
 
     def each(
-        self, plan: Plan, a: Any, b: Any, c: Matrix | None = None, scales: Mapping[str, Matrix] | None = None
-    ) -> Matrix:
+        self, plan: Plan, a: Any, b: Any, c: Matrix | None = None, scales: Mapping[str, Matrix] | None = None,
+        empty: Empty | None = None,
+    ) -> Any:  # fmt: skip
         """D of each block as `simulate_each` computes it. A and B may be contiguous tensors of words in the GPU's
-        memory, of which nothing is copied. A plan without a kernel is computed on the processor."""
+        memory, of which nothing is copied; `empty` makes D there, without it D is an array of NumPy. A plan without a
+        kernel is computed on the processor, and its D is there."""
         try:
             tape = cuda_tape(plan, a.shape[2])
         except UncompiledError:
@@ -67,14 +73,16 @@ class CudaProduct:
         if c is None and plan.addend:
             c = np.zeros((len(a), a.shape[1], b.shape[2]), kind_of(plan.c))
         with plan.named():
-            return self._launched(tape, {"a": a, "b": b, **({} if c is None else {"c": c}), **own})
+            return self._launched(tape, {"a": a, "b": b, **({} if c is None else {"c": c}), **own}, empty=empty)
 
     def _launched(
-        self, tape: CudaTape, given: Mapping[str, Any], progress: Callable[[int, int], None] | None = None
-    ) -> Matrix:
+        self, tape: CudaTape, given: Mapping[str, Any], progress: Callable[[int, int], None] | None = None,
+        empty: Empty | None = None,
+    ) -> Any:  # fmt: skip
         """D of blocks, by as many launches as time allows."""
         plan, (blocks, rows), columns = tape.plan, given["a"].shape[:2], given["b"].shape[2]
-        out = np.empty((blocks, rows, columns), dtype=kind_of(plan.d))
+        shape, kind = (blocks, rows, columns), kind_of(plan.d)
+        out = np.empty(shape, kind) if empty is None else empty(shape, np.dtype(kind).itemsize)
         arrays = {
             name: np.ascontiguousarray(side, kind_of(plan.formats[name])) if isinstance(side, np.ndarray) else side
             for name, side in given.items()

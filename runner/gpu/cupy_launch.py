@@ -10,7 +10,6 @@ from typing import Any
 
 import cupy
 import numpy as np
-from numpy.typing import NDArray
 
 from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher, LaunchError
 from mmaprobe.runner.protocol import DeviceUnavailableError
@@ -52,18 +51,20 @@ class CupyLauncher(Launcher):
         self._kernel = self._kernels[cubin, name][1]
 
     def launch(
-        self, blocks: int, threads: int, inputs: Sequence[Any], output: NDArray[Any],
+        self, blocks: int, threads: int, inputs: Sequence[Any], output: Any,
         numbers: Sequence[int], timeout: float,
     ) -> None:  # fmt: skip
         arrays: list[Any] = []
         try:
             with _failures("the kernel"):
                 arrays += [cupy.asarray(array) for array in inputs]
-                result = cupy.empty(output.shape, output.dtype)
+                host = isinstance(output, np.ndarray)
+                result = cupy.empty(output.shape, output.dtype) if host else cupy.asarray(output)
                 arrays.append(result)
                 self._kernel((blocks,), (threads,), (*arrays, *map(np.uint32, numbers)))
                 _wait(timeout)
-                output[...] = result.get()
+                if host:
+                    output[...] = result.get()
         except GpuMemoryError:
             arrays.clear()
             cupy.get_default_memory_pool().free_all_blocks()

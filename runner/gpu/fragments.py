@@ -37,8 +37,8 @@ class Fragment:
 
     @property
     def registers(self) -> int:
-        """The number of registers of each thread."""
-        return -(-self.elements // self.per_register)
+        """The number of registers of each thread; an element may end in the next one."""
+        return -(-self.elements * self.width // self.word)
 
     def place(self, lane: int, i: int) -> tuple[int, int]:
         """(row, column) of an element."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.runner.gpu.cuda import parse_name
 from mmaprobe.runner.gpu.device import GpuDevice, Position
-from mmaprobe.runner.gpu.hip_kernels import CDNA4, TARGETS, HipKernel, hip_kernels
+from mmaprobe.runner.gpu.hip_kernels import TARGETS, HipKernel, hip_kernels
 from mmaprobe.runner.gpu.kernel_source import source
 from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher, LaunchError
 from mmaprobe.runner.gpu.nvrtc import CompilerError
@@ -64,7 +64,7 @@ def open_hip(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: HipLauncher 
 
 
 class HipDevice(GpuDevice):
-    """One instruction of an AMD GPU. Of CDNA4's, of which no model is known, `model` has the formats alone."""
+    """One instruction of an AMD GPU. Where no model of it is known, `model` has the formats alone."""
 
     shown_by = "rocm-smi"
 
@@ -76,7 +76,7 @@ class HipDevice(GpuDevice):
         launcher: HipLauncher,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
-        super().__init__(name, kernel, parse_reference(formats_of(kernel)), position, launcher, timeout)
+        super().__init__(name, kernel, parse_reference(kernel.alike or kernel.reference), position, launcher, timeout)
         launcher.load(launcher.compile(source([kernel])), kernel.name)
         self.description = {
             "name": launcher.gpu,
@@ -86,12 +86,6 @@ class HipDevice(GpuDevice):
             "builtin": kernel.builtin,
             **asdict(position),
         }
-
-
-def formats_of(kernel: HipKernel) -> str:
-    """A model with the formats and the number of products of a kernel: its own, if there is one."""
-    arch, _, name = kernel.reference.split("/")
-    return f"cdna3/mfma/f32_16x16x16_{CDNA4[name]}@length={kernel.shape[2]}" if arch == "cdna4" else kernel.reference
 
 
 class HipLauncher(Launcher):

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 
 from mmaprobe.runner.gpu.fragments import Fragment
 from mmaprobe.runner.gpu.kernels import Operand
@@ -33,8 +34,9 @@ _MFMA = re.compile(
 #: of an MFMA, by the end of its function's name: the C type of a thread's elements of a matrix, and their number
 _ELEMENTS = {"f32": ("float", 1), "f16": ("_Float16", 4), "bf16": ("short", 2), "bf16_1k": ("short", 4),
              "xf32": ("float", 2), "f64": ("double", 1)}  # fmt: skip
-#: instructions of CDNA4 without a row of the table: the formats of a and b, with f32 sums; 8 elements in a thread
-CDNA4 = {f"f32_{size}_{fmt}": fmt for size in ("16x16x32", "32x32x16") for fmt in ("f16", "bf16")}
+#: of MFMA with scale factors, in the order of their codes in the instruction: the formats of a and b
+_SCALED = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
+_FP8 = {"fp8": "e4m3", "bf8": "e5m2"}
 _WMMA = re.compile(r"(?:f32|f16|bf16)_16x16x16_(?:f16|bf16)")
 _C_TYPES = {"f32": "float", "f16": "_Float16", "f64": "double"}
 
@@ -42,7 +44,8 @@ _C_TYPES = {"f32": "float", "f16": "_Float16", "f64": "double"}
 @dataclass(frozen=True)
 class HipKernel:
     """`types`: the C types of the function's arguments a, b and c, and how many of each; `tail`: the arguments after
-    these; `threads`: those of a wave, or one where each thread has a vector of its own."""
+    these; `threads`: those of a wave, or one where each thread has a vector of its own; `alike`: of an instruction of
+    which no model is known, one with its formats and its number of products."""
 
     reference: str
     shape: tuple[int, int, int]
@@ -50,9 +53,11 @@ class HipKernel:
     b: Operand
     c: Operand
     builtin: str
-    types: tuple[tuple[str, int], tuple[str, int], tuple[str, int]]
+    types: tuple[tuple[str, int], ...]
     tail: str
     threads: int
+    alike: str = ""
+    scales: tuple[Operand, ...] = ()
 
     @property
     def arch(self) -> str:
@@ -66,18 +71,21 @@ class HipKernel:
     def instruction(self) -> str:
         """How disassemblers begin the instruction's name."""
         _, unit, name = self.reference.split("/")
-        return f"v_{unit}_{name}" if unit != "dot2" else "v_dot2"
+        return f"v_{unit}_{name.partition('.')[0]}" if unit != "dot2" else "v_dot2"
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        return (self.a, self.b, self.c)
+        return (self.a, self.b, self.c, *self.scales)
 
 
 @cache
 def hip_kernels() -> Mapping[str, HipKernel]:
-    """Every kernel by the reference of its instruction; those of CDNA4 are not in the table of instructions."""
+    """Every kernel by the reference of its instruction; those of CDNA4, and of RDNA4 with FP8, are not in the table of
+    instructions."""
     found = [_mfma(row.reference, row.a, row.b, row.c) for row in INSTRUCTIONS.values() if row.unit == "mfma"]
-    found += [_mfma(f"cdna4/mfma/{name}", fmt, fmt, "f32", 8) for name, fmt in CDNA4.items()]
+    found += [_wide(m, k, fmt) for m, k in ((16, 32), (32, 16)) for fmt in ("f16", "bf16")]
+    found += [_scaled(m, k, a, b) for m, k in ((16, 128), (32, 64)) for a, b in product(_SCALED, repeat=2)]
+    found += [_fp8(unit, a, b) for unit in ("wmma", "dot4") for a, b in product(_FP8, repeat=2)]
     for reference in units():
         arch, unit, name = reference.split("/")
         if arch.startswith("rdna") and unit == "wmma" and _WMMA.fullmatch(name):
@@ -121,6 +129,60 @@ def _mfma(reference: str, a: str, b: str, c: str, each: int = 0) -> HipKernel | 
     result = (_C_TYPES[sums], m * n * blocks // 64)
     builtin = f"__builtin_amdgcn_mfma_{sums}_{m}x{n}x{k}{joined}"
     return HipKernel(reference, (m, n, k), *operands, builtin, (types, types, result), ", 0, 0, 0", 64)
+
+
+def _wide(m: int, k: int, fmt: str) -> HipKernel:
+    """CDNA4's MFMA with eight elements in a thread."""
+    found = _mfma(f"cdna4/mfma/f32_{m}x{m}x{k}_{fmt}", fmt, fmt, "f32", 8)
+    assert found is not None
+    return replace(found, alike=f"cdna3/mfma/f32_16x16x16_{fmt}@length={k}")
+
+
+def _scaled(m: int, k: int, a: str, b: str) -> HipKernel:
+    """CDNA4's MFMA with a scale factor for each 32 products, in the lowest byte of a thread. A thread has 32 elements:
+    of 8 bits in two runs of 16 places along K, shorter ones in one run."""
+    across, block = f"lane & {m - 1}", f"lane >> {m.bit_length() - 1}"
+
+    def multiplicand(name: str) -> Fragment:
+        fmt = FORMATS[a if name == "a" else b]
+        along = f"16 * ({block}) + (i & 15) + {1024 // m} * (i >> 4)" if fmt.width == 8 else f"32 * ({block}) + i"
+        return Fragment(32, fmt.width, *((across, along) if name == "a" else (along, across)), 64)
+
+    codes = f"{_SCALED.index(a)}, {_SCALED.index(b)}"
+    return HipKernel(
+        f"cdna4/mfma_scale/f32_{m}x{m}x{k}_f8f6f4.{a}.{b}",
+        (m, m, k),
+        Operand("a", FORMATS[a], multiplicand("a"), k, f"_{m}"),
+        Operand("b", FORMATS[b], multiplicand("b"), k, f"_{m}"),
+        Operand("c", FORMATS["f32"], _accumulator(m, m, 1, 32), 1, f"_{m}"),
+        f"__builtin_amdgcn_mfma_scale_f32_{m}x{m}x{k}_f8f6f4",
+        (("int", 8), ("int", 8), ("float", m * m // 64), ("int", 1), ("int", 1)),
+        f", {codes}, 0, vscale_a, 0, vscale_b",
+        64,
+        f"blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.{a}.{b}.ue8m0@length={k}",
+        (
+            Operand("scale_a", FORMATS["ue8m0"], Fragment(1, 8, across, block, 64), k // 32, f"_{m}"),
+            Operand("scale_b", FORMATS["ue8m0"], Fragment(1, 8, block, across, 64), k // 32, f"_{m}"),
+        ),
+    )
+
+
+def _fp8(unit: str, a: str, b: str) -> HipKernel:
+    """RDNA4's WMMA with FP8, eight bytes in a thread as with f16, and V_DOT4, a vector in each thread."""
+    reference, k = (f"rdna4/wmma/f32_16x16x16_{a}_{b}", 16) if unit == "wmma" else (f"rdna4/dot4/f32_{a}_{b}", 4)
+    one, other, sums = FORMATS[_FP8[a]], FORMATS[_FP8[b]], FORMATS["f32"]
+    alike = f"rtx-blackwell/mma/m16n8k32.f32.{one.name}.{other.name}.f32@length={k}"
+    if unit == "dot4":
+        places = Fragment(4, 8, "0", "i", 1), Fragment(4, 8, "i", "0", 1), Fragment(1, 32, "0", "0", 1)
+        shape, sizes, threads, builtin = (1, 1, 4), (1, 1, 1), 1, f"__builtin_amdgcn_dot4_f32_{a}_{b}"
+    else:
+        along, across = "8 * (lane >> 4) + i", "lane & 15"
+        places = Fragment(8, 8, across, along), Fragment(8, 8, along, across), Fragment(8, 32, along, across)
+        shape, sizes, threads = (16, 16, 16), (2, 2, 8), 32
+        builtin = f"__builtin_amdgcn_wmma_f32_16x16x16_{a}_{b}_w32_gfx12"
+    operands = Operand("a", one, places[0], k), Operand("b", other, places[1], k), Operand("c", sums, places[2], 1)
+    types = tuple(zip(("int", "int", "float"), sizes, strict=True))
+    return HipKernel(reference, shape, *operands, builtin, types, "", threads, alike)
 
 
 def _multiplicand(size: int, each: int, blocks: int, fmt: Format, side: str) -> Fragment:

@@ -48,12 +48,15 @@ DEVICE void load_{name}(u{word} *registers, u32 lane, const struct place *at, co
   for (u32 j = 0; j < {registers}; j++) registers[j] = 0;
 #pragma unroll
   for (u32 i = 0; i < {elements}; i++) {{
-    const u32 row = {row}, column = {column};
+    const u32 row = {row}, column = {column}, low = i * {width} % {word};
     const u{word} bits = {chosen} ? patterns[{index}] : {neighbour};
-    registers[i / {per}] |= bits << ({width} * (i % {per}) + {shift});
+    registers[i * {width} / {word}] |= bits << (low + {shift});{beyond}
   }}
 }}
 """
+
+_BEYOND = """
+    if (low + {width} > {word}) registers[i * {width} / {word} + 1] |= bits >> ({word} - low);"""
 
 _FILL = """
 DEVICE void load_{name}(u8 *tile, u32 lane, const struct place *at, const u{storage} *patterns)
@@ -152,7 +155,8 @@ def _load(operand: Operand) -> str:
     }  # fmt: skip
     place = operand.place
     if isinstance(place, Fragment):
-        return _LOAD.format(**names, **_in_registers(place), shift=operand.shift)
+        beyond = _BEYOND.format(width=place.width, word=place.word) if place.word % place.width else ""
+        return _LOAD.format(**names, **_in_registers(place), shift=operand.shift, beyond=beyond)
     row, column = ("major", "k") if operand.matrix == "a" else ("k", "major")
     return _FILL.format(
         **names, majors=place.majors, units=place.units, each=place.each, width=place.width, threads=THREADS, row=row,
@@ -205,8 +209,9 @@ def _built_in(kernel: HipKernel) -> list[str]:
     for operand, (kind, count) in zip(kernel.operands, kernel.types, strict=True):
         name = f"v{operand.matrix}"
         vector = f" __attribute__((ext_vector_type({count})))" if count > 1 else ""
-        lines.append(f"typedef {kind} {name}_type{vector}; {name}_type {name};")
-        lines.append(f"__builtin_memcpy(&{name}, r{operand.matrix}, sizeof {name});")
+        lines.append(f"typedef {kind} {name}_type{vector}; {name}_type {name} = {{}};")
+        size = f"sizeof {name} < sizeof r{operand.matrix} ? sizeof {name} : sizeof r{operand.matrix}"
+        lines.append(f"__builtin_memcpy(&{name}, r{operand.matrix}, {size});")
     lines.append(f"vc = {kernel.builtin}(va, vb, vc{kernel.tail});")
     return [*lines, "__builtin_memcpy(rc, &vc, sizeof vc);"]
 

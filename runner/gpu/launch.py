@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from numpy.typing import NDArray
-
 from mmaprobe.smtmodel.base.errors import IncompleteError
 
 
@@ -37,11 +35,11 @@ class Launcher(ABC):
 
     @abstractmethod
     def launch(
-        self, blocks: int, threads: int, inputs: Sequence[Any], output: NDArray[Any],
+        self, blocks: int, threads: int, inputs: Sequence[Any], output: Any,
         numbers: Sequence[int], timeout: float,
     ) -> None:  # fmt: skip
-        """Run the kernel on `inputs`, `output` and u32 `numbers`, in this order, and fill `output`. Inputs that lie in
-        the GPU's memory already, of whatever library, are read there.
+        """Run the kernel on `inputs`, `output` and u32 `numbers`, in this order, and fill `output`. Arrays that lie in
+        the GPU's memory already, of whatever library, are read and filled there.
 
         `timeout`: seconds. Raises GpuMemoryError or LaunchError.
         """

@@ -14,7 +14,7 @@ def number(carrier: Carrier, value: Fraction | int) -> Fixed:
     """A constant. Raises ParameterError for a number that is not a multiple of a power of two."""
     value = Fraction(value)
     if value.denominator & (value.denominator - 1):
-        raise ParameterError(str(value), "no sum of powers of two: fixed point cannot hold it")
+        raise ParameterError(str(value), "a constant is a sum of powers of two; of y / 3 compare 3 * x with y")
     top, unit = value.numerator, 1 - value.denominator.bit_length()
     while top and not top & 1:
         top, unit = top >> 1, unit + 1

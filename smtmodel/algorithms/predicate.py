@@ -33,6 +33,7 @@ FUNCTIONS: dict[str, tuple[int, int, str]] = {
     "abs": (1, 1, "the magnitude of a quantity"),
     "max": (2, 2, "the larger of two quantities"),
 }
+CONSTANTS = "constants are whole numbers and powers of two, as 3 * 2**-20; of 0.99 * y compare 100 * x with 99 * y"
 MOST_LEVELS = 50  # of an expression, one in another
 MOST_DIGITS = 1 << 14  # bits of a power
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
@@ -96,6 +97,8 @@ def _check(node: ast.expr, names: set[str]) -> None:
     elif isinstance(node, ast.Name):
         if node.id not in names:
             raise UnknownNameError("name", node.id, {*names, *FUNCTIONS})
+    elif isinstance(node, ast.BinOp) or (isinstance(node, ast.Constant) and isinstance(node.value, float)):
+        raise ParameterError(ast.unparse(node), f"no part of the language of claims (docs/claims.md): {CONSTANTS}")
     elif not (isinstance(node, ast.Constant) and type(node.value) is int):
         raise ParameterError(ast.unparse(node), "no part of the language of claims (docs/claims.md)")
     for part in inner:

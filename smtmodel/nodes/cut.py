@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import Term, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode, Target, round_and_pack
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, SIGNLESS, Mode, Target, round_and_pack
 from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bit, choose, constant, select
@@ -43,7 +43,8 @@ class Cut(Unary):
         (y,) = operands
         top = y.top if y.top is None or self.least is None else max(y.top, self.least)
         return Known(self.least, top, 2 - power(-fraction), fraction, y.grid, self.bits, zero=y.zero, finite=y.finite,
-                     agrees=y.agrees and self.least is None)  # fmt: skip
+                     agrees=y.agrees and self.least is None,
+                     turns=y.turns if self.mode in SIGNLESS or not y.turns else None)  # fmt: skip
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term, self.bits)

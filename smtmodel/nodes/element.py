@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -107,13 +107,20 @@ class Element(Terminal):
             return UNKNOWN
         kept = self.subnormals != "zero" and self.operand in knowledge.unsigned
         finite = knowledge.fits or not (fmt.has_infinity or fmt.has_nan)
-        plain = _known(fmt, self.positive_zeros or kept, self.subnormals != "keep", finite)
+        plain = replace(_known(fmt, self.positive_zeros or kept, self.subnormals != "keep", finite),
+                        turns=self._turns(knowledge.formats))  # fmt: skip
         own = knowledge.given.get(self.operand)
         if own is None:
             return plain
         return replace(
-            own, never_minus=plain.never_minus, never_tiny=plain.never_tiny or own.never_tiny, finite=plain.finite
-        )
+            own, never_minus=plain.never_minus, never_tiny=plain.never_tiny or own.never_tiny, finite=plain.finite,
+            turns=plain.turns,
+        )  # fmt: skip
+
+    def _turns(self, formats: Mapping[str, Format]) -> bool | None:
+        if self.operand not in ("a", "c"):
+            return False
+        return True if all(fmt.signed for name, fmt in formats.items() if name in ("a", "c")) else None
 
     def key(self, context: Context) -> Hashable:
         given = self._pattern(context).value  # a constant is the same number at every place
@@ -199,7 +206,8 @@ class Literal(Terminal):
         value = exact_value(self.pattern, self.format)
         if value in ("-0", 0):
             return replace(ZERO, never_minus=value == 0)
-        facts = replace(Known.number(frozenset({self.format})), never_minus=True, finite=isinstance(value, Fraction))
+        facts = replace(Known.number(frozenset({self.format})), never_minus=True, finite=isinstance(value, Fraction),
+                        turns=False)  # fmt: skip
         if isinstance(value, str):
             return facts
         size, down = abs(value.numerator), value.denominator.bit_length() - 1

@@ -11,7 +11,7 @@ from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, place_all, tota
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term
 from mmaprobe.smtmodel.arithmetic.ieee import sum_two
 from mmaprobe.smtmodel.carriers.algebra import constant
-from mmaprobe.smtmodel.nodes.known import Known, all_known, grid_of, power
+from mmaprobe.smtmodel.nodes.known import Known, all_known, grid_of, power, turns_of
 from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Total, Value
 from mmaprobe.smtmodel.nodes.repeat import Each
 from mmaprobe.smtmodel.nodes.sums import Sum
@@ -95,7 +95,7 @@ class ExactSum(Sum):
             0, 0, head, digits, grid, bits, top, zero=all(known.zero for known in operands),
             finite=all(known.finite for known in operands), terms=terms,
             adds=len(operands) > 1 or operands[0].adds, agrees=all(known.agrees for known in operands),
-            positive=is_positive(operands),
+            positive=is_positive(operands), turns=turns_of(operands),
         )  # fmt: skip
 
     def sentence(self) -> str:

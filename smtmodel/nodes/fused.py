@@ -11,11 +11,11 @@ from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.alignment import align, bound_matters, distance, is_within, magnitude_of, total_of
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
-from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, SIGNLESS, Mode
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.exact import ExactSum, is_positive
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, top_of
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, top_of, turns_of
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter_terms, record_terms
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -78,15 +78,14 @@ class FusedSum(Sum):
         """m is at least the exponent of each term. Aligned, |v| of a term is at most head * 2^m rounded up to a
         multiple of 2^(m - F), or down where rounding is toward zero, since rounding is monotonic."""
         terms = [(known, bits) for known, bits in zip(operands, self.bits_of_terms, strict=True) if not known.zero]
+        finite, turns = all(known.finite for known in operands), turns_of(operands)
         if not terms:
-            return replace(ZERO, never_minus=all(known.never_minus for known in operands))
+            return replace(ZERO, never_minus=all(known.never_minus for known in operands), finite=finite, turns=turns)
         finest = max(self.bits_of_terms)
         leasts, mosts = (
             all_known(ends) for ends in zip(*((known.least, known.most) for known, _ in terms), strict=True)
         )
-        heads = all_known(
-            None if known.head is None else aligned_head(known.head, bits, self.rounding) for known, bits in terms
-        )
+        heads = self._aligned_heads(terms)
         head = None if heads is None else sum(heads) + power(-finest)
         most = None if mosts is None else max([*mosts, *self.bounds])
         m = self._least_maximum(leasts)
@@ -95,10 +94,30 @@ class FusedSum(Sum):
         grid = None if self.sticky or None in grids else min(grid for grid in grids if grid is not None)
         return Known(
             None if leasts is None else min(leasts), most, head, finest + self.sticky,
-            grid, top=top_of(head, most), finite=all(known.finite for known in operands),
+            grid, top=top_of(head, most), finite=finite,
             adds=True, agrees=(agrees := self._agrees(operands)),
             positive=is_positive(operands if agrees else [known for known in operands if known.zero]),
+            turns=None if turns and not (self._is_signless and self.never_wraps(operands)) else turns,
         )  # fmt: skip
+
+    @property
+    def _is_signless(self) -> bool:
+        """Whether alignment sees magnitudes alone. A sticky bit has no sign where the terms cancel."""
+        return self.rounding in SIGNLESS and not self.sticky
+
+    def never_wraps(self, terms: Sequence[Known]) -> bool:
+        """Whether there is room for all terms once they are aligned: for less than 2^(1 + carry bits) * 2^m. One F
+        holds for all terms of a sum that may wrap."""
+        if self.carry_bits is None:
+            return True
+        heads = self._aligned_heads([(known, max(self.bits_of_terms)) for known in terms if not known.zero])
+        return heads is not None and sum(heads) < power(1 + self.carry_bits)
+
+    def _aligned_heads(self, terms: Sequence[tuple[Known, int]]) -> list[Fraction] | None:
+        """The largest magnitude of each aligned term in units of 2^m, by the number of bits kept of it."""
+        return all_known(
+            None if known.head is None else aligned_head(known.head, bits, self.rounding) for known, bits in terms
+        )
 
     def _least_maximum(self, leasts: Sequence[int] | None) -> int | None:
         """A lower bound of m where the sum is not zero, if one is known. `leasts`: the least exponents of the terms.

@@ -24,7 +24,8 @@ class Known:
     infinite or a NaN.
     `terms`: of an exact sum, what is known of each term. `adds`: v is a sum, and comes with a plus where it is zero.
     `agrees`: where all numbers that were added are negative or -0, v is not above zero, and counts as zero if it is
-    zero. `positive`: v is not zero there."""
+    zero. `positive`: v is not zero there. `turns`: if every a and c is negated, and no other input is, v is negated, or
+    stays as it is (False); an infinity too; a zero is a zero of either sign, and a NaN is a NaN."""
 
     least: int | None = None
     most: int | None = None
@@ -42,6 +43,7 @@ class Known:
     adds: bool = False
     agrees: bool = False
     positive: bool = False
+    turns: bool | None = None
 
     @staticmethod
     def number(formats: frozenset[Format], grid: int | None = None, bits: int | None = None) -> Known:
@@ -77,7 +79,8 @@ class Known:
             )  # fmt: skip
             facts = replace(facts, never_tiny=self.never_tiny and other.never_tiny)
         return replace(facts, never_minus=self.never_minus and other.never_minus, finite=self.finite and other.finite,
-                       agrees=self.agrees and other.agrees, terms=(), adds=False, positive=False)  # fmt: skip
+                       agrees=self.agrees and other.agrees, terms=(), adds=False, positive=False,
+                       turns=turns_of((self, other)))  # fmt: skip
 
     def times(self, other: Known) -> Known:
         """Facts of exact products, unnormalised: exponents add up, and so do the places of last bits."""
@@ -86,12 +89,12 @@ class Known:
             None if self.head is None or other.head is None else self.head * other.head,
             total(self.digits, other.digits), total(self.grid, other.grid), total(self.bits, other.bits),
             total(self.top, other.top), zero=self.zero or other.zero, finite=self.finite and other.finite,
-            agrees=True,
+            agrees=True, turns=None if None in (self.turns, other.turns) else self.turns is not other.turns,
         )  # fmt: skip
 
 
 UNKNOWN = Known()
-ZERO = Known(None, None, Fraction(2), 0, ANY, 0, -ANY, frozenset(), True, True, True, True, agrees=True)
+ZERO = Known(None, None, Fraction(2), 0, ANY, 0, -ANY, frozenset(), True, True, True, True, agrees=True, turns=True)
 
 
 def power(exponent: int) -> Fraction:
@@ -120,6 +123,12 @@ def grid_of(every: Sequence[Known]) -> int | None:
     """An exponent g such that all values are multiples of 2^g; None: not known."""
     grids = all_known(known.grid for known in every if not known.zero)
     return None if grids is None else min(grids, default=ANY)
+
+
+def turns_of(every: Iterable[Known]) -> bool | None:
+    """Whether all values turn (True), or none does (False), or all and none: a zero is its own negative."""
+    ways = {known.turns for known in every if not (known.zero and known.finite)}
+    return True if not ways else ways.pop() if len(ways) == 1 else None
 
 
 def _least(one: int | None, other: int | None) -> int | None:

@@ -55,7 +55,8 @@ class Relu(Unary):
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """Numbers above zero are unchanged; all others become zero, or a NaN."""
-        return replace(operands[0], never_minus=False, terms=(), adds=False, agrees=False, positive=False)
+        (x,) = operands
+        return replace(x, never_minus=False, terms=(), adds=False, agrees=False, positive=False, turns=x.turns and None)
 
     def variants(self) -> Iterator[Variant]:
         yield from others("relu_nan", self.nan, NANS)

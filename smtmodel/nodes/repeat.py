@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -101,8 +101,11 @@ class Repeat(Node):
             if either == so_far:
                 return so_far
             so_far = either
-        formats = knowledge.within(self.level, UNKNOWN).of(self.body).formats
-        return UNKNOWN if start.formats is None or formats is None else Known.number(start.formats | formats)
+        body = knowledge.within(self.level, replace(UNKNOWN, turns=start.turns)).of(self.body)
+        if start.formats is None or body.formats is None:
+            return UNKNOWN
+        turns = start.turns if start.turns is body.turns else None
+        return replace(Known.number(start.formats | body.formats), turns=turns)
 
     @kept_property
     def free(self) -> frozenset[int]:

@@ -19,6 +19,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import (
     OVERFLOWS,
     RESULT_OVERFLOWS,
     ROUNDINGS,
+    SIGNLESS,
     STOCHASTIC,
     Mode,
     Overflow,
@@ -101,6 +102,11 @@ class Rounding:
         return self.mode
 
     @property
+    def is_signless(self) -> bool:
+        """Whether a negated number becomes the negated result. A NaN that is written as a number is not negated."""
+        return self.mode in SIGNLESS and self.format.signed and self.nan_or_zero
+
+    @property
     def nan_pattern(self) -> int:
         return self.format.nan if self.nan is None else self.nan
 
@@ -133,19 +139,20 @@ class Rounding:
         fmt, plain = self.format, self.nan_or_zero or fits
         if not fmt.subnormals:  # a zero, or what is near it, becomes the smallest number
             return Known.number(frozenset({fmt}))
+        turns = y.turns if self.is_signless or not y.turns else None
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
         same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # an infinity is not written as a number
         below = fits or (same and y.top is not None and y.top <= fmt.emax)
         facts = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None)
         finite = fits or not (fmt.has_infinity or fmt.has_nan)
         if not plain:
-            return replace(facts, finite=finite)
+            return replace(facts, finite=finite, turns=turns)
         plus = self.zero == "exact_positive" and y.adds
         own = self.mode != "down" and (y.never_minus or y.positive)
         return replace(
             facts, finite=finite, grid=ANY if y.zero else facts.grid, zero=y.zero,
             never_tiny=self.subnormals != "keep" or self._is_far(y, True),
-            never_minus=self.zero == "positive" or ((plus or own) and self.keeps_nonzero(y)),
+            never_minus=self.zero == "positive" or ((plus or own) and self.keeps_nonzero(y)), turns=turns,
         )  # fmt: skip
 
     def keeps_nonzero(self, y: Known) -> bool:

@@ -78,11 +78,13 @@ def parse_reference(text: str) -> Model:
         return Model(text.strip(), read_fpcore(Path(path), int(length)))
     if changes.startswith(f"{FLAGS}="):
         return with_flags(parse_reference(path), changes.partition("=")[2])
+    if path.endswith(CORE) and not changes:
+        return Model(path, read_fpcore(Path(path)))
+    if "plan" in keys_of(path):
+        raise ParameterError(path, f"a plan is a model for a given number of products: {PLAN}{path}{LENGTH}64")
     if changes:
-        if "plan" in keys_of(path):
-            raise ParameterError(path, f"of a plan file it is {PLAN}{path}{LENGTH}K")
         raise ParameterError(path, "a unit file has no parameters to change: change its text")
-    return Model(path, (read_fpcore if path.endswith(CORE) else read_unit)(Path(path)))
+    return Model(path, read_unit(Path(path)))
 
 
 def is_plan(text: str) -> bool:

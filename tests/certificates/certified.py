@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from benchmarks.plan_statements import UNITS, plan
+from mmaprobe.documents.prove import Measure
 from mmaprobe.hypotheses.claim import Claim, build_claims
 from mmaprobe.queries.certificates.asked import of_assertion
 from mmaprobe.queries.certificates.claim_files import claim_texts
@@ -88,9 +89,10 @@ def _bound(model: Model, length: int | None, folder: Path) -> None:
     certify_bound(find_bound(model, Inputs(), length, Settled(FREE, needed=False)), folder, FREE)
 
 
-def _plan_bound(folder: Path) -> None:
+def _plan_bound(folder: Path, measure: Measure) -> None:
     small = plan("sum(promote(8, fma, r), c)")
-    certify_plan_bound(find_plan_bound(small, Inputs(), [16], Settled(FREE, needed=False)), folder, FREE)
+    found = find_plan_bound(small, Inputs(), [16], Settled(FREE, needed=False), measure=measure)
+    certify_plan_bound(found, folder, FREE)
 
 
 OVERFLOWS = """unit: p
@@ -162,7 +164,8 @@ KINDS: Mapping[str, tuple[Callable[[Path], None], str]] = {
     ),
     "one form": (lambda folder: _equal(unit("carry", bits=3), unit("carry", bits=4), folder), "one_form"),
     "stages": (lambda folder: _equal(parse_reference(f"{VOLTA}@length=1"), SHORT, folder), "undiffering"),
-    "plan bound": (_plan_bound, "weakened"),
+    "plan bound": (lambda folder: _plan_bound(folder, "elements"), "weakened"),
+    "plan bound in the largest elements": (lambda folder: _plan_bound(folder, "largest"), "of_largest"),
     "plans at every K": (lambda folder: _plans("sum(ones, c)", "sum(fma, c)", None, folder), "same_sums"),
     "plans at a K": (
         lambda folder: _plans("sum(split(4, two, r, grain=8), c)", "sum(two, c)", 8, folder),

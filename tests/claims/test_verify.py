@@ -180,6 +180,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"claim": "error(p) <= 1  # for all units"}, "a comment within an expression", "claim"),
     ({"claim": "error(p, q) == 0"}, "error takes 1 argument", "claim"),
     ({"claim": "[error(p)]"}, "no part of the language", "claim"),
+    ({"claim": "error(p) <= 0.99 * magnitude_sum()"}, "of 0.99 * y compare 100 * x with 99 * y", "claim"),
+    ({"claim": "error(p) <= magnitude_sum() / 3"}, "constants are whole numbers and powers of two", "claim"),
     ({"claim": "__import__('os')"}, "unknown function", "claim"),
     ({"inputs__a": [3, -3]}, "3 is above -3", "inputs"),
     ({"inputs__a": [-300, 3]}, "leave those of f32", "inputs"),

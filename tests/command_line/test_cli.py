@@ -328,6 +328,8 @@ BAD: list[tuple[list[str], str]] = [
     (["distinguish", "exact-products", "--inputs", "finite"], "--inputs"),
     (["distinguish", "exact-products", VOLTA], VOLTA),
     (["distinguish", "none.yaml"], "none.yaml: no such file"),
+    (["distinguish", "plan:cublas/plain", VOLTA], "a given number of products: plan:cublas/plain@length=64"),
+    (["distinguish", "plan:none.yaml@length=4", VOLTA], "none.yaml: no such file"),
     (["distinguish", "."], "."),
     (["distinguish", "a" * 5000], "unknown hypothesis"),
     (["distinguish", "exact-products", "--solver", "bitwuzzla"], "bitwuzla"),

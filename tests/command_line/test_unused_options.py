@@ -38,11 +38,11 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ),
     ("prove", "bound"): (
         f"{AMPERE} --property error-bound",
-        f"wanted restrictions confirm certificate explain latex length as_json {SOLVING}",
+        f"wanted restrictions confirm certificate explain latex length measure as_json {SOLVING}",
     ),
     ("prove", "latex"): (
         f"{AMPERE} --property error-bound --latex",
-        f"wanted restrictions confirm certificate latex length as_json {SOLVING}",
+        f"wanted restrictions confirm certificate latex length measure as_json {SOLVING}",
     ),
     ("prove", "plans"): (
         f"{PLAN} plan:cublas/split-k",

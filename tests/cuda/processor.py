@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from mmaprobe.runner.gpu import cuda_product
 from mmaprobe.runner.gpu.cuda_product import CudaProduct
@@ -58,10 +57,10 @@ class Processor(Launcher):
         self._library = self._built[cubin]
 
     def launch(
-        self, blocks: int, threads: int, inputs: Sequence[Any], output: NDArray[Any],
+        self, blocks: int, threads: int, inputs: Sequence[Any], output: Any,
         numbers: Sequence[int], timeout: float,
     ) -> None:  # fmt: skip
-        arrays = [*map(np.asarray, inputs), output]  # tensors may be among them
+        arrays = [*map(np.asarray, [*inputs, output])]  # tensors may be among them
         assert all(array.flags.c_contiguous for array in arrays)
         pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
         self._library.launch(blocks, threads, *pointers, *map(ctypes.c_uint32, numbers))

@@ -93,7 +93,8 @@ class Card:
         }
         cuda = SimpleNamespace(**parts)
         made.__dict__.update(
-            cuda=cuda, asarray=Array, empty=lambda shape, dtype: Array(np.zeros(shape, dtype)),
+            cuda=cuda, asarray=lambda one: one if isinstance(one, Array) else Array(one),
+            empty=lambda shape, dtype: Array(np.zeros(shape, dtype)),
             get_default_memory_pool=lambda: SimpleNamespace(free_all_blocks=free),
         )  # fmt: skip
         return made
@@ -128,6 +129,23 @@ def test_a_launch(card: Card) -> None:
     told = device.description
     assert (told["name"], told["compute_capability"], told["cuda"]) == ("Fake H100", "9.0", "12.9")
     assert (told["cupy"], told["nvrtc"].split(".")[0]) == ("14.2.0", "12")
+
+
+def test_what_lies_in_the_gpus_memory_is_read_and_filled_there(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mmaprobe.runner.gpu.cuda import launcher_here
+
+    def kernel(grid: Any, block: Any, arguments: tuple[Any, ...]) -> None:
+        a, b, d = (each.device for each in arguments[:3])
+        d[...] = a + b
+
+    monkeypatch.setattr(card, "kernel", kernel)
+    launcher, one, out = launcher_here(), np.arange(6), Array(np.zeros(6, int))
+    launcher.load(b"\x7fELF", "product")
+    launcher.launch(1, 32, [Array(one), one], out, [6], 60)
+    assert np.array_equal(out.device, 2 * one)
+    host = np.zeros(6, int)
+    launcher.launch(1, 32, [Array(one), one], host, [6], 60)
+    assert np.array_equal(host, 2 * one)
 
 
 def test_no_gpu(card: Card) -> None:

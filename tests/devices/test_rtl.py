@@ -18,7 +18,7 @@ from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.runner.rtl import RtlDevice
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
-from mmaprobe.smtmodel.designs import yosys
+from mmaprobe.smtmodel.designs import vhdl, yosys
 from mmaprobe.smtmodel.designs.yosys import read_design
 from mmaprobe.smtmodel.evaluate.model import evaluate
 from mmaprobe.smtmodel.evaluate.operands import layout_of
@@ -276,6 +276,36 @@ def test_a_design_in_vhdl_is_a_device(tmp_path: Path) -> None:
     assert np.asarray(found, np.uint64).tolist() == ((rows[:, 0] * rows[:, 1] + rows[:, 2]) & np.uint64(255)).tolist()
 
 
+SELECTIONS = """library ieee;
+use ieee.std_logic_1164.all;
+entity chosen is
+  port (a, b : in std_logic_vector(3 downto 0); d : out std_logic_vector(3 downto 0); f : out std_logic);
+end;
+architecture rtl of chosen is begin
+  with a(2 downto 0) select d <= "0001" when "000", b when "001", not b when "010", a when others;
+  process (a, b) begin
+    case b(1 downto 0) is
+      when "00" => f <= '1';
+      when "01" => f <= a(0);
+      when others => f <= b(3);
+    end case;
+  end process;
+end;
+"""
+
+
+@pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL is not installed (the package ghdl)")
+def test_the_last_choice_of_a_selection_in_vhdl(tmp_path: Path) -> None:
+    """GHDL 2 leaves it out of what it writes in Verilog."""
+    netlist = read_design([written(tmp_path, SELECTIONS, "chosen.vhd")], "chosen").parsed
+    a, b = (side.ravel().astype(np.uint64) for side in np.meshgrid(range(16), range(16)))
+    found = netlist.evaluate({"a": [lanes(a, 4)], "b": [lanes(b, 4)]}.__getitem__, ARRAYS)
+    of_a = [{0: 1, 1: y, 2: 15 - y}.get(x & 7, x) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    assert np.asarray(found["d"].node, np.uint64).tolist() == of_a
+    of_b = [{0: 1, 1: x & 1}.get(y & 3, y >> 3) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    assert np.asarray(found["f"].node, np.uint64).tolist() == of_b
+
+
 def test_mistakes_in_vhdl_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, other = written(tmp_path, MULTIPLY_ADD, "design.vhd"), written(tmp_path, "", "other.v")
     with pytest.raises(InputError, match="a design has one language"):
@@ -283,6 +313,6 @@ def test_mistakes_in_vhdl_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     if shutil.which("ghdl") is not None:
         with pytest.raises(InputError, match=r"GHDL: .*other"):
             open_device(f"rtl:{path},top=other")
-    monkeypatch.setattr(yosys, "which", lambda *_, **__: None)
+    monkeypatch.setattr(vhdl, "which", lambda *_, **__: None)
     with pytest.raises(DeviceUnavailableError, match="package ghdl"):
         open_device(f"rtl:{path},top=multiply_add")

@@ -353,7 +353,10 @@ def test_a_file_with_another_ending_is_no_unit_file(tmp_path: Path) -> None:
     run("identify", "--device", f"model:{V}", "--save", str(tmp_path / "unit.txt"), code=2, said=f"{ending}, or of a")
     plan = tmp_path / "plan.yaml"
     plan.write_text("plan: mine\n", encoding="utf-8")
-    run("show", f"{plan}@length=64", code=2, said=f"of a plan file it is plan:{plan}@length=K")
+    needed = f"for a given number of products: plan:{plan}@length=64"
+    run("show", f"{plan}@length=64", code=2, said=needed)
+    run("explain", str(plan), "{}", code=2, said=needed)
+    run("distinguish", str(plan), V, code=2, said=needed)
 
 
 # -- numbers of unit files

@@ -225,6 +225,7 @@ def test_every_operator_of_pytorch_is_a_product_or_not() -> None:
                  "embedding_bag", "_fused_rms_norm", "grid_sampler_2d", "index_put_", "scatter_add"):  # fmt: skip
         assert not multiplies("aten", name), name
     assert multiplies("flash_attn", "forward")
+    assert not multiplies("c10d", "allreduce_")  # sums, between processes
 
 
 def test_the_report_as_text() -> None:

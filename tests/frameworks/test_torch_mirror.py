@@ -2,7 +2,7 @@
 
 tests/data/pytorch_cpu_*.json.gz are maps that `identify --gemm --json --length 256 --shape 256,256` found of PyTorch
 2.13.0, one thread, on an AMD EPYC with AVX-512 and its bf16: of `matmul` and `addmm` of examples/torch_device.py; and
-pytorch_cpu_wide_*.json.gz those of `--length 3072 --shape 16..768,16..768`, which are asked after them.
+pytorch_cpu_wide_*.json.gz those of `--length 3072 --shape 64..3072,64..3072 --multiple 64`, which are asked after them.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def differing(seen: list[Multiplied], fmt: str) -> list[Any]:
     return differ
 
 
-@pytest.mark.parametrize(("width", "rows"), [(32, 40), (128, 64), *(pytest.param(*size, marks=pytest.mark.slow) for
-    size in ((48, 96), (64, 32), (64, 64), (64, 256), (128, 256), (256, 128)))])  # fmt: skip
+@pytest.mark.parametrize(("width", "rows"), [(32, 40), (512, 128), *(pytest.param(*size, marks=pytest.mark.slow) for
+    size in ((48, 96), (64, 32), (64, 64), (64, 256), (128, 64), (128, 256), (256, 128), (768, 128)))])  # fmt: skip
 @pytest.mark.parametrize(("fmt", "names"), [
     ("f32", ("f32", "f32_addmm", "wide_f32", "wide_f32_addmm")), ("bf16", ("bf16", "wide_bf16"))])  # fmt: skip
 def test_every_product_by_the_maps_of_such_a_processor(
@@ -134,9 +134,10 @@ def test_a_map_that_identify_found_is_this_processors_products(fmt: str, tmp_pat
     device = tmp_path / "device.py"
     device.write_text(DEVICE.format(folder=ROOT / "examples"))
     program = [str(Path(sys.executable).with_name("mmaprobe")), "identify", "--gemm", "--json", "--timeout", "120",
-               "--device", f"python:{device}:matmul", "--formats", ",".join([fmt] * 3), "--length", "191",
-               "--shape", "128,128"]  # fmt: skip
+               "--device", f"python:{device}:matmul", "--formats", ",".join([fmt] * 3), "--length", "192",
+               "--shape", "32..192,32..192", "--multiple", "32"]  # fmt: skip
     found = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert found.returncode == 0
     path = tmp_path / "map.json"
     path.write_text(found.stdout)
     seen, unknown = products([path], fmt, 64, 64)

@@ -122,14 +122,16 @@ def test_scale_factors_of_blocks() -> None:
     assert (found.numpy() == mmaprobe.matmul(numbers(a), numbers(b), unit=unit, **given)).all()
 
 
-def test_alpha_and_beta_are_one_fused_multiply_add() -> None:
-    rng = np.random.default_rng(1)
-    sums, c = (rng.standard_normal(200).astype(np.float32) for _ in range(2))
-    c[:100] = -(sums[:100] * np.float32(1.7)) * np.float32(1 + 2**-12)
+@pytest.mark.parametrize("fmt", ["f32", "f64"])
+def test_alpha_and_beta_are_one_fused_multiply_add(fmt: str) -> None:
+    rng, kind = np.random.default_rng(1), {"f32": np.float32, "f64": np.float64}[fmt]
+    sums, c = (rng.standard_normal(200).astype(kind) for _ in range(2))
+    c[:100] = -(sums[:100] * kind(1.7)) * kind(1 + 2**-12)
     found = scaled(sums, c, 1.7, 1.0)
-    factor = np.full(1, np.float32(1.7))
-    expected = [mmaprobe.dot(s[None], factor, z, unit="ieee/fma/f32") for s, z in zip(sums, c, strict=True)]
+    factor = np.full(1, kind(1.7))
+    expected = [mmaprobe.dot(s[None], factor, z, unit=f"ieee/fma/{fmt}") for s, z in zip(sums, c, strict=True)]
     assert (found == np.array(expected)).all()
+    assert (found != sums * factor + c).any()
 
 
 @pytest.mark.parametrize(

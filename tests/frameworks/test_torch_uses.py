@@ -13,6 +13,7 @@ import pytest
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make test-torch")
 
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import mmaprobe.torch as mt  # noqa: E402
@@ -143,6 +144,16 @@ def exported() -> Any:
     return torch.export.export(LAYER, (A,)).module()
 
 
+def linearized() -> list[Any]:
+    found, function = torch.func.linearize(lambda x: (x @ B).tanh(), A)
+    return [found, function(A), function(2 * A)]
+
+
+def recorded() -> list[Any]:
+    graph = make_fx(lambda x: F.conv2d((x @ W)[None, None], x.new_ones(2, 1, 3, 3)))(A)
+    return [graph(A), graph(2 * A)]
+
+
 USES: dict[str, Callable[[], list[Any]]] = {
     "out of another shape": lambda: [torch.mm(A, B, out=A.new_empty(0)), torch.mm(A, B, out=A.new_empty(7, 6).T)],
     "part of a matrix as out": lambda: (lambda o: [torch.mm(A, B, out=o[1:7, 1:8]), o])(A.new_zeros(9, 9)),
@@ -159,6 +170,11 @@ USES: dict[str, Callable[[], list[Any]]] = {
         ("ij,ij->", (A, A)))],
     "TorchScript": scripted,
     "exported": lambda: [exported()(A)],
+    "exported here": lambda: [torch.export.export(LAYER, (A,)).module()(2 * A)],
+    "linearized": linearized,
+    "recorded": recorded,
+    "fused scalars": lambda: [torch.addmm(A.new_ones(7), A, B, alpha=-2.5, beta=3), torch.addmv(A[:, 0], A, B[:, 0],
+                                                                                                  alpha=0.3)],
     "torch.cond": lambda: [torch.cond(A.sum() > 1e9, lambda x: x @ B + 1, lambda x: x @ B, (A,))],
     "zero sizes": lambda: [A[:0] @ B, A[:, :0] @ B[:0], torch.addmm(A.new_ones(7), A[:, :0], B[:0]),
                            A[:, :0] @ B[:0, 0]],
@@ -166,10 +182,11 @@ USES: dict[str, Callable[[], list[Any]]] = {
 }  # fmt: skip
 
 
-UNCOUNTED = ("checkpoint", "torch.cond")  # by PyTorch: not at all, or both branches
+#: by PyTorch: not at all, both branches, or what is recorded too
+UNCOUNTED = ("checkpoint", "torch.cond", "exported here", "linearized", "recorded")
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit")
+@pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:Attempted to insert a get_attr Node")  # torch.func.linearize
 @pytest.mark.parametrize("name", USES)
 def test_ways_to_use_products(name: str) -> None:
     expected = USES[name]()
@@ -234,6 +251,35 @@ def test_threads_that_start_inside_are_inside() -> None:
     assert [sum(row.count for row in context.report.products) for context in (outer, inner)] == counts
     assert threading.Thread.start.__qualname__ == "Thread.start"
     assert ThreadPoolExecutor.submit.__qualname__ == "ThreadPoolExecutor.submit"
+
+
+IMAGE = A[None, None]
+WRONG: dict[str, Callable[[], Any]] = {
+    "no matrix": lambda: torch.mm(A[None], B),
+    "sides": lambda: torch.mm(A, A),
+    "batches": lambda: torch.bmm(A[None], B.expand(2, 10, 7)),
+    "vectors": lambda: torch.dot(A[0], B[0]),
+    "c too long": lambda: torch.addmm(A.new_ones(8), A, B),
+    "c of more dimensions": lambda: torch.addmm(A.new_ones(1, 6, 7), A, B),
+    "c of more matrices": lambda: torch.baddbmm(A.new_ones(2, 6, 7), A[None], B[None]),
+    "c of another type": lambda: torch.addmm(torch.ones(7), A, B),
+    "c of integers": lambda: torch.addmm(torch.ones(7).long(), A, B),
+    "c that is unused": lambda: torch.addmm(A.new_ones(8), A, B, beta=0),
+    "out of another type": lambda: torch.mm(A, B, out=torch.empty(6, 7)),
+    "channels": lambda: F.conv2d(IMAGE, A.new_ones(2, 3, 2, 2)),
+    "a bias": lambda: F.conv2d(IMAGE, A.new_ones(2, 1, 2, 2), A.new_ones(3)),
+    "a kernel": lambda: F.conv2d(IMAGE, A.new_ones(2, 1, 9, 9)),
+    "a stride": lambda: F.conv2d(IMAGE, A.new_ones(2, 1, 2, 2), stride=0),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_pytorch_refuses_it_refuses_inside(name: str) -> None:
+    with pytest.raises((RuntimeError, IndexError)) as expected:
+        WRONG[name]()
+    with pytest.raises(type(expected.value)) as found, mt.emulate("H100"):
+        WRONG[name]()
+    assert str(found.value) == str(expected.value)
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit")

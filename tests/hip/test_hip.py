@@ -7,11 +7,13 @@ import ctypes
 import json
 import os
 import random
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -42,9 +44,11 @@ Table = Callable[[int, int], tuple[int, int, int]]  # thread, element -> block, 
 
 
 def clang() -> list[str] | None:
-    """A clang that compiles for AMD's GPUs: MMAPROBE_CLANG, or that of the package ziglang."""
+    """A clang that compiles for AMD's GPUs, CDNA4 among them: MMAPROBE_CLANG, one of the system, or that of ziglang."""
     if named := os.environ.get("MMAPROBE_CLANG"):
         return shlex.split(named)
+    if found := next((name for name in ("clang-22", "clang-21", "clang-20") if shutil.which(name)), None):
+        return [found]
     return [sys.executable, "-m", "ziglang", "clang"] if find_spec("ziglang") else None
 
 
@@ -61,22 +65,43 @@ def test_every_function_is_one_of_the_compiler() -> None:
         assert (TARGETS[kernel.arch][0], kernel.builtin) in known, kernel.reference
 
 
-@pytest.mark.skipif(clang() is None, reason="no clang for AMD's GPUs: pip install ziglang, or set MMAPROBE_CLANG")
-@pytest.mark.parametrize("arch", TARGETS)
-def test_kernels_execute_their_instruction_and_no_other(arch: str, tmp_path: Path) -> None:
+#: the registers that a multiplicand of MFMA with scale factors takes, by the width of its elements
+SCALED_REGISTERS = {8: 8, 6: 6, 4: 4}
+#: of these instructions, those of a quick run: every format of A, and of B
+SCALED_QUICK = ["16x16x128_f8f6f4.e4m3.e2m1", "32x32x64_f8f6f4.e5m2.e3m2", "16x16x128_f8f6f4.e2m3.e5m2",
+                "32x32x64_f8f6f4.e3m2.e4m3", "16x16x128_f8f6f4.e2m1.e2m3"]  # fmt: skip
+
+
+@pytest.mark.skipif(clang() is None, reason="no clang for AMD's GPUs: apt install clang-22, or set MMAPROBE_CLANG")
+@pytest.mark.parametrize(
+    ("arch", "target", "quick"),
+    [
+        *((arch, targets[0], True) for arch, targets in TARGETS.items()),
+        *(pytest.param(arch, target, False, marks=pytest.mark.slow) for arch in TARGETS for target in TARGETS[arch]),
+    ],
+)
+def test_kernels_execute_their_instruction_and_no_other(arch: str, target: str, quick: bool, tmp_path: Path) -> None:
     own = [kernel for kernel in KERNELS.values() if kernel.arch == arch]
+    if quick:
+        own = [kernel for kernel in own if not kernel.scales or kernel.reference.partition("/f32_")[2] in SCALED_QUICK]
     (path := tmp_path / "kernels.hip").write_text(source(own))
-    command = [*(clang() or ()), "-x", "hip", "--cuda-device-only", f"--offload-arch={TARGETS[arch][0]}", "-nogpuinc",
+    command = [*(clang() or ()), "-x", "hip", "--cuda-device-only", f"--offload-arch={target}", "-nogpuinc",
                "-nogpulib", "-O2", "-Werror", "-S", "-o", str(tmp_path / "out.s"), str(path)]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     text = (tmp_path / "out.s").read_text()
     for kernel in own:
         body = text.partition(f"\n{kernel.name}:")[2].partition(".end_amdhsa_kernel")[0]
-        words = [line.split()[0] for line in body.splitlines() if line.strip()]
-        found = [word for word in words if word.startswith(("v_mfma", "v_wmma", "v_dot"))]
+        lines = [line.strip() for line in body.splitlines()]
+        found = [line for line in lines if line.startswith(("v_mfma", "v_wmma", "v_dot"))]
         assert len(found) == 1, kernel.reference
         assert found[0].startswith(kernel.instruction)
+        if kernel.scales:  # the codes of the formats say how many registers are read
+            first, last = zip(
+                *(map(int, pair) for pair in re.findall(r"v\[([0-9]+):([0-9]+)\]", found[0])), strict=True
+            )
+            read = [end + 1 - start for start, end in zip(first[1:3], last[1:3], strict=True)]
+            assert read == [SCALED_REGISTERS[kernel.a.fmt.width], SCALED_REGISTERS[kernel.b.fmt.width]], found[0]
 
 
 def test_names_tell_operands_apart() -> None:
@@ -95,10 +120,12 @@ def multiplicand(kernel: HipKernel, side: str, each: int) -> Table:
     m, n, k = kernel.shape
     size = m if side == "a" else n
     order = [(block, run, x) for block in range(64) for run in range(k // each) for x in range(size)]
+    again = 64 // size  # runs until a thread has its next one
 
     def table(lane: int, i: int) -> tuple[int, int, int]:
         block, run, x = order[lane]
-        return (block, x, run * each + i) if side == "a" else (block, run * each + i, x)
+        along = (run + i // each * again) * each + i % each
+        return (block, x, along) if side == "a" else (block, along, x)
 
     return table
 
@@ -139,15 +166,21 @@ def wave(kernel: HipKernel, side: str) -> Table:
 def table_of(kernel: HipKernel, side: str) -> Table:
     if kernel.threads != 64:
         return wave(kernel, side)
-    operand = {"a": kernel.a, "b": kernel.b, "c": kernel.c}[side]
-    return results(kernel) if side == "c" else multiplicand(kernel, side, operand.place.elements)  # type: ignore[union-attr]
+    operand: Any = next(operand for operand in kernel.operands if operand.matrix == side)
+    if side == "c":
+        return results(kernel)
+    if side.startswith("scale"):  # one factor in a thread: of all rows (columns) for the first 32 places, then the next
+        return multiplicand(replace(kernel, shape=(*kernel.shape[:2], kernel.shape[2] // 32)), side[-1], 1)
+    runs = 2 if kernel.scales and operand.fmt.width == 8 else 1
+    return multiplicand(kernel, side, operand.place.elements // runs)
 
 
 @pytest.mark.parametrize("reference", KERNELS)
 def test_elements_lie_where_the_documents_say(reference: str) -> None:
     kernel = KERNELS[reference]
     m, n, k = kernel.shape
-    for operand, extent in zip(kernel.operands, ((m, k), (k, n), (m, n)), strict=True):
+    extents = ((m, k), (k, n), (m, n), (m, k // 32), (k // 32, n))
+    for operand, extent in zip(kernel.operands, extents, strict=False):
         table, seen = table_of(kernel, operand.matrix), set()
         place: Any = operand.place
         for lane in range(kernel.threads):
@@ -184,23 +217,29 @@ def test_a_wave_multiplies_the_vector(reference: str, library: Any) -> None:
     """Integers in the places of patterns: the wave's matrices are multiplied, and the result is taken out once."""
     kernel, rng = KERNELS[reference], random.Random(reference)
     m, n, k = kernel.shape
-    a, b = ([rng.randrange(1, 8) for _ in range(k)] for _ in "ab")
+    a, b, *factors = ([rng.randrange(1, 8) for _ in range(size)] for size in (k, k, *[k // 32] * len(kernel.scales)))
+    scale = [x * y for x, y in zip(*factors, strict=True)] or [1]
     for row, column in {(0, 0), (m - 1, n - 1), (m // 2, n // 3)}:
         at, matrices = Place(0, row, column, 0, 0), {}
-        for operand, patterns in ((kernel.a, a), (kernel.b, b), (kernel.c, [5])):
+        for operand, patterns in zip(kernel.operands, (a, b, [5], *factors), strict=True):
             place: Any = operand.place
             load, table = getattr(library, f"load_{operand.name}"), table_of(kernel, operand.matrix)
             matrix = matrices.setdefault(operand.matrix, {})
             for lane in range(kernel.threads):
                 registers = integers(place.word, [0] * place.registers)
                 load(registers, ctypes.c_uint32(lane), ctypes.byref(at), integers(operand.storage, patterns))
+                whole = sum(word << place.word * j for j, word in enumerate(registers))
                 for i in range(place.elements):
-                    word = registers[i // place.per_register] >> place.width * (i % place.per_register)
                     block, x, y = table(lane, i)
                     if block == 0:
-                        matrix[x, y] = word & (1 << place.width) - 1
-        product = {(x, y): matrices["c"][x, y] + sum(matrices["a"][x, z] * matrices["b"][z, y] for z in range(k))
-                   for x, y in matrices["c"]}  # fmt: skip
+                        matrix[x, y] = whole >> place.width * i & (1 << place.width) - 1
+        one, other, *scales = (matrices[name] for name in matrices if name != "c")
+
+        def times(x: int, y: int, z: int, one: Any = one, other: Any = other, scales: Any = tuple(scales)) -> int:
+            factor = scales[0][x, z // 32] * scales[1][z // 32, y] if scales else 1
+            return int(one[x, z] * other[z, y] * factor)
+
+        product = {(x, y): c + sum(times(x, y, z) for z in range(k)) for (x, y), c in matrices["c"].items()}
         place, store, table = kernel.c.place, getattr(library, f"store_{kernel.c.name}"), table_of(kernel, "c")
         written = []
         for lane in range(kernel.threads):
@@ -213,7 +252,8 @@ def test_a_wave_multiplies_the_vector(reference: str, library: Any) -> None:
             out = integers(kernel.c.storage, [0])
             store(integers(place.word, words), ctypes.c_uint32(lane), ctypes.byref(at), out)
             written += [out[0]] if out[0] else []
-        assert written == [5 + sum(x * y for x, y in zip(a, b, strict=True))]
+        wanted = 5 + sum(x * y * scale[z * len(scale) // k] for z, (x, y) in enumerate(zip(a, b, strict=True)))
+        assert written == [wanted]
 
 
 # -- the device
@@ -267,7 +307,8 @@ def stood_in(folder: Path, monkeypatch: pytest.MonkeyPatch, target: str, hangs: 
 
 def asked(device: Any, rows: Sequence[int]) -> list[int]:
     zeros = np.zeros((len(rows), device.model.length), dtype=np.uint64)
-    found: list[int] = device.patterns(zeros, zeros, np.array(rows, dtype=np.uint64)).tolist()
+    factors = [zeros[:, : device.model.scales]] * len(device.kernel.scales)
+    found: list[int] = device.patterns(zeros, zeros, np.array(rows, dtype=np.uint64), *factors).tolist()
     return found
 
 
@@ -277,6 +318,8 @@ def asked(device: Any, rows: Sequence[int]) -> list[int]:
     [
         ("gfx942", "f32_16x16x16_f16?row=3", "cdna3/mfma/f32_16x16x16_f16"),
         ("gfx950", "mfma/f32_16x16x32_f16", "cdna4/mfma/f32_16x16x32_f16"),
+        ("gfx950", "f32_32x32x64_f8f6f4.e2m3.e2m1", "cdna4/mfma_scale/f32_32x32x64_f8f6f4.e2m3.e2m1"),
+        ("gfx1200", "f32_16x16x16_fp8_bf8", "rdna4/wmma/f32_16x16x16_fp8_bf8"),
         ("gfx1201", "dot2/f32_bf16", "rdna4/dot2/f32_bf16"),
     ],
 )

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.queries.kernel import sums
+from mmaprobe.queries.kernel import largest, sums
 from mmaprobe.queries.kernel.forms import NOUGHT, larger, number
+from mmaprobe.queries.kernel.largest import OfLargest, of_largest
+from mmaprobe.queries.kernel.sums import times_elements
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import error_of
@@ -59,14 +61,14 @@ def bounded(name: str, length: int | None) -> Theorem:
 
 @cache
 def document_of(name: str, length: int | None) -> Document:
-    return plan_written([bounded(name, length)])
+    return plan_written([bounded(name, length), of_largest(bounded(name, length))])
 
 
 def faults_of(theorem: Theorem) -> list[tuple[int, str]]:
     """What is wrong with a bound of a plan, and with what it rests on about its units."""
     own = (one for one in theorem.walk() if type(one.goal).__name__ in ("Chained", "FromZero"))
     found = [fault for one in own for fault in faults(one.goal.unit, [one])]  # type: ignore[attr-defined]
-    return found + list(PlanTree(plan_written([theorem])).check())
+    return found + list(PlanTree(plan_written([theorem, of_largest(theorem)])).check())
 
 
 def test_what_is_proved_of_sums_passes() -> None:
@@ -142,9 +144,29 @@ def test_a_little_too_small_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> N
         right = document_of(step, length)
         with monkeypatch.context() as patched:
             patched.setattr(sums, *changed)
-            wrong = plan_written([bound_of_plan(plan_named(step), length, believed)])
+            theorem = bound_of_plan(plan_named(step), length, believed)
+            wrong = plan_written([theorem, of_largest(theorem)])
         assert wrong != right, case
         assert list(PlanTree(wrong).check()), case
+
+
+def test_bounds_in_the_largest_elements_that_are_too_small_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of both products only one counts."""
+    plan = small(tmp_path, "e2m1", "e4m3_ieee", "+0", "mma")
+    proved = bound_of_plan(plan, 2, believed)
+
+    def checked() -> tuple[bool, bool]:
+        """Whether no error exceeds the bound, and whether the oracle finds nothing wrong."""
+        theorem = of_largest(proved)
+        assert isinstance(theorem.goal, OfLargest)
+        error, limit = compared(plan, theorem.goal.form, 2)
+        return bool((error <= limit).all()), not list(PlanTree(plan_written([theorem])).check())
+
+    assert checked() == (True, True)
+    monkeypatch.setattr(largest, "times_elements", lambda form, _: times_elements(form, None) * Fraction(1, 2))
+    assert checked() == (False, False)
 
 
 # -- one thing changed in a document

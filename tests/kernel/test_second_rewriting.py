@@ -36,6 +36,7 @@ from mmaprobe.smtmodel.nodes import (
     Round,
     Running,
     Scale,
+    SortedSum,
 )
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -466,6 +467,17 @@ STEPS: list[tuple[str, Node, Node, str | None]] = [
     ("fused sum that loses nothing", fused(P, P, bits=34, reach=(9, None)), ExactSum((P, P)), "a term may vanish"),
     ("fused sum that loses nothing", fused(P, bits=34), ExactSum((P,)), "it is one term"),
     ("fused sum that loses nothing", fused(ZERO, ZERO, bits=34), ExactSum((ZERO, ZERO)), "it is a sum of zeros"),
+    ("sorted sum that loses nothing", SortedSum((P, P, P), (35, 35)), ExactSum((P, P, P)), None),
+    ("sorted sum that loses nothing", SortedSum((P, P, P), (34, 35)), ExactSum((P, P, P)), "a term may lose bits"),
+    ("sorted sum that loses nothing", SortedSum((P, ZERO, C), (38, 40)), ExactSum((P, ZERO, C)),
+     "a term may lose bits"),
+    ("sorted sum that loses nothing", SortedSum((P, P, P), (35, 36)), ExactSum((P, P, C)),
+     "what stands for the node is something else"),
+    ("sorted sum that loses nothing", SortedSum((ZERO, ZERO, ZERO), (5, 5)), ExactSum((ZERO, ZERO, ZERO)),
+     "it is a sum of zeros"),
+    ("sorted sum that loses nothing", SortedSum((P, P, Product(OWN, B)), (99, 99)), ExactSum((P, P, Product(OWN, B))),
+     "it is not known which numbers a term can be"),
+    ("sorted sum that loses nothing", fused(P, P, bits=34), ExactSum((P, P)), "it says nothing of a"),
     ("rounding that the next one makes needless", r(r(P, F32, mode="to_odd")), r(P), None),
     ("rounding that the next one makes needless", r(r(P, F32, mode="up"), mode="up"), r(P, mode="up"), None),
     ("rounding that the next one makes needless", r(r(FREE_SUM, F32, mode="to_odd", zero="positive"), mode="down"),

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from benchmarks.claims import HEAD, operands_text, vector_text
+from benchmarks.claims import HEAD, operands_text, vector_text, verdict_text
 from mmaprobe.documents.parts import Vector
 from mmaprobe.hypotheses.claim import Claim, claims
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
@@ -30,7 +30,7 @@ def table() -> Iterator[tuple[str, str]]:
     for line in PAGE.read_text(encoding="utf-8").partition(HEAD)[2].splitlines():
         cells = line.strip("| ").split(" | ")
         if "`" in cells[-1]:
-            yield cells[0].replace("\\|", "|"), cells[-1]
+            yield cells[0].strip("`").replace("\\|", "|"), cells[-1]
 
 
 def operands(text: str, length: int) -> Operands[int]:
@@ -100,6 +100,8 @@ def test_operands_are_written_in_full_and_in_order() -> None:
 
 def test_the_table_has_what_the_files_say_of_their_sources() -> None:
     rows = [line.strip("| ").split(" | ") for line in PAGE.read_text(encoding="utf-8").partition(HEAD)[2].splitlines()]
-    said = {cells[0].replace("\\|", "|"): cells[1] for cells in rows if len(cells) > 2}
-    assert said
-    assert {name: says for name, says in said.items() if KNOWN[name].says != says} == {}
+    said = {cells[0].strip("`").replace("\\|", "|"): cells[1] for cells in rows if len(cells) > 2}
+    assert len(said) > 100
+    for name, text in said.items():
+        assert text == verdict_text(KNOWN[name].says, text.partition(",")[0].partition(";")[0])
+    assert verdict_text("holds", "refuted") == "refuted; the source says holds"

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.forms import Form
+from mmaprobe.queries.kernel.wording import COUNT
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
@@ -57,6 +58,8 @@ def compared(plan: Plan, form: Form, k: int, addend: bool = False) -> tuple[NDAr
                   ((fmt, a), (fmt, b), (out, c), (out, simulate(a, b, c, plan, engine="numpy"))))  # fmt: skip
     exact, size = x @ y + s, np.abs(x) @ np.abs(y)
     kinds = {("a", "b"): size, ("c",): np.abs(s), ("exact",): np.abs(exact), (): np.ones_like(s)}
+    tops = np.abs(x).max(1, keepdims=True), np.abs(y).max(0, keepdims=True)  # in the bounds of which K is a magnitude
+    kinds |= {("a", "b", COUNT): k * tops[0] * tops[1], ("a", COUNT): k * tops[0], ("b", COUNT): k * tops[1]}
     limit, most = np.zeros_like(s), np.nanmax(values_of(out)) / 2
     for atom, value in form.flat().parts.items():
         (names,) = (tuple(factor.name for factor in item) for item in atom)

@@ -4,6 +4,7 @@ whole expression at a K."""
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -20,6 +21,7 @@ from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.kernel import steps, sums
 from mmaprobe.queries.kernel.enclosures import Facts
 from mmaprobe.queries.kernel.forms import NOUGHT, Form, number
+from mmaprobe.queries.kernel.largest import of_largest
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.shares import adds_products
 from mmaprobe.queries.kernel.steps import Places, PlanAt, Recorder, pair_read, recorded
@@ -29,7 +31,7 @@ from mmaprobe.queries.plans import bound, bound_samples
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_report import document_of_plan, find_plan_bound
 from mmaprobe.queries.plans.bound_samples import nearest_to
-from mmaprobe.queries.properties.bound import bound_of, error_of
+from mmaprobe.queries.properties.bound import bound_of, chain_of, error_of
 from mmaprobe.reports.plan_sheet import sheet_of_plan
 from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -140,7 +142,7 @@ def formula_at(theorem: Theorem, length: int) -> Form:
     at = theorem.goal.unit  # type: ignore[attr-defined]
     levels = levels_of(at.repeats.width, length)
     values = {GROWTH: number(sum((at.growth**k for k in range(levels)), Fraction(0))), COUNT: number(length)}
-    return sums._put(error_of(theorem), lambda factor: values.get(factor.name, sums._one(factor))).merged()
+    return sums.put(error_of(theorem), lambda factor: values.get(factor.name, sums.single(factor))).merged()
 
 
 @pytest.mark.parametrize("step", some_slow(HALVES, *HALVES[1::2]))
@@ -419,6 +421,40 @@ def test_slices_have_a_bound_in_the_largest_elements() -> None:
     assert shown.bound == f"|d - exact| <= {up_text(goal.share)} * K * max |a_k| * max |b_k|"
     with pytest.raises(FaultError, match="in the largest elements"):
         bound_samples.hold_largest(plan, replace(goal, share=goal.share / 4096))
+
+
+def test_every_plan_has_a_bound_in_the_largest_elements(tmp_path: Path) -> None:
+    """By its name, with a certificate; also where the result is rounded once more, for any K, and of units."""
+    store = ["--store", str(tmp_path / "s"), "--no-confirm"]
+    line = ["prove", "--property", "error-bound", "--measure", "largest", *store]
+    done = CliRunner().invoke(
+        main, [*line, "plan:cublas/plain", "--length", "64", "--certificate", str(tmp_path / "c")]
+    )
+    assert done.exit_code == 0, done.output
+    assert re.search(r"for K = 16 n, any n: .* <= \(1.* G \+ 1.*\) \* K \* max \|a_k°\| \* max \|b_k°\| ", done.output)
+    assert re.search(
+        r"for K = 64: .* <= 1.0049\*2\^-11 \* K \* max \|a_k°\| \* max \|b_k°\| \+ 1.0001\*2\^-25", done.output
+    )
+    findings = list(check_folder(tmp_path / "c"))
+    assert {found.kind for found in findings} == {"fine"}
+    assert any("states: for any n from 1 on" in found.says and "max |a_k°|" in found.says for found in findings)
+    for unit, wanted in (("ieee/fma/f32", "2^-24 * max |a_k| * max |b_k| + 2^-24 * |c|"),
+                         ("ieee/fma/f32 --length 8", "1.0001*2^-18 * max |a_k| * max |b_k|")):  # fmt: skip
+        done = CliRunner().invoke(main, [*line, *unit.split()])
+        assert wanted in done.output, done.output
+
+
+def test_only_what_is_known_of_the_result_is_said_of_the_largest_elements() -> None:
+    plan = plan_of("r(exact(sum(mma, c), c))")
+    theorem = bound_of_plan(plan, 16, believed)
+    inner = next(one for one in theorem.walk() if one.rule == "of_all_products")
+    drawn = chain_of(parse_reference("ieee/fma/f32").unit, believed)
+    for other in (inner, *drawn.premises):
+        with pytest.raises(RuleError, match="is not that of the result, or assumes something"):
+            of_largest(other)
+    scaled = parse_reference("blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e5m2.e5m2.ue8m0").unit
+    with pytest.raises(RuleError, match="nothing is said of the largest scale"):
+        of_largest(bound_of(scaled, believed))
 
 
 def test_a_plan_with_a_number_has_a_bound_that_is_checked(tmp_path: Path) -> None:

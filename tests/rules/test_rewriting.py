@@ -49,6 +49,7 @@ from mmaprobe.smtmodel.nodes import (
     Repeat,
     Round,
     Running,
+    SortedSum,
 )
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -117,6 +118,13 @@ formats: {{a: e4m3, b: e4m3, c: f32, d: f64}}
 length: 2
 roundings: {{r: "round(f64, nearest_even)"}}
 steps: {{d: "r(fused(a[0:2] * b[0:2], F={}))"}}
+"""
+SORTED = """
+unit: sorted
+formats: {{a: e4m3, b: e4m3, c: e4m3, d: f32}}
+length: 2
+roundings: {{r: "round(f32, nearest_even)"}}
+steps: {{d: "r(sorted(a[0] * b[0], a[1] * b[1], c, F=[{0}, {0}]))"}}
 """
 #: an exact sum rounded to f32, then to f16
 TWICE = """
@@ -191,6 +199,7 @@ USEFUL = [
     (NESTED, ("exact sum in an exact sum",)),
     (SCALED_SUM.format("ue4m3"), ("scaled exact sum in an exact sum",)),
     (LOSSLESS.format(34), ("fused sum that loses nothing",)),
+    (SORTED.format(35), ("sorted sum that loses nothing",)),
     (TWICE.format("to_odd", "nearest_away"), ("rounding that the next one makes needless",)),
     (HELD_SUM.format("e3m2"), ("rounding that the number needs not",)),
     (SATURATES, ("overflow that no number reaches",)),
@@ -271,6 +280,7 @@ LIMITS = [
     ("zero added", CHAIN, CHAIN.replace("exact_positive", "ieee").replace("nearest_even", "down")),
     ("first step of a loop", CHAIN, CHAIN.replace("+0", "c")),
     ("fused sum that loses nothing", LOSSLESS.format(34), LOSSLESS.format(33)),
+    ("sorted sum that loses nothing", SORTED.format(35), SORTED.format(34)),
     ("rounding that the next one makes needless", TWICE.format("to_odd", "up"), TWICE.format("up", "to_odd")),
     ("rounding that the next one makes needless", TWICE.format("to_odd", "nearest_even"),
      TWICE.format("to_odd", "nearest_even").replace("d: f16", "d: e8m22_ieee").replace("f16, ne", "e8m22_ieee, ne")),
@@ -578,6 +588,9 @@ def near(rng: random.Random) -> Unit:
         carry = choose((None, None, None, 0, 1, 2))
         sticky = carry is None and rng.random() < 0.15
         total = FusedSum(items, bits, "toward_zero" if sticky else choose(MODES), sticky, carry, zeros, least)
+    if not chained and rng.random() < 0.15:
+        one, other = (Product(Element("a", Index(k)), Element("b", Index(k))) for k in range(2))
+        total = SortedSum((one, other, start), (2 * bits, 2 * bits))
     tiny = choose(("keep", "keep", "keep", "flush_after", "flush_before"))
     how = Rounding(result, choose(MODES), choose(OVERFLOWS), tiny, choose(("ieee", "exact_positive", "positive")))
     node: Node = Round(total, how)
@@ -614,6 +627,24 @@ def test_small_units_near_the_limits_compute_as_their_normal_forms() -> None:
         again = replace(unit, result=normal_form(unit, found))
         assert on_arrays(unit, table) == on_arrays(again, table), (rules_of([found]), unit.result)
     assert set(used) == set(REWRITES), set(REWRITES) - set(used)
+
+
+@pytest.mark.parametrize("mode", ["nearest_even", "down"])
+@pytest.mark.parametrize("name", ["q", "r", "s", "w"])
+def test_sorted_sums_that_lose_nothing_are_exact(name: str, mode: Any) -> None:
+    """All products of two pairs of numbers, each with several addends, with the fewest bits at which the rule applies,
+    and with one more; with few bits the sum is another one."""
+    fmt, how = OWN[name], Rounding(OWN["w"], mode, "infinity" if mode == "nearest_even" else "ieee")
+    terms = (Product(A, B), Product(Element("a", Index(1)), Element("b", Index(1))), C)
+    units = [Unit(OWN["p"], OWN["p"], fmt, 2, Round(SortedSum(terms, (bits, bits)), how)) for bits in range(1, 40)]
+    forms = [normal_form(unit, PLAIN.proof(unit)) for unit in units]
+    exact = Round(ExactSum(terms), how)
+    first = forms.index(exact)
+    table = tuple(side[::13] for side in every_input(fmt))
+    for number in (first, first + 1):
+        assert forms[number] == exact
+        assert on_arrays(units[number], table) == on_arrays(replace(units[number], result=exact), table)
+    assert on_arrays(units[0], table) != on_arrays(replace(units[0], result=exact), table)
 
 
 def signs_of_zeros() -> Iterator[Node]:

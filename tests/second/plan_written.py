@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.largest import OfLargest
 from mmaprobe.queries.kernel.steps import PlanAt, Step
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.windows import Windowed
@@ -178,6 +179,6 @@ class WrittenPlan(Written):
 
 def plan_written(theorems: Sequence[Theorem]) -> dict[str, Any]:
     """The document that states bounds of one plan, as it is read."""
-    (at,) = {one.goal.unit for one in theorems if isinstance(one.goal, Enclosed)}
+    (at,) = {one.goal.unit for one in theorems if isinstance(one.goal, Enclosed | OfLargest)}
     found: dict[str, Any] = json.loads(json.dumps(WrittenPlan(at).stating(theorems)))
     return found

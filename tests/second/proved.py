@@ -8,6 +8,7 @@ from functools import cache
 
 from mmaprobe.queries.kernel.enclosures import weakened
 from mmaprobe.queries.kernel.induction import carried, closed
+from mmaprobe.queries.kernel.largest import of_largest
 from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.rises import needed, rises
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
@@ -39,9 +40,12 @@ def bounds(unit: Unit) -> Iterator[Theorem]:
     """Of the error of its result, of a chain of it, and in units of its last place."""
     yield (found := bound_of(unit, believed))
     yield weakened(found, error_of(found).merged())
+    with suppress(RuleError):  # segments, scale factors
+        yield of_largest(found)
     with suppress(RuleError):  # no chain
         chain = chain_of(unit, believed)
-        yield from (closed(chain), carried(chain, 3))
+        yield from (closed(chain), after := carried(chain, 3))
+        yield of_largest(after)
     with suppress(RuleError):  # no sum of the kind of Table 9
         yield bound_in_units(unit, unit.length + 1, True, believed)
 

@@ -8,8 +8,24 @@ from typing import Any
 
 from tests.second.document import Document, conclude, largest_number, need_lemmas, need_same
 from tests.second.goals import Goal
-from tests.second.magnitudes import covers, merged, need, single
+from tests.second.magnitudes import (
+    Factor,
+    Form,
+    add,
+    changed,
+    covers,
+    flat,
+    lifted,
+    lifts,
+    merged,
+    need,
+    plain,
+    read_form,
+    single,
+    times,
+)
 from tests.second.node_rules import Term
+from tests.second.part_rules import Polynomials
 
 
 def whole(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
@@ -42,6 +58,49 @@ def loosened(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
     steps = {(False, False): 0, (False, True): 1, (True, True): 0}
     step = below.parts["apart"], goal.parts["apart"]
     need(step in steps and more >= steps[step], "it is not implied by its premise")
+
+
+def of_largest(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    """Each magnitude of an element becomes that of the largest one, a sum over products K times its largest term."""
+    (premise,) = premises
+    below = tree.goals[premise]
+    if below.kind == "Carried":
+        error, count = read_form(below.parts["error"]), below.parts["count"]
+    else:
+        error, count = tree.enclosed(premise)[1].error, None
+        whole = below.node == tree.unit["result"] and not (below.places or below.assuming)
+        need(whole, "the premise is not about the result, or assumes something")
+    need(goal.kind == "OfLargest" and goal.parts["count"] == count, "it is about something else than its premise")
+
+    def of_any(factor: Factor) -> Factor:
+        need(factor[0] in ("a", "b", "c", "exact", "growth", "count"), "a magnitude of another operand")
+        return factor[0], 0, (), factor[3]
+
+    names = lifts(error)
+    found = lifted(changed(error, of_any), names)
+    if any(factor[0] == "exact" for atom in found for item in atom for factor in item):
+        whole_size, before = lifted(changed(_size_of_exact(tree), of_any), names), flat(found)
+        found = {}
+        for atom, value in before.items():
+            (item,) = atom
+            one = plain(value)
+            for factor in item:
+                one = times(one, whole_size if factor[0] == "exact" else single(*factor))
+            found = add(found, one)
+    every: Form = {}
+    for atom, value in (flat(found) if tree.of_plan else found).items():
+        each = tree.of_plan and any(factor[0] in ("a", "b") for item in atom for factor in item)
+        every = add(every, times({atom: value}, single("count")) if each else {atom: value})
+    need(read_form(goal.parts["form"]) == every, "the conclusion does not follow")
+
+
+def _size_of_exact(tree: Document) -> Form:
+    """The sum of the magnitudes of all that the exact result adds: of what is rectified, no more than that."""
+    node = tree.unit["result"]
+    while tree.nodes[node]["kind"] in ("round", "cut", "relu"):
+        node = tree.nodes[node]["term"]
+    known = Polynomials(tree, ())
+    return known.bound(known.of(node, (), {}))
 
 
 def _input(tree: Document, node: int, places: Mapping[int, int]) -> tuple[str, int]:

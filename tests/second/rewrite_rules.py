@@ -514,6 +514,17 @@ def lossless_sum(place: Place) -> Needs:
     return Needs([_losses(place)], counting=False)
 
 
+def lossless_sorted(place: Place) -> Needs:
+    what = place.kind("sorted")
+    ranges = [one for item in what["items"] for one in place.ranges(item)]
+    need(bool(ranges), "it is a sum of zeros")
+    places = [(one.high + (one.width - one.fraction) - 1, one.unit) for one in ranges]
+    span = max(top for top, _ in places) - min(unit for _, unit in places)
+    need(span <= min(what["fraction_bits"]), "a term may lose bits")
+    need(place.new == {"kind": "exact", "items": what["items"]}, "what stands for the node is something else")
+    return Needs(counting=False)
+
+
 def _without_first(place: Place) -> tuple[Plain, Plain]:
     """A rounding of a rounded number and that before it, where the first one is left out."""
     what = place.kind("round")
@@ -640,6 +651,7 @@ REWRITES: dict[str, Callable[[Place], Needs]] = {
     "floor below every term": needless_floor,
     "carry bits that no sum needs": needless_carry,
     "fused sum that loses nothing": lossless_sum,
+    "sorted sum that loses nothing": lossless_sorted,
     "overflow as the rounding has it": plain_overflow,
     "overflow that no number reaches": unreached_overflow,
     "no sum rounded to zero": no_sum_to_zero,

@@ -10,65 +10,75 @@ from tests.second.document import Document, nan_as, need_lemmas, operands_of
 from tests.second.goals import Goal
 from tests.second.magnitudes import need, two
 
+ALIKE = ("nearest_even", "nearest_away", "toward_zero", "to_odd")  # modes that treat both signs alike
+
 
 def turned(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     need(goal.kind == "Turns", "its goal is of another kind")
-    what = tree.nodes[goal.parts["node"]]
+    need(turns(tree, tree.unit["result"], {}), "the result stays the same")
+    wanted: list[dict[str, Any]] = []
+    for node in sorted(tree.below(tree.unit["result"])):
+        if tree.nodes[node]["kind"] == "round" and _alike(tree, how := tree.nodes[node]["rounding"]):
+            flush, positive = how["subnormals"] == "flush_after", how["zero"] == "positive"
+            wanted.append({"target": {"format": how["format"], "rounding": how["mode"], "overflow": how["overflow"],
+                                      "flush": flush, "positive_zero": positive}})  # fmt: skip
+    need_lemmas(tree, premises, "RoundsOpposite", wanted)
+
+
+def _alike(tree: Document, how: Mapping[str, Any]) -> bool:
+    fmt = tree.formats[how["format"]]
+    return how["mode"] in ALIKE and fmt["signed"] and nan_as(how, fmt) != "number"
+
+
+def turns(tree: Document, node: int, so_far: Mapping[int, bool]) -> bool:
+    """Whether a node is negated (True) or stays the same (False), by what results so far do. Raises FaultError if
+    neither is known."""
+    what = tree.nodes[node]
     kind = what["kind"]
-    operands = [what["term"], what["left"], what["right"]] if kind == "scale" else operands_of(what)
-    own = [tree.goals[premise] for premise in premises[: len(operands)]]
-    need(all(one.kind == "Turns" for one in own), "a premise of another kind is needed")
-    need([one.parts["node"] for one in own] == operands, "the premises are not about its operands")
-    flips = [bool(one.parts["turns"]) for one in own]
-    assumed = {level for one in own for level in one.parts["assuming"]}
-    found = True
     if kind == "element":
         found = what["operand"] in ("a", "c")
         need(not found or all(tree.formats[tree.unit[name]]["signed"] for name in "ac"), "an operand has no sign")
-    elif kind == "product":
-        found = flips[0] is not flips[1]
-    elif kind in ("gate", "segment", "cancelling"):
-        found = flips[0]
-    elif kind == "scale":
-        found = flips[0]
-        need(not any(flips[1:]), "a scale factor turns")
-    elif kind == "repeat":
-        need(all(flips), "the results of the loop stay")
-        need(what["level"] not in own[0].parts["assuming"], "the start reads the results of the loop")
-    elif kind not in ("zero", "acc"):
-        need(kind in ("each", "cut", "round", "exact", "fused"), f"of a {kind} it is not known")
-        seen = {flip for flip, node in zip(flips, operands, strict=True) if tree.nodes[node]["kind"] != "zero"}
-        need(len(seen) < 2, "some terms turn, and some stay")
-        found = False not in seen
-    if found and kind in ("cut", "round", "fused"):
-        _magnitudes_alone(tree, what)
-    assumed = assumed | {what["level"]} if kind == "acc" else assumed
-    assumed = assumed - {what["level"]} if kind == "repeat" else assumed
-    wanted = []
+        return found
+    if kind == "zero":
+        return True
+    if kind == "number":
+        return False
+    if kind == "acc":
+        return so_far[what["level"]]
+    if kind in ("product", "scale"):
+        factors = [what["term"], what["left"], what["right"]] if kind == "scale" else operands_of(what)
+        return sum(turns(tree, factor, so_far) for factor in factors) % 2 == 1
+    if kind == "repeat":
+        before = turns(tree, what["start"], so_far)
+        after = turns(tree, what["body"], {**so_far, what["level"]: before})
+        need(after is before, "some results turn, and some stay")
+        return before
+    plain = ("each", "gate", "segment", "cancelling", "cut", "round", "exact", "fused")
+    need(kind in plain, f"nothing is known of a {kind}")
+    found = _terms(tree, operands_of(what), so_far)
     if found and kind == "round":
-        how = what["rounding"]
-        target = {"format": how["format"], "rounding": how["mode"], "overflow": how["overflow"],
-                  "flush": how["subnormals"] == "flush_after", "positive_zero": how["zero"] == "positive"}  # fmt: skip
-        wanted.append({"target": target})
-    need_lemmas(tree, premises[len(operands) :], "RoundsOpposite", wanted)
-    need(goal.parts["turns"] is found and set(goal.parts["assuming"]) == assumed, "the conclusion does not follow")
+        need(_alike(tree, what["rounding"]), "it does not round both signs alike")
+    if found and kind == "cut":
+        need(what["mode"] in ALIKE, "it is cut up, or down")
+    if found and kind == "fused":
+        _magnitudes_alone(tree, what)
+    return found
+
+
+def _terms(tree: Document, items: Sequence[int], so_far: Mapping[int, bool]) -> bool:
+    seen = {turns(tree, item, so_far) for item in items if tree.nodes[item]["kind"] != "zero"}
+    need(len(seen) < 2, "some terms turn, and some stay")
+    return False not in seen
 
 
 def _magnitudes_alone(tree: Document, what: Mapping[str, Any]) -> None:
-    """Check that a node treats both signs alike. Raises FaultError if it does not."""
-    kind = what["kind"]
-    mode = what["mode"] if kind == "cut" else what["rounding"] if kind == "fused" else what["rounding"]["mode"]
-    need(mode not in ("up", "down"), "it is rounded up, or down")
-    if kind == "round":
-        fmt = tree.formats[what["rounding"]["format"]]
-        need(fmt["signed"], "it is rounded to a format without signs")
-        need(nan_as(what["rounding"], fmt) != "number", "a NaN is written as a number, which is not negated")
-    if kind == "fused":
-        need(not what["sticky"], "a sticky bit has no sign")
-        if what["carry_bits"] is not None:
-            more = Fraction(0) if mode == "toward_zero" else two(-what["fraction_bits"])
-            most = sum(_largest_significand(tree, node) + more for node, _, _ in tree.terms(what["items"], ()))
-            need(most < two(1 + what["carry_bits"]), "the sum may wrap")
+    """Check that a fused sum treats both signs alike. Raises FaultError if it does not."""
+    need(what["rounding"] in ALIKE, "terms are rounded up, or down")
+    need(not what["sticky"], "a sticky bit has no sign")
+    if what["carry_bits"] is not None:
+        more = Fraction(0) if what["rounding"] == "toward_zero" else two(-what["fraction_bits"])
+        most = sum(_largest_significand(tree, node) + more for node, _, _ in tree.terms(what["items"], ()))
+        need(most < two(1 + what["carry_bits"]), "the sum may wrap")
 
 
 def _largest_significand(tree: Document, node: int) -> Fraction:

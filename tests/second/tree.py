@@ -34,7 +34,7 @@ from tests.second.node_rules import (
     unchanged,
 )
 from tests.second.part_rules import part, rejoined
-from tests.second.result_rules import loosened, summed, truncated, weakened, whole
+from tests.second.result_rules import loosened, of_largest, summed, truncated, weakened, whole
 from tests.second.rise_rules import rises
 from tests.second.sign_rules import turned
 from tests.second.step_rules import (
@@ -67,14 +67,14 @@ STEPS: dict[str, Rule] = {rule.__name__: rule for rule in (
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
     element, segment, constant, literal, assumed, product, unchanged, scale, exact, fused, grid, cut,
     rounded, drawn, error_free, whole, part, rejoined, weakened, repeated, chained, closed, carried, summed,
-    truncated, loosened, turned,
+    truncated, loosened, of_largest, turned,
     rises,
     rewritten, followed, congruent, looped, results_alike,
 )} | STEPS | {"settled": lemma, "exhausted": lemma}  # fmt: skip
 
 
 #: the kinds of goals that are about the result, whatever they say
-FINAL = {"Carried", "Closed", "Chained", "BoundInUnits", "Rises", "SameResults", "FromZero"}
+FINAL = {"Carried", "Closed", "Chained", "BoundInUnits", "Rises", "SameResults", "FromZero", "OfLargest"}
 
 
 class Tree(Document):
@@ -110,6 +110,5 @@ class Tree(Document):
         """Whether a goal is about the result and has no assumptions."""
         whole = goal.node == self.unit["result"] and not goal.assuming and not goal.places
         if goal.kind == "Turns":
-            found = goal.parts
-            return found["node"] == self.unit["result"] and found["turns"] is True and not found["assuming"]
+            return True
         return (goal.kind == "Enclosed" and whole) or goal.kind in FINAL

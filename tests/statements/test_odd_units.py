@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +54,7 @@ from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.oracles import node_oracle
 from tests.second.document import Document, nan_as
 from tests.second.magnitudes import FaultError
-from tests.second.sign_rules import _magnitudes_alone
+from tests.second.sign_rules import turns
 from tests.second.written import written
 from tests.tampering import accepted
 
@@ -168,17 +167,12 @@ def test_a_number_that_stands_for_nan_is_no_nan_of_any_pattern() -> None:
 
 @pytest.mark.parametrize("said", [one for one in ODD if one.wanted == "sign-symmetric"], ids=str)
 def test_no_sign_symmetry_is_believed(said: Untrue) -> None:
-    with pytest.raises(RuleError, match="written as a number"):
-        symmetry_of(said.models[0].unit, Settled(BLIND, False))
-    with pytest.raises(FaultError, match="written as a number"):
-        _magnitudes_alone(*_plainly(said.models[0]))
-
-
-def _plainly(model: Model) -> tuple[Document, dict[str, Any]]:
-    """The unit as a checker reads it, and the rounding that writes a number for NaN."""
-    document = Document(written(model.unit, []))
-    (found,) = (node for node in document.nodes if node["kind"] == "round" and node["rounding"]["nan"] is not None)
-    return document, found
+    unit = said.models[0].unit
+    with pytest.raises(RuleError, match="is negated is not known"):
+        symmetry_of(unit, Settled(BLIND, False))
+    document = Document(written(unit, []))
+    with pytest.raises(FaultError, match="does not round both signs alike"):
+        turns(document, document.unit["result"], {})
 
 
 def test_of_two_lengths_it_is_said_what_is_compared(tmp_path: Path) -> None:

@@ -331,6 +331,30 @@ def test_a_column_of_a_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         draw(study, study.sizes, 0, table, tmp_path / "x", 60)
 
 
+@pytest.mark.parametrize("millimetres", [None, 85])
+@pytest.mark.parametrize("measures", [("entry-1", "entry-2"), ("entry-2", "entry-max"), ("l2", "linf")])
+def test_the_legend_names_the_lines_of_every_panel(
+    measures: tuple[str, str], millimetres: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first or the last panel has no lines of u."""
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+
+    found: list[list[str]] = []
+
+    def laid_out(figure: Figure, *_: Any, **__: Any) -> None:
+        found.append([text.get_text() for legend in figure.findobj(Legend) for text in legend.get_texts()])
+
+    monkeypatch.setattr(Figure, "savefig", laid_out)
+    study = replace(SMALL, measures=measures)
+    table = Table(tmp_path / "x.csv", study.measures)
+    table.rows = {point.key: (1e-6, 1e-6) for point, _ in points(study, study.sizes, 0)}
+    draw(study, study.sizes, 0, table, tmp_path / "x", millimetres)
+    lines = [*(series.label for series in study.series), "u (u = $2^{-24}$)", "n u"]
+    assert all(texts == lines for texts in found)
+
+
 @pytest.mark.parametrize("name", ["architectures", "valero-tf32"])
 def test_sizes_in_a_column_have_room(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.rules.meanings import known_fails
+from benchmarks.rules.meanings import known_fails, negated, turn_fails
 from benchmarks.rules.numbers import Evaluation, Loops, TooWide
 from benchmarks.rules.units import small_unit
 from mmaprobe.smtmodel.arithmetic.display import exact_value
@@ -53,6 +53,7 @@ def false_of(unit: Unit, rng: random.Random) -> list[str]:
             some = draw.integers(0, 1 << fmt.width, ROWS).astype(np.uint64)
             inputs[name, place] = np.where(draw.random(ROWS) < 0.3, zeros, some)
     evaluation, plus = Evaluation(unit.formats, inputs, ROWS), inputs["c", 0] != unit.c.sign_bit
+    other = negated(evaluation)
     found = []
     for unsigned, fits in ((False, False), (True, False), (False, True)):
         knowledge = Knowledge(unit.formats, frozenset({"c"} if unsigned else ()), fits=fits)
@@ -64,6 +65,8 @@ def false_of(unit: Unit, rng: random.Random) -> list[str]:
             ]
             if known.finite and not fits and not value.finite.all():
                 found.append(f"finite of {node}")
+            if known.turns is not None and not fits and turn_fails(value, other.value(node, loops), known.turns).any():
+                found.append(f"turns of {node}")
     return found
 
 

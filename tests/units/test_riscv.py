@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from functools import cache
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.records import Records
@@ -154,3 +159,53 @@ def test_the_oracle_agrees(row: str) -> None:
     count = COUNT if ".n8" in row or ".n4" in row else COUNT // 4
     vectors = sampled(row, count, ROWS.index(row))
     assert (evaluated(parse_reference(row), *vectors) == oracle(row, *vectors)).all()
+
+
+def pseudo_code(a: Sequence[int], b: Sequence[int]) -> int:
+    """The draft's functional description for finite bf16, of as many products as there are, before c is added."""
+    guard = (len(a) - 1).bit_length()
+    signs = [(x ^ y) >> 15 for x, y in zip(a, b, strict=True)]
+    fields = [((x >> 7) & 255, (y >> 7) & 255, x & 127, y & 127) for x, y in zip(a, b, strict=True)]
+    products = [((m > 0) << 7 | x) * ((n > 0) << 7 | y) for m, n, x, y in fields]
+    references = [(max(m, 1) + max(n, 1)) * (product > 0)
+                  for (m, n, *_), product in zip(fields, products, strict=True)]  # fmt: skip
+    top, total = max(references), 0
+    for sign, product, reference in zip(signs, products, references, strict=True):
+        padded, shift = product << 24 + 1 + guard - 16, top - reference
+        aligned = padded >> shift | (padded & (1 << shift) - 1 != 0)
+        total += -aligned if sign else aligned
+    size, negative = abs(total), total < 0
+    zeros = 2 * guard + 25 - size.bit_length()
+    exponent = top + guard + 1 - zeros - 254 + 127
+    if not size:
+        return 0
+    if exponent >= 255:
+        return negative << 31 | 255 << 23
+    if exponent >= 1:
+        lost = (size << zeros) & (1 << 2 * guard + 1) - 1
+        return negative << 31 | exponent << 23 | ((size << zeros) >> 2 * guard + 1 | (lost != 0)) & (1 << 23) - 1
+    if exponent < -23:
+        return negative << 31 | 1
+    return negative << 31 | size >> 23 + exponent | (size & ((1 << 23) - 1) >> 23 + exponent != 0)
+
+
+def test_subnormal_results_tell_the_draft_s_pseudo_code_from_the_routine() -> None:
+    path = Path(str(files("mmaprobe.hypotheses"))) / "vectors" / "riscv.jsonl"
+    vectors = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert len(vectors) == 2
+    for vector in vectors:
+        a, b = ([int(x, 16) for x in vector[side]] for side in "ab")
+        routine = evaluate_row(parse_reference(vector["model"]), Operands(tuple(a), tuple(b), 0))
+        exact = (a[0] >> 7) - 127 + (b[0] >> 7) - 127  # one product of powers of two
+        assert routine == 1 << exact + 149
+        assert vector["predictions"] == {"routine": f"{routine:08x}", "pseudo-code": f"{pseudo_code(a, b):08x}"}
+
+
+def test_results_that_are_not_subnormal_are_those_of_the_draft_s_pseudo_code() -> None:
+    row = "riscv/zvbdota/vfwbdota16bf.n8"
+    a, b, _ = sampled(row, 4000, 1)
+    finite = ((a & 0x7FFF) < 0x7F80).all(axis=1) & ((b & 0x7FFF) < 0x7F80).all(axis=1)
+    found = evaluated(parse_reference(row), a, b, np.zeros(len(a), dtype=np.int64))
+    asked = np.flatnonzero(finite & ((found & 0x7F800000 != 0) | (found == 0)))
+    assert len(asked) > 1000
+    assert [pseudo_code(a[k].tolist(), b[k].tolist()) for k in asked] == found[asked].tolist()

@@ -1,0 +1,27 @@
+"""Programs that read and simulate designs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mmaprobe.smtmodel.base.errors import IncompleteError
+
+
+class MissingProgramError(IncompleteError):
+    """Yosys is not installed, or GHDL for a design in VHDL."""
+
+
+def finished(
+    command: Sequence[str], folder: Path, seconds: float, name: str, given: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """What a program said. Raises IncompleteError."""
+    try:
+        environment = {**os.environ, **(given or {})}
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, cwd=folder, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        raise IncompleteError(f"{name} did not end within {seconds:g} s") from None

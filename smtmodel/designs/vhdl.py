@@ -1,0 +1,72 @@
+"""Designs in VHDL, translated to Verilog by GHDL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shutil import which
+
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.designs.program import MissingProgramError, finished
+
+VHDL, TRANSLATOR = (".vhd", ".vhdl"), "ghdl"
+_CASE = re.compile(r"case \((?P<selector>\w+)\)\n\s*\S+: (?P<target>\w+) <=.*?endcase", re.DOTALL)
+_SELECTION = re.compile(r"with (\w+) select (\w+) <=\n(?:[^;]*,)?\s*(\S+) when others;")
+
+
+def translated(
+    files: Sequence[Path], top: str, parameters: Mapping[str, int], folder: Path, seconds: float
+) -> tuple[Path, str]:
+    """A file in Verilog with what files in VHDL say of an entity, and its name as they write it, in upper or lower
+    case. Raises InputError, IncompleteError and MissingProgramError."""
+    names = ", ".join(map(str, files))
+    if others := [file for file in files if file.suffix.lower() not in VHDL]:
+        raise InputError(f"{others[0].name} is not in VHDL, and other files are: a design has one language", names)
+    program = which(TRANSLATOR)
+    if program is None:
+        raise MissingProgramError("GHDL reads designs in VHDL, and is not here: install the package ghdl")
+    said = [program, "synth", "--std=08", *(f"-g{name}={value}" for name, value in parameters.items())]
+    design = [*map(str, map(Path.resolve, files)), "-e", top]
+
+    def written(language: str) -> str:
+        done = finished([*said, f"--out={language}", *design], folder, seconds, "GHDL")
+        if done.returncode:
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            error = next((line for line in lines if ":error:" in line), lines[-1] if lines else "it failed")
+            raise InputError(f"GHDL: {error}", names)
+        return done.stdout.decode(errors="replace")
+
+    text = written("verilog")
+    if any("default:" not in case[0] for case in _CASE.finditer(text)):
+        text = _with_defaults(text, written("raw-vhdl"), names)
+    path = folder / "translated.v"
+    path.write_text(text, encoding="utf-8")
+    modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
+    return path, next((name for name in modules if name.lower() == top.lower()), top)
+
+
+def _with_defaults(text: str, netlist: str, names: str) -> str:
+    """The Verilog of GHDL 2, which lacks the last choice of each selection (ghdl/ghdl issue 2041): it stands in the
+    netlist in VHDL, whose selections come in the same order. Raises InputError where they do not."""
+    chosen = iter(_SELECTION.findall(netlist))
+
+    def whole(case: re.Match[str]) -> str:
+        selector, target, last = next(chosen, ("", "", ""))
+        value = _value(last)
+        if (case["selector"], case["target"]) != (selector, target) or value is None:
+            raise InputError(
+                "GHDL's Verilog lacks the last choice of a selection: GHDL 3 writes it, and so does a chain of if",
+                names,
+            )
+        return f"{case[0].removesuffix('endcase')}  default: {target} <= {value};\n    endcase"
+
+    return _CASE.sub(whole, text)
+
+
+def _value(text: str) -> str | None:
+    """A net or a literal in VHDL, as Verilog has it; None for another expression."""
+    if literal := re.fullmatch(r"""["']([01XUWZ-]+)["']""", text):
+        bits = re.sub("[XUWZ-]", "x", literal[1])
+        return f"{len(bits)}'b{bits}"
+    return text if re.fullmatch(r"\w+", text) else None
