@@ -172,6 +172,13 @@ class Wrong:
     first: int = 0
 
 
+ELEMENT = slices._Words.element
+
+
+def _without_loss(words: slices._Words, given: list[Round]) -> Any:
+    return replace(ELEMENT(words, given), loss=Fraction(0))
+
+
 WRONG = {
     "a zero may be added whatever the rounding": Wrong(
         "rewrites that apply", ("zero_added", "first_step"), rewriting, "plus_for_zeros", lambda node: True, 7
@@ -222,8 +229,8 @@ WRONG = {
     "moduli have four times their product": Wrong(
         "sums that wrap", ("never_wraps",), Recombined, "whole", property(lambda node: 4 * prod(node.moduli))
     ),
-    "no product of slices is large": Wrong(
-        "slices", ("loses_of_largest",), slices, "_most", lambda word: Fraction(0), 199
+    "no word leaves anything of an element": Wrong(
+        "slices", ("loses_of_largest", "loses_of_elements"), slices._Words, "element", _without_loss
     ),
     "a block is as large as its row": Wrong(
         "block formats", ("loses_of_blocks",), blocks._Region, "most", lambda region, block, row: 0
