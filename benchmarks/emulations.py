@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.queries.claims.classical import beyond
+from mmaprobe.queries.kernel.blocks import LosesOfBlocks
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
-from mmaprobe.queries.kernel.slices import LosesOfLargest
+from mmaprobe.queries.kernel.slices import LosesOfElements, LosesOfLargest
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.kernel.wording import up_decimal, up_text
 from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.queries.plans.bound_report import AtLength, find_plan_bound
-from mmaprobe.queries.plans.slices import slices_lose
+from mmaprobe.queries.plans.slices import blocks_lose, elements_lose, slices_lose
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
@@ -75,7 +76,9 @@ F32 = (
     Emulation("tf32x3, CUTLASS", "cutlass/tf32x3", "tf32"), Emulation("tf32x3, Triton", "triton/tf32x3", "tf32"),
     Emulation("f16x4, Markidis et al.", "multiword/markidis", "f16"),
     Emulation("f16x4, EGEMM-TC", "multiword/egemm-tc", "f16"),
+    Emulation("f16x2, Markidis et al., A alone", "multiword/markidis-f16x2", "f16"),
     Emulation("f16x3, Ootomo and Yokota", "multiword/ootomo-yokota", "f16"),
+    Emulation("f16x3, APE", "ape/f16x3-scaled", "f16"),
 )  # fmt: skip
 FP8 = (
     Emulation("FP8, in one accumulator", "cutlass/fp8-fast", "e4m3"),
@@ -86,6 +89,7 @@ SLICES = (
     *(Emulation(f"f64, Ozaki I, {n} slices", f"ozaki/int8-{n}", "int8") for n in (6, 7, 8)),
     Emulation("f64, Ozaki II, 14 moduli", "ozaki/int8-ii-14", "int8"),
 )
+BLOCKS = ("mx/fp8", "mx/fp6", "mx/fp4", "transformerengine/mxfp8", "transformerengine/nvfp4")
 ALONE = (("f32, fused multiply-adds", "loop/fma"), ("f16, compensated every 128", "compensated/chunks"))
 
 
@@ -94,6 +98,7 @@ TABLES: Mapping[str, Sequence[str]] = {
     "f32 by words": ("f32, fused multiply-adds", *dict.fromkeys(one.name for one in F32)),
     "FP8 and f16, sums promoted": (*(one.name for one in FP8), "f16, compensated every 128"),
     "f32 and f64 by slices and residues of int8": tuple(one.name for one in SLICES),
+    "What block formats lose": BLOCKS,
 }
 
 
@@ -145,11 +150,13 @@ def of_slices(plan: Plan, worst: Sequence[tuple[float | None, float]]) -> dict[s
     """`worst`: what was found of each spread."""
     goal = slices_lose(plan, LENGTH, plan.d.emax // 4).goal
     assert isinstance(goal, LosesOfLargest)
+    elements = elements_lose(plan, LENGTH, plan.d.emax // 4).goal
+    assert isinstance(elements, LosesOfElements)
     unit = Fraction(1, 1 << plan.d.precision)
     rows = [
         {
             "spread": spread,
-            "proved": float(goal.share * (1 << 2 * spread) / LENGTH / unit),
+            "proved": float(elements.within(spread) / LENGTH / unit),
             "found": found,
             "random": drawn,
         }
@@ -157,6 +164,21 @@ def of_slices(plan: Plan, worst: Sequence[tuple[float | None, float]]) -> dict[s
     ]
     return {"work": work(plan), "bound": up_text(goal.share), "reach": plan.d.emax // 4, "most": _most(plan),
             "rows": rows}  # fmt: skip
+
+
+def of_blocks(plan: Plan, settle: Settled) -> dict[str, Any]:
+    """Of rows and columns whose blocks begin with a largest number before copies of another one, what the worst product
+    loses."""
+    goal = blocks_lose(plan, LENGTH, settle).goal
+    assert isinstance(goal, LosesOfBlocks)
+    sizes = (1.0, 17 / 16, 1.25, 1.5, 1.75, 511 / 256)
+    pairs = [(most, most * share / 64) for most in sizes for share in range(32, 65)]
+    rows = np.array([([most] + [other] * (goal.block - 1)) * (LENGTH // goal.block) for most, other in pairs])
+    left, right = (from_numbers(rows, fmt, "nearest_even") for fmt in (plan.a, plan.b))
+    a, b = (to_numbers(side, fmt).astype(float) for side, fmt in ((left, plan.a), (right, plan.b)))
+    d = to_numbers(simulate(left, np.ascontiguousarray(right.T), None, plan).astype(kind_of(plan.d)), plan.d)
+    found = np.abs(d - a @ b.T) / (LENGTH * np.outer(a.max(1), b.max(1)))
+    return {"block": goal.block, "bound": up_text(goal.share), "found": float(found.max())}
 
 
 @cache
@@ -202,6 +224,8 @@ def rows() -> Iterator[tuple[str, str, str, str, Plan]]:
     """Of each row of the tables: its name, the machine, the unit, the plan that ships and that on the unit."""
     for name, plan in ALONE:
         yield name, "", "", plan, parse_plan_path(f"plan:{plan}")
+    for plan in BLOCKS:
+        yield plan, "", "", plan, parse_plan_path(f"plan:{plan}")
     for one in (*F32, *FP8, *SLICES):
         for machine, unit in zip(MACHINES, UNITS[one.unit], strict=False):
             yield one.name, machine, unit, one.plan, with_unit(one.plan, unit)
@@ -218,7 +242,7 @@ def page(text: str, known: Mapping[str, Mapping[str, Any]]) -> str:
     """The page with the tables that the records give."""
     for title, chosen in TABLES.items():
         text, count = re.subn(
-            rf"(?m)^(## {re.escape(title)}\n(?:(?!\||## ).*\n)*)(?:\|.*\n)*",
+            rf"(?m)^(##+ {re.escape(title)}\n(?:(?!\||## ).*\n)*)(?:\|.*\n)*",
             lambda found, chosen=chosen: found[1] + _table(known, chosen), text,
         )  # fmt: skip
         assert count == 1, title
@@ -227,6 +251,11 @@ def page(text: str, known: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _table(known: Mapping[str, Mapping[str, Any]], chosen: Sequence[str]) -> str:
     of = {name: [row for row in known.values() if row["name"] == name] for name in chosen}
+    if all("block" in row for one in of.values() for row in one):
+        lines = ["| plan | proved: times the sum over blocks | of | worst found |", "|---|---|---|---|"]
+        lines += [f"| `{name}` | {row['bound']} | {row['block']} max a max b | {row['found']:.2g} |"
+                  for name, (row,) in of.items()]  # fmt: skip
+        return "\n".join(lines) + "\n"
     if all("rows" in row for one in of.values() for row in one):
         lines = ["| emulation | work | proved: times K max a max b | K up to | " + " | ".join(
             "one size" if not spread else f"within 2^{spread}" for spread in SPREADS) + " |",
@@ -264,7 +293,10 @@ def main() -> None:
         if words and not any(word in key for word in words):
             continue
         start = time.monotonic()
-        found = of_slices(plan, worst_of(shipped)) if plan.gathered else of_words(plan, settle)
+        if plan.factors is not None:
+            found = of_blocks(plan, settle)
+        else:
+            found = of_slices(plan, worst_of(shipped)) if plan.gathered else of_words(plan, settle)
         known[key] = {"name": name, "machine": machine, "unit": unit, **found}
         print(f"{time.monotonic() - start:6.1f} s  {key}", flush=True)
         lines = (json.dumps(known[one]) + "\n" for one in every if one in known)

@@ -34,7 +34,9 @@ inputs on which no rounding overflows.
 - Sums are over all K products. x° is x, or the smallest normal number of its format where x is smaller and not zero.
 - near: the largest error found, divided by the bound for the same input. With 0.9 no bound can be more than 10 percent
   smaller. The inputs have c = 0, and were evaluated bit for bit; where the cell is empty none was searched for.
-- Bounds in K * max |a_k| * max |b_k| are for c = 0 and largest elements from 2^-100 to 2^100.
+- Bounds in K * max |a_k| * max |b_k| are for c = 0 and largest elements from 2^-100 to 2^100 (f32: from 2^-31 to
+  2^31); those in magnitudes of blocks for largest elements that are 0 or from 2^-30 to 2^30, of NVFP4 from 2^-30 to
+  2^30 and at least 2^-12 times those of the row and the column.
 
 `mmaprobe prove --property error-bound plan:NAME` gives one of these bounds, with the lemmas on which it rests
 ([plans](plans.md)). `python -m benchmarks.plan_bounds` writes this page.

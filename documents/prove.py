@@ -261,11 +261,12 @@ class PlanBoundAt(Part):
 
 
 class LargestBoundAt(Part):
-    """A bound for one K, in the largest elements of a row of A and of a column of B."""
+    """A bound for one K, in the largest elements of a row of A and of a column of B, or of blocks of them."""
 
     length: int  #: K
     bound: str  #: the bound as a formula, where c is 0
     reach: int  #: the largest elements are from 2^-reach to 2^reach
+    where: str  #: the same in words, and what else the bound asks of them
 
 
 class PlanErrorBound(Document):

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from mmaprobe.arrays import array_of, check_rounded, patterns_of
 from mmaprobe.bound_matrices import Magnitudes, Numbers, evaluated, is_evaluated, summed
 from mmaprobe.products import number_of
-from mmaprobe.queries.kernel.forms import magnitude, number
+from mmaprobe.queries.kernel.blocks import InLargest
+from mmaprobe.queries.kernel.forms import number
 from mmaprobe.queries.kernel.largest import OfLargest, of_largest
 from mmaprobe.queries.kernel.parts import adds_products_once
-from mmaprobe.queries.kernel.slices import LosesOfLargest
 from mmaprobe.queries.kernel.sums import put, single
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.kernel.wording import COUNT, up_float
 from mmaprobe.queries.plans.bound_report import PlanBound
 from mmaprobe.queries.plans.bound_samples import bound_of_element, exact_result
+from mmaprobe.queries.plans.slices import bound_in_largest
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.properties.bound_report import BoundResult
 from mmaprobe.queries.properties.bound_samples import bound_of_rows
@@ -50,7 +51,7 @@ def value_of(
     how = bound.model if isinstance(bound, BoundResult) else bound.plan
     check_addend(how, c is not None)
     in_largest = _in_largest(bound, measure)
-    length, of_element = (in_largest.length, None) if isinstance(in_largest, LosesOfLargest) else _evaluated(bound)
+    length, of_element = (in_largest.length, None) if isinstance(in_largest, InLargest) else _evaluated(bound)
     axes = min(2, array_of("a", a, type_of(how.a)).ndim)
     x, y = patterns_of("a", a, how.a, axes, convert), patterns_of("b", b, how.b, axes, convert)
     z: Patterns = np.zeros((1, 1), kind_of(how.c))  # +0
@@ -89,7 +90,7 @@ def value_of(
     return out if axes == 2 else float(out[0, 0])
 
 
-def _in_largest(bound: BoundResult | PlanBound, measure: str | None) -> LosesOfLargest | OfLargest | None:
+def _in_largest(bound: BoundResult | PlanBound, measure: str | None) -> InLargest | OfLargest | None:
     """The bound in the largest elements, where it is asked for or is the only one. Raises ParameterError where no rule
     gives one; None where no bound at all is known for one K."""
     if isinstance(bound, PlanBound) and not bound.sizes and bound.largest:
@@ -105,21 +106,16 @@ def _in_largest(bound: BoundResult | PlanBound, measure: str | None) -> LosesOfL
     return goal
 
 
-def _of_largest(goal: LosesOfLargest | OfLargest, length: int, how: Model | Plan, sides: dict[str, Numbers]) -> Numbers:
-    """A bound in the largest elements of rows and columns, rounded up, for every element of the result. Raises
-    ParameterError."""
-    a, b = np.abs(sides["a"]).max(1, keepdims=True), np.abs(sides["b"]).max(0, keepdims=True)
+def _of_largest(goal: InLargest | OfLargest, length: int, how: Model | Plan, sides: dict[str, Numbers]) -> Numbers:
+    """A bound in the largest elements of rows and columns, or of blocks, rounded up, for every element of the result.
+    Raises ParameterError."""
     if isinstance(goal, OfLargest):
+        a, b = np.abs(sides["a"]).max(1, keepdims=True), np.abs(sides["b"]).max(0, keepdims=True)
         form = put(goal.form, lambda factor: number(length) if factor.name == COUNT else single(factor))
-    else:
-        form = magnitude("a") * magnitude("b") * (goal.share * length)
-        if sides["c"].any():
-            raise ParameterError("c", "this bound is for c = 0")
-        for name, most in (("a", a), ("b", b)):
-            if ((most < 2.0**-goal.reach) | (most > 2.0**goal.reach)).any():
-                reach = f"from 2^-{goal.reach} to 2^{goal.reach}"
-                raise ParameterError(name, f"the largest magnitudes of rows and columns are {reach} in this bound")
-    return evaluated(form, Magnitudes(a, b, sides["c"], _least(how)))
+        return evaluated(form, Magnitudes(a, b, sides["c"], _least(how)))
+    if sides["c"].any():
+        raise ParameterError("c", "this bound is for c = 0")
+    return bound_in_largest(goal, sides["a"], sides["b"])
 
 
 def _least(how: Model | Plan) -> dict[str, float]:

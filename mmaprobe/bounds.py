@@ -75,7 +75,8 @@ class Bound(Verdicts):
 
         `measure`: "elements", in the magnitudes |a_k| and |b_k| themselves; "largest", in the largest magnitude of a
         row of A and of a column of B in place of all of them. Of a plan whose elements share a power of two, as those
-        of Ozaki's schemes do, only the second is known, and None means it; of others None means the first.
+        of Ozaki's schemes do, or a scale factor, only the second is known, and None means it; of others None means the
+        first. Of block formats the largest magnitudes are those of each block.
 
         Raises MmaprobeError: a bound that is unknown or that of a plan without a length, a measure in which none is
         known, a unit with scale factors, another K, an infinity or a NaN, a subnormal number that the unit reads as

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.queries.kernel.blocks import InLargest
 from mmaprobe.queries.kernel.forms import EXACT, Form
-from mmaprobe.queries.kernel.slices import LosesOfLargest
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_samples import exact_result
-from mmaprobe.queries.plans.slices import slices_lose
+from mmaprobe.queries.plans.slices import bound_in_largest, lose
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.pool import Pool
@@ -148,7 +148,7 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
             raise ParameterError("bound", f"{reference} takes {name} in {fmt.name}, of which the numbers drawn are "
                                  f"none: a study with this bound has `grid: {fmt.name}`")  # fmt: skip
     if plan.gathered:
-        return _slices_lose(plan, a, b, c)
+        return _in_largest(plan, a, b, c)
     total = np.zeros_like(c)
     for atom, value in _bound_of(plan, a.shape[1]).parts.items():
         (item,) = atom
@@ -167,24 +167,19 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
     return total
 
 
-def _slices_lose(plan: Plan, a: Floats, b: Floats, c: Floats) -> Floats:
-    """The bound of a plan of slices, which is relative to the largest magnitudes. Raises ParameterError for a C, and
-    for a row or a column whose largest magnitude is so far from 1 that products may overflow."""
-    reach = plan.d.emax // 4
-    left, right = np.abs(a).max(1), np.abs(b).max(0)
-    sizes = np.concatenate((left, right))
-    if c.any() or sizes.min() < 2.0**-reach or sizes.max() > 2.0**reach:
-        what = f"c = 0, and for largest magnitudes from 2^-{reach} to 2^{reach}"
-        raise ParameterError("bound", f"{plan.reference} has a bound for {what}")
-    bound: Floats = _share_of(plan, a.shape[1], reach) * a.shape[1] * np.outer(left, right)
-    return bound
+def _in_largest(plan: Plan, a: Floats, b: Floats, c: Floats) -> Floats:
+    """The bound of a plan of slices or blocks, which is in largest magnitudes. Raises ParameterError for a C, and for
+    largest magnitudes that it is not about."""
+    if c.any():
+        raise ParameterError("bound", f"{plan.reference} has a bound for c = 0")
+    return bound_in_largest(_goal_of(plan, a.shape[1]), a, b)
 
 
 @lru_cache
-def _share_of(plan: Plan, length: int, reach: int) -> float:
-    goal = slices_lose(plan, length, reach).goal
-    assert isinstance(goal, LosesOfLargest)
-    return float(goal.share)
+def _goal_of(plan: Plan, length: int) -> InLargest:
+    goal = lose(plan, length, Settled(Options())).goal
+    assert isinstance(goal, InLargest)
+    return goal
 
 
 @lru_cache

@@ -47,12 +47,13 @@ PLANS = Part(
 SAME_PLANS = Part(
     "rules of equal plans",
     "plans that are equal",
-    _in("queries/kernel", "plan_units plans stages"),
+    _in("queries/kernel", "plan_units plans stages factors"),
 )
 COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions lone_bits"))
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))
 ROWS = Part("rules of sums of numbers", "claims of overflow, and of sums that wrap",
             _in("queries/kernel", "rows truncating wraps slices every"))  # fmt: skip
+BLOCKED = Part("the rule of block formats", "error bounds of plans", _in("queries/kernel", "blocks"))
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
              _in("queries/kernel", "same undecided expressions"))  # fmt: skip
 SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
@@ -75,6 +76,7 @@ RULED = (
     TOGETHER,
     RISING,
     ROWS,
+    BLOCKED,
     COVERING,
 )
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/kernel", "cutting"))
@@ -125,6 +127,7 @@ PARTS = (
     TOGETHER,
     RISING,
     ROWS,
+    BLOCKED,
     COVERING,
     CUTTING,
     SAID,

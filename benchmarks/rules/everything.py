@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.rules import (
+    blocks,
     claims,
     enclosures,
     equal_plans,
@@ -38,7 +39,7 @@ def _enclosed(goal: Any, rng: random.Random) -> Iterator[str]:
 MEANINGS: dict[type, Meaning] = {
     **meanings.MEANINGS, **facts.MEANINGS, **properties.MEANINGS, **plans.MEANINGS,
     **equal_plans.MEANINGS, **shares.MEANINGS, **claims.MEANINGS, **rows.MEANINGS, **wraps.MEANINGS,
-    **slices.MEANINGS,
+    **slices.MEANINGS, **blocks.MEANINGS,
     Enclosed: _enclosed,
 }  # fmt: skip
 
@@ -95,8 +96,10 @@ PARTS = (
          1, 0.8, 22),
     Part("sums that wrap", wraps.instances, ("never_wraps",), 40, 2.0),
     Part("slices", slices.instances,
-         ("loses_of_largest", "within_classical", "within_span", "every_product", "every_sum", "every_error"),
+         ("loses_of_largest", "loses_of_elements", "within_classical", "within_span", "every_product", "every_sum",
+          "every_error"),
          10, 1.0),
+    Part("block formats", blocks.instances, ("loses_of_blocks",), 20, 1.0),
     Part("strange", strange.instances, (), 1, 0.06),
     Part("edges", strange.edges, (), 1, 0.005),
     Part("cases", rows.cases, ("refuted", "implied"), 1, 0.3, 4),
@@ -104,7 +107,10 @@ PARTS = (
 
 #: what no part calls, and why
 _DRAWS = "the units of the campaign take no random bits; tests/rules/test_draws.py has all inputs of small ones"
-LEFT_OUT: dict[str, str] = {"drawn": _DRAWS, "DrawIsNextTo": _DRAWS}
+_FACTORS = "tests/rules/test_factors.py has all pairs of ten factors of a small format, each told a second time"
+LEFT_OUT: dict[str, str] = {
+    "drawn": _DRAWS, "DrawIsNextTo": _DRAWS, "same_factors": _FACTORS, "FactorsAlike": _FACTORS,
+}  # fmt: skip
 
 STAGES = "every stage of the project has each of its products once; the rule does not take its word for it"
 TYPES = "the types of arguments tell it before (queries/kernel/arguments.py)"

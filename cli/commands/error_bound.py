@@ -150,8 +150,7 @@ def _show_largest(every: Sequence[LargestBoundAt]) -> None:
 
 def _of_largest(one: LargestBoundAt) -> str:
     """The inputs that it is about."""
-    magnitudes = "the largest magnitudes of the row and of the column"
-    return f"inputs are finite, c = 0, and {magnitudes} are from 2^-{one.reach} to 2^{one.reach}"
+    return f"inputs are finite, c = 0, and {one.where}"
 
 
 def _lengths(formula: PlanFormula) -> str:

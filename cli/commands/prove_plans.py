@@ -61,7 +61,8 @@ def _show(document: ProvePlans, proof: PlanProof) -> None:
         what = f"for K = {length}" if length else f"for every K that is a multiple of {multiples}"
         engines = ", ".join(document.engines)
         by = ", ".join(document.confirmed_by) or "no other engine"
-        how = f"by {engines}; confirmed by {by}" if engines else "by rewriting alone"
+        alone = "by rewriting alone" if proof.is_rewritten else "by a lemma about scale factors"
+        how = f"by {engines}; confirmed by {by}" if engines else alone
         say(f"equal {what}: proved in {seconds:.1f} s, {how}")
         for line in document.rules:
             say(f"  {line}")

@@ -25,6 +25,7 @@ from mmaprobe.queries.certificates.names import (
 from mmaprobe.queries.certificates.plan_files import read_plan
 from mmaprobe.queries.certificates.questions import read_document, read_model, read_property, read_question
 from mmaprobe.queries.certificates.sat import CertificateError
+from mmaprobe.queries.kernel.blocks import InLargest
 from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.induction import Carried, Closed
 from mmaprobe.queries.kernel.largest import OfLargest, bound_text
@@ -34,7 +35,7 @@ from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.rows import NeverOverflows, largest_counts, models_of, recorded
 from mmaprobe.queries.kernel.same import SidesAgree
-from mmaprobe.queries.kernel.slices import LosesOfLargest, WithinClassical, WithinSpan
+from mmaprobe.queries.kernel.slices import WithinClassical, WithinSpan
 from mmaprobe.queries.kernel.statements import exchangeable, problems_of, symmetries_of
 from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.table9 import BoundInUnits
@@ -63,14 +64,14 @@ class Asked:
         """Whether a log states the right goals: these, or, where they are bounds, bounds of this unit or plan."""
         if self.goals:
             return tuple(goals) == self.goals
-        lengths = [_length(goal) for goal in goals if isinstance(goal, LosesOfLargest) or (
+        lengths = [_length(goal) for goal in goals if isinstance(goal, InLargest) or (
             isinstance(goal, Enclosed | OfLargest) and isinstance(goal.unit, PlanAt))]  # fmt: skip
         return bool(goals) and all(map(self._is_bound, goals)) and tuple(lengths) == self.subject.lengths
 
     def _is_bound(self, goal: Goal) -> bool:
         """Whether a goal bounds the result of the unit, of a chain of it, or of the plan at one of the K, without
         assumptions about earlier results."""
-        if isinstance(goal, LosesOfLargest):
+        if isinstance(goal, InLargest):
             return goal.plan in self.subject.plans and goal.length in self.subject.lengths
         if isinstance(goal, Enclosed):
             if goal.node != goal.unit.result or goal.assuming:
@@ -85,7 +86,7 @@ class Asked:
 
 def _length(goal: Any) -> int | None:
     """The K that a bound of a plan is about."""
-    found: int | None = goal.length if isinstance(goal, LosesOfLargest) else goal.unit.length
+    found: int | None = goal.length if isinstance(goal, InLargest) else goal.unit.length
     return found
 
 

@@ -15,7 +15,7 @@ from mmaprobe.queries.claims.outcome import Outcome, SearchStep
 from mmaprobe.queries.kernel.every import every_error
 from mmaprobe.queries.kernel.slices import within_classical, within_span
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.plans.slices import slices_lose
+from mmaprobe.queries.plans.slices import elements_lose, slices_lose
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
 
-TRIED = 12  # significands of elements
+TRIED, FULL = 16, 8  # significands of elements; those of ones alone below some zeros
 FEW = 4  # bits of a format of which all numbers are tried
 Pair = tuple[Fraction, Fraction]
 SEED = 1
@@ -47,7 +47,8 @@ def verify_classical(claim: ClassicalClaim) -> Outcome:
     """Decide a claim. Raises ParameterError for a plan that cannot be evaluated."""
     start, outcome = time.monotonic(), Outcome(claim)
     try:
-        lost = slices_lose(claim.plan, claim.products, claim.reach)
+        lose = elements_lose if claim.span is None else slices_lose
+        lost = lose(claim.plan, claim.products, claim.reach)
         outcome.asked.append(SearchStep(lost.goal.statement()))
         times = Fraction(claim.classical)
         outcome.theorem = (
@@ -120,7 +121,8 @@ def _tried(fmt: Format, spread: int, count: int) -> tuple[Matrix, list[Pair]]:
         pairs = [(x, y) for x in every for y in every if count > 1 or x == y]
     else:
         random, ones = np.random.default_rng(SEED), (1 << fmt.fraction) - 1
-        significands = [ones, 0, *(int(x) for x in random.integers(0, ones + 1, TRIED - 2, dtype=np.uint64))]
+        full = [ones >> places for places in range(FULL)]  # of which all slices but the first are full
+        significands = [*full, 0, *(int(x) for x in random.integers(0, ones + 1, TRIED - 1 - FULL, dtype=np.uint64))]
         pairs = [(fmt.one | low, (fmt.one | low) - (spread << fmt.fraction)) for low in significands
                  if spread <= fmt.bias - 1]  # fmt: skip
     rows, numbers = list[Matrix](), list[Pair]()

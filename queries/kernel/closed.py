@@ -43,7 +43,9 @@ RULES = _by_name({
     "stages": "same_parts same_bodies same_steps",
     "plans": "same_sums same_units same_tails",
     "together": "every_order each_part raised_elsewhere negates does_not_fall",
-    "unreachable": "refuted implied", "wraps": "never_wraps", "slices": "loses_of_largest within_classical within_span",
+    "unreachable": "refuted implied", "wraps": "never_wraps",
+    "slices": "loses_of_largest loses_of_elements within_classical within_span",
+    "blocks": "loses_of_blocks", "factors": "same_factors",
     "every": "every_product every_sum every_error",
 })  # fmt: skip
 
@@ -64,7 +66,7 @@ LEMMAS = _by_name({
     "opposite": "RoundsOpposite",
     "rounding_rises": "RoundingRises RoundingScales",
     "undecided": "FirstWordIsWhole ZerosGiveZero ConditionsReadNumbers",
-    "shares": "WordIsSmall",
+    "shares": "WordIsSmall", "factors": "FactorsAlike",
 })  # fmt: skip
 
 

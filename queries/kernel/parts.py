@@ -300,15 +300,18 @@ def part(unit: Unit | Windowed, node: Round, places: Places, lemmas: Sequence[Th
     return with_lemmas(made, lemmas, part_lemmas(node))
 
 
-def adds_products_once(unit: Unit) -> None:
-    """Checks that the value of a unit without rounding is c and the sum of every product a_k b_k once. Raises
-    RuleError."""
+def adds_products_once(unit: Unit, scaled: bool = False) -> None:
+    """Checks that the value of a unit without rounding is c and the sum of every product a_k b_k once, times both scale
+    factors of its block if they are `scaled`. Raises RuleError."""
     counts = dict[tuple[tuple[str, int], ...], Fraction]()
     for item, value in Parted(unit, frozenset()).of(unit.result, ()).items():
         inputs = [node for (node, _), count in item for _ in range(count) if isinstance(node, Element)]
         read = tuple(sorted((node.operand, 0 if node.index is None else node.index.offset) for node in inputs))
         counts[read] = counts.get(read, Fraction(0)) + value
-    wanted = {(("a", k), ("b", k)): Fraction(1) for k in range(unit.length)} | {(("c", 0),): Fraction(1)}
+    wanted = {(("c", 0),): Fraction(1)}
+    for k in range(unit.length):
+        factors = (("scale_a", k // unit.scale_block), ("scale_b", k // unit.scale_block)) if scaled else ()
+        wanted[("a", k), ("b", k), *factors] = Fraction(1)
     if {item: value for item, value in counts.items() if value} != wanted:
         raise RuleError("adds_products_once: not every product, and c, is added once")
 

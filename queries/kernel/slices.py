@@ -7,12 +7,13 @@ elements, which products of words are left out, and what roundings lose, each fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import floor
+from typing import ClassVar
 
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.queries.kernel.wording import up_decimal
+from mmaprobe.queries.kernel.wording import up_decimal, up_text
 from mmaprobe.queries.kernel.wraps import NeverWraps, interval_of, residues_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -37,10 +38,54 @@ class LosesOfLargest:
     length: int
     reach: int
     share: Fraction
+    rest: ClassVar[Fraction] = Fraction(0)  # as in `LosesOfBlocks`
+
+    @property
+    def block(self) -> int:
+        """The products whose largest magnitudes it is about: all."""
+        return self.length
+
+    @property
+    def bound(self) -> str:
+        return f"|d - exact| <= {up_text(self.share)} * K * max |a_k| * max |b_k|"
+
+    @property
+    def where(self) -> str:
+        """The largest magnitudes for which it is."""
+        return f"the largest magnitudes of the row and of the column are from 2^-{self.reach} to 2^{self.reach}"
 
     def statement(self) -> str:
         what = f"largest magnitudes from 2^-{self.reach} to 2^{self.reach}, K up to {self.length}, c = 0"
         return f"{self.plan.reference or 'a plan'}: |d - exact| <= {up_decimal(self.share, 6)} K max|a| max|b| ({what})"
+
+
+@dataclass(frozen=True)
+class LosesOfElements:
+    """For the inputs of `LosesOfLargest`: |d - exact| <= products * the sum of |a_k b_k| + ones[0] * the largest |a_k|
+    * the sum of |b_k| + ones[1] * the largest |b_k| * the sum of |a_k| + largest * K * the product of both largest.
+    Where no element of a side is smaller than 2^-s times the largest one, its part of `ones` is smaller by 2^-s times
+    its part of `steps`."""
+
+    plan: Plan
+    length: int
+    reach: int
+    products: Fraction
+    ones: tuple[Fraction, Fraction]
+    largest: Fraction
+    steps: tuple[Fraction, Fraction]
+
+    def within(self, spread: int) -> Fraction:
+        """As many times the sum of |a_k b_k| it is at most, where no element is smaller than 2^-spread times the
+        largest one."""
+        ones = sum(self.ones) * (1 << spread) - sum(self.steps)
+        return self.products + ones + self.largest * (1 << 2 * spread)
+
+    def statement(self) -> str:
+        shares = (self.products, *self.ones, self.largest)
+        products, a, b, largest = (up_decimal(share, 6) for share in shares)
+        bound = f"{products} sum |a_k b_k| + {a} max|a| sum |b_k| + {b} max|b| sum |a_k| + {largest} K max|a| max|b|"
+        what = f"largest magnitudes from 2^-{self.reach} to 2^{self.reach}, K up to {self.length}, c = 0"
+        return f"{self.plan.reference or 'a plan'}: |d - exact| <= {bound} ({what})"
 
 
 @dataclass(frozen=True)
@@ -83,6 +128,33 @@ class WithinSpan:
 def loses_of_largest(plan: Plan, length: int, reach: int, wraps: Theorem) -> Made:
     """The exact sum is one of products of words, as in `_Words`, and of what these leave out. What the plan computes is
     a sum of products of words, as in `_Results`. The difference is at most that of the factors of each product."""
+    result, a, b = _found(plan, length, reach, wraps)
+    loss = result.error + a.top * b.loss + a.loss * (b.top + b.loss) + _apart(result, a, b)
+    return Made(LosesOfLargest(plan, length, reach, loss * a.power * b.power), (wraps,))
+
+
+@rule
+def loses_of_elements(plan: Plan, length: int, reach: int, wraps: Theorem) -> Made:
+    """The same with what roundings of sums lose, and what words leave of each side, by itself. Words that are cut have
+    the sign of their element: products of them, each as many times as in the product of elements, or less often, add up
+    to at most the sum of magnitudes, of which a rounding loses its share. What words leave of one side is multiplied by
+    elements of the other, and is less than 1 by a last place of theirs. Of other words the largest elements alone
+    tell."""
+    result, a, b = _found(plan, length, reach, wraps)
+    powers = a.power * b.power
+    if not (a.cut and b.cut):
+        loss = result.error + a.top * b.loss + a.loss * (b.top + b.loss) + _apart(result, a, b)
+        none = Fraction(0), Fraction(0)
+        return Made(LosesOfElements(plan, length, reach, Fraction(0), none, loss * powers, none), (wraps,))
+    result = _Results(plan, length, reach, (a, b)).of(plan.result)
+    ones = a.loss * a.power, b.loss * b.power
+    largest = (result.error + a.slack * b.loss + _apart(result, a, b)) * powers
+    steps = a.step * a.power, b.step * b.power
+    return Made(LosesOfElements(plan, length, reach, result.products, ones, largest, steps), (wraps,))
+
+
+def _found(plan: Plan, length: int, reach: int, wraps: Theorem) -> tuple[_Form, _Elements, _Elements]:
+    """The result, and elements by their words. Raises RuleError."""
     goal = goal_of(wraps, NeverWraps, "loses_of_largest")
     if goal.plan != plan or goal.length != length or (goal.most_a, goal.most_b) != (None, None):
         raise RuleError("loses_of_largest: it is not known that no sum wraps")
@@ -97,23 +169,28 @@ def loses_of_largest(plan: Plan, length: int, reach: int, wraps: Theorem) -> Mad
     a, b = (side.element(list(dict.fromkeys(pair[n] for pair in pairs))) for n, side in enumerate(sides))
     if found.ups != {("a", sides[0].up), ("b", sides[1].up)}:
         raise RuleError("loses_of_largest: the result is multiplied by other powers of two than words are divided by")
-    loss = result.error + a.top * b.loss + a.loss * (b.top + b.loss)
+    return result, a, b
+
+
+def _apart(result: _Form, a: _Elements, b: _Elements) -> Fraction:
+    """What factors of products of words that are not those of the products of elements are about."""
+    loss = Fraction(0)
     for pair in {(one, other) for one in a.factors for other in b.factors} | result.factors.keys():
         wanted = a.factors.get(pair[0], Fraction(0)) * b.factors.get(pair[1], Fraction(0))
         loss += abs(result.factors.get(pair, Fraction(0)) - wanted) * _most(pair[0]) * _most(pair[1])
-    return Made(LosesOfLargest(plan, length, reach, loss * a.power * b.power), (wraps,))
+    return loss
 
 
 @rule
 def within_classical(premise: Theorem, spread: int, times: Fraction) -> Made:
     """Of elements that are at least 2^-spread times the largest, K products add up to K * 2^-2spread times the largest
-    product."""
-    goal = goal_of(premise, LosesOfLargest, "within_classical")
+    product, and to the sum of elements of one side times 2^-spread times the largest of the other."""
+    goal: LosesOfElements = goal_of(premise, LosesOfElements, "within_classical")
     if spread < 0:
         raise RuleError("within_classical: a spread is from 0 on")
     unit = Fraction(1, 1 << goal.plan.d.precision)
-    if goal.share * (1 << 2 * spread) > times * goal.length * unit:
-        raise RuleError(f"within_classical: {float(goal.share):.6g} K max|a| max|b| is all that is known")
+    if goal.within(spread) > times * goal.length * unit:
+        raise RuleError(f"within_classical: {float(goal.within(spread)):.6g} sum |a_k b_k| is all that is known")
     return Made(WithinClassical(goal.plan, goal.length, goal.reach, spread, times), (premise,))
 
 
@@ -180,12 +257,16 @@ class _Affine:
 @dataclass(frozen=True)
 class _Elements:
     """Elements over their power: at most `top`, and sums of factors times words up to `loss`. `power`: the power is at
-    most that many times the largest magnitude."""
+    most that many times the largest magnitude. `cut`: all words have the element's sign, and so have sums of some of
+    these, which are at most `slack` larger. Of elements from 2^-s on the loss is smaller by 2^-s times `step`."""
 
     factors: Mapping[Round, Fraction]
     loss: Fraction
     top: Fraction
     power: int
+    cut: bool
+    slack: Fraction
+    step: Fraction
 
 
 @dataclass
@@ -216,7 +297,13 @@ class _Words:
         loss, term, word = best
         factors = {own: -x / term.of for own, x in term.factors.items()}
         factors[word] = factors.get(word, Fraction(0)) + 1 / term.of
-        return _Elements(factors, loss, Fraction(1 if self.up else 2), 2 if self.up else 1)
+        cut = all(x > 0 and own.rounding.mode == "toward_zero" for own, x in factors.items())
+        slack = term.error / abs(term.of)
+        # an element from 1 on is a multiple of its last place; so is what is cut, as integers less often than that are
+        place = abs(term.of) / (1 << self.format.fraction)
+        whole = _is_power(abs(term.of)) and place < 1 and all(x.denominator == 1 for x in term.factors.values())
+        step = place / abs(term.of) if cut and whole and not self.up and not self.format.is_integer else Fraction(0)
+        return _Elements(factors, loss, Fraction(1 if self.up else 2), 2 if self.up else 1, cut, slack, step)
 
     def of(self, node: Node) -> _Affine:
         if node not in self.made:
@@ -265,8 +352,9 @@ class _Words:
 @dataclass(frozen=True)
 class _Form:
     """A number that is factors times sums of products of words, and of powers of two that rows and columns share
-    (`powers`: how often those of a and of b are factors): up to `error` for each product, over these powers. `whole`:
-    a number besides, of something that is no sum. It is a multiple of 2^grid."""
+    (`powers`: how often those of a and of b are factors): up to `error` for each product, over these powers, and
+    `products` times the sum of magnitudes. `whole`: a number besides, of something that is no sum. It is a multiple of
+    2^grid."""
 
     factors: Mapping[Pair, Fraction]
     error: Fraction
@@ -274,6 +362,7 @@ class _Form:
     grid: int
     whole: Fraction = Fraction(0)
     keeps: Format | None = None
+    products: Fraction = Fraction(0)
 
     @property
     def most(self) -> Fraction:
@@ -283,11 +372,13 @@ class _Form:
 
 @dataclass
 class _Results:
-    """What is made of sums, each exact, whose number of products is at most `length`."""
+    """What is made of sums, each exact, whose number of products is at most `length`; where `elements` tells of which
+    words elements are made, errors are told by elements, too."""
 
     plan: Plan
     length: int
     reach: int
+    elements: tuple[_Elements, _Elements] | None = None
     made: dict[Node, _Form] = field(default_factory=dict)
     ups: set[tuple[str, bool]] = field(default_factory=set)  # of the powers that are factors
 
@@ -340,7 +431,8 @@ class _Results:
         x = other.whole
         powers = one.powers[0] + other.powers[0], one.powers[1] + other.powers[1]
         factors = {pair: x * own for pair, own in one.factors.items()}
-        return _Form(factors, abs(x) * one.error, powers, one.grid + other.grid, x * one.whole, one.keeps)
+        error, products = abs(x) * one.error, abs(x) * one.products
+        return _Form(factors, error, powers, one.grid + other.grid, x * one.whole, one.keeps, products)
 
     @staticmethod
     def _sum(forms: list[_Form]) -> _Form:
@@ -351,8 +443,9 @@ class _Results:
             for pair, x in form.factors.items():
                 factors[pair] = factors.get(pair, Fraction(0)) + x
         keeps = forms[0].keeps if len(forms) == 1 else None
-        error = sum((form.error for form in forms), Fraction(0))
-        return _Form(factors, error, forms[0].powers, min(form.grid for form in forms), keeps=keeps)
+        error, products = (sum((getattr(form, name) for form in forms), Fraction(0)) for name in ("error", "products"))
+        grid = min(form.grid for form in forms)
+        return _Form(factors, error, forms[0].powers, grid, keeps=keeps, products=products)
 
     def _rounded(self, node: Round, form: _Form) -> _Form:
         """To nearest, a number loses at most half of its last place; none where it is a number of the format already,
@@ -360,12 +453,29 @@ class _Results:
         how, fmt = node.rounding, node.rounding.format
         if how != Rounding(fmt):
             raise RuleError("loses_of_largest: a rounding with rules of its own")
-        top = Fraction(abs(form.whole)) if form.whole else form.most * self.length
+        of_products = form.products * self.elements[0].top * self.elements[1].top if self.elements else 0
+        top = Fraction(abs(form.whole)) if form.whole else (form.most + of_products) * self.length
         far = self.reach * sum(form.powers)
         if form.grid - far < fmt.emin or _ceiling(top) + far > fmt.emax:
             raise RuleError("loses_of_largest: a result may be subnormal, or overflow")
         keeps = form.keeps is not None and form.keeps.precision <= fmt.precision
         if form.whole or keeps or top <= Fraction(2) ** (form.grid + fmt.precision):
-            return _Form(form.factors, form.error, form.powers, form.grid, form.whole, fmt)
-        error = form.error + form.most / (1 << fmt.precision)
-        return _Form(form.factors, error, form.powers, form.grid, keeps=fmt)
+            return replace(form, keeps=fmt)
+        unit, times = Fraction(1, 1 << fmt.precision), self._times(form)
+        if times is None:
+            return replace(form, error=form.error + form.most * unit, keeps=fmt)
+        assert self.elements is not None
+        a, b = self.elements
+        slack = times * (a.slack * b.top + b.slack * a.top + a.slack * b.slack)
+        return replace(form, error=form.error + (form.error + slack) * unit,
+                       products=form.products + (form.products + times) * unit, keeps=fmt)  # fmt: skip
+
+    def _times(self, form: _Form) -> Fraction | None:
+        """As many times as in the product of elements, products of words are in a form at most; None where that is not
+        told, or a pair of words is in none of these."""
+        if self.elements is None:
+            return None
+        a, b = (one.factors for one in self.elements)
+        if any(x < 0 or one not in a or other not in b for (one, other), x in form.factors.items()):
+            return None
+        return max((x / (a[one] * b[other]) for (one, other), x in form.factors.items()), default=Fraction(0))

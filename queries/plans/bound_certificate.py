@@ -9,9 +9,9 @@ from mmaprobe.queries.certificates.certificate import Certificate, CertificateEr
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import PLAN
 from mmaprobe.queries.certificates.plan_files import plan_texts
+from mmaprobe.queries.kernel.blocks import InLargest
 from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.largest import OfLargest
-from mmaprobe.queries.kernel.slices import LosesOfLargest
 from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.plans.bound_report import PlanBound
 from mmaprobe.queries.search.distinguish import Options
@@ -30,7 +30,7 @@ def certify_plan_bound(bound: PlanBound, directory: Path, options: Options) -> l
 
 def _length(goal: object) -> int | None:
     """The K that a bound of a plan is about; None: any."""
-    if isinstance(goal, LosesOfLargest):
+    if isinstance(goal, InLargest):
         return goal.length
     assert isinstance(goal, Enclosed | OfLargest)
     assert isinstance(goal.unit, PlanAt)

@@ -24,18 +24,18 @@ from mmaprobe.documents.prove import (
     PlanErrorBound,
     PlanFormula,
 )
+from mmaprobe.queries.kernel.blocks import InLargest
 from mmaprobe.queries.kernel.enclosures import Enclosed, weakened
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
 from mmaprobe.queries.kernel.largest import OfLargest, bound_text, of_largest
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.slices import LosesOfLargest, loses_of_largest
 from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.wording import premises_of_plan, raised_in, up_float, up_text
-from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, hold_largest, nearest_to
+from mmaprobe.queries.plans.slices import lose
 from mmaprobe.queries.properties.bound import Settle, error_of
 from mmaprobe.queries.properties.bound_report import WINDOW
 from mmaprobe.queries.properties.bound_samples import largest_of
@@ -45,7 +45,6 @@ from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.plan import Plan
 
-REACH = 100  # exponents of the largest elements, in bounds that are of their product
 SIZES = (1024, 8192, 65536)
 
 
@@ -82,8 +81,8 @@ class PlanBound:
     in_largest: list[Theorem] = field(default_factory=list)
 
     @property
-    def largest(self) -> list[LosesOfLargest]:
-        return [one.goal for one in self.in_largest if isinstance(one.goal, LosesOfLargest)]
+    def largest(self) -> list[InLargest]:
+        return [one.goal for one in self.in_largest if isinstance(one.goal, InLargest)]
 
     @property
     def verdict(self) -> Literal["holds", "unknown"]:
@@ -147,20 +146,20 @@ def find_plan_bound(
             bound.sizes.append(AtLength(length, theorem, number, near, tried))
     except RuleError as error:
         bound.reason = str(error)
-        bound.in_largest = list(_of_largest(plan, lengths)) if measure != "elements" else []
+        bound.in_largest = list(_of_largest(plan, lengths, settle)) if measure != "elements" else []
     if any(error_of(theorem).lifts for theorem in bound.theorems):
         bound.premises.append(raised_in(plan))
     bound.seconds = time.monotonic() - start
     return bound
 
 
-def _of_largest(plan: Plan, lengths: Sequence[int]) -> Iterator[Theorem]:
-    """The bounds of slices and residues, in the product of the largest elements of a row and of a column."""
+def _of_largest(plan: Plan, lengths: Sequence[int], settle: Settle) -> Iterator[Theorem]:
+    """The bounds of slices, residues and blocks, in the largest elements of rows and columns, or of blocks."""
     for length in lengths:
         with suppress(RuleError):
-            theorem = loses_of_largest(plan, length, REACH, never_wraps(plan, length, None, None))
-            assert isinstance(theorem.goal, LosesOfLargest)
-            hold_largest(plan, length, theorem.goal.share)
+            theorem = lose(plan, length, settle)
+            assert isinstance(theorem.goal, InLargest)
+            hold_largest(plan, theorem.goal)
             yield theorem
 
 
@@ -211,7 +210,7 @@ def document_of_plan(bound: PlanBound, name: str) -> PlanErrorBound:
         formula = PlanFormula(
             before=repeats.before, multiples=repeats.period, width=repeats.width, bound=text, growth=bound.growth_text
         )
-    every = list(dict.fromkeys(one for theorem in bound.theorems for one in theorem.walk()))
+    every = list(dict.fromkeys(one for theorem in (*bound.theorems, *bound.in_largest) for one in theorem.walk()))
     lemmas = {one.goal.statement(): one.word for one in every if isinstance(one.goal, (AlignmentLoses, RoundingLoses))}
     return PlanErrorBound(
         plan=name,
@@ -233,9 +232,8 @@ def _text(theorem: Theorem) -> str:
     return f"|d - exact| <= {bound_text(theorem.goal)}"
 
 
-def _largest(goal: LosesOfLargest) -> LargestBoundAt:
-    text = f"|d - exact| <= {up_text(goal.share)} * K * max |a_k| * max |b_k|"
-    return LargestBoundAt(length=goal.length, bound=text, reach=goal.reach)
+def _largest(goal: InLargest) -> LargestBoundAt:
+    return LargestBoundAt(length=goal.length, bound=goal.bound, reach=goal.reach, where=goal.where)
 
 
 def lengths_text(formula: PlanFormula) -> str:

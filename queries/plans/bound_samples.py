@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.queries.kernel.blocks import InLargest, LosesOfBlocks
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH
 from mmaprobe.queries.properties.bound_samples import Exactly, value_of
@@ -192,16 +193,17 @@ def _random(plan: Plan, length: int) -> tuple[Matrix, Matrix]:
     return _typed(plan, *sides)
 
 
-def hold_largest(plan: Plan, length: int, share: Fraction) -> None:
-    """Compare a bound of share * K * max |a| * max |b| for each K up to a length with random products. Raises
-    FaultError for one beyond it."""
-    length = min(length, FEW)
+def hold_largest(plan: Plan, goal: InLargest) -> None:
+    """Compare a bound in largest magnitudes with random products. Raises FaultError for one beyond it."""
+    goal = goal if isinstance(goal, LosesOfBlocks) else replace(goal, length=min(goal.length, FEW))
+    length = goal.length
     a, b = _random(plan, length)
     a = a[:MEASURED]
     for row, d in zip(a, simulate(a, b, None, plan, engine="numpy")[:, 0].tolist(), strict=True):
         x, y = ([_number(one, fmt) for one in side.tolist()] for side, fmt in ((row, plan.a), (b[:, 0], plan.b)))
         error = abs(_number(d, plan.d) - sum(map(mul, x, y), Fraction(0)))
-        if error > share * length * max(map(abs, x)) * max(map(abs, y)):
+        most = [[max(map(abs, side[k : k + goal.block])) for k in range(0, length, goal.block)] for side in (x, y)]
+        if error > goal.share * goal.block * sum(map(mul, *most)) + goal.rest:
             raise FaultError(f"the error bound of {plan.reference} in the largest elements was proved, but {d:x} is "
                              f"{float(error):.6g} from the exact result")  # fmt: skip
 

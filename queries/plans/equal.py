@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from mmaprobe.queries.compare.steady import same_answer
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.every import every_product
+from mmaprobe.queries.kernel.factors import FactorsAlike, factors_of, same_factors
 from mmaprobe.queries.kernel.plan_units import AtLength, Form, Part, Steps, Tails, read_alike, same_forms, units_of
 from mmaprobe.queries.kernel.plans import PlansAgree, same_frames, same_sums, same_tails, same_units
 from mmaprobe.queries.kernel.problem import Placed, Problem
@@ -38,6 +39,7 @@ from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import ReplayedRows, Row, Witness, replay, row_with, shrink, shrink_rows
 from mmaprobe.queries.tactics.records import Proof, Verdict
+from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import FaultError, ParameterError
 from mmaprobe.smtmodel.base.libraries import compiler
@@ -112,6 +114,11 @@ class PlanProof:
         return [] if self.theorem is None else list(lines_of(self.theorem))
 
     @property
+    def is_rewritten(self) -> bool:
+        """Whether rules of rewriting alone proved it."""
+        return self.theorem is not None and not any(isinstance(x.goal, FactorsAlike) for x in self.theorem.walk())
+
+    @property
     def proofs(self) -> tuple[Proof, ...]:
         """The proofs by solvers that the theorem rests on."""
         used = [] if self.theorem is None else list(self.theorem.walk())
@@ -167,7 +174,7 @@ class _Prover:
         """Try the cheap rules first; if none decides, search for a difference and try induction by solvers; if K is
         small, ask solvers about all its products last."""
         length = self.length
-        if self._equal(self._for_all(by_solver=False)):
+        if self._equal(self._for_all(by_solver=False)) or self._equal(self._by_factors()):
             return None
         if length and (theorem := self._at(length)) is not None:
             self._equal(same_units(self.left, self.right, length, theorem))
@@ -263,6 +270,15 @@ class _Prover:
         ]
         sums = [theorem for theorem in theorems if theorem is not None]
         return same_sums(self.left, self.right, sums) if len(sums) == len(theorems) else None
+
+    def _by_factors(self) -> Theorem | None:
+        """The theorem that two plans agree that differ in how they find scale factors, by lemmas about these."""
+        settle = Settled(self._remaining(0.5), self.confirm, needed=False)
+        with suppress(RuleError):
+            sides = [side for side in range(2) if factors_of(self.left)[side] != factors_of(self.right)[side]]
+            lemmas = [settle(FactorsAlike(self.left, self.right, side)) for side in sides]
+            return same_factors(self.left, self.right, [lemma for lemma in lemmas if lemma is not None])
+        return None
 
     def _by_tails(self, length: int) -> Theorem | None:
         """The theorem that two plans with the same tiles agree at a K: what they do with the products left over is

@@ -1,13 +1,65 @@
-"""What the slices or residues of a plan lose, for K up to a length."""
+"""What the slices, residues or blocks of a plan lose, in the largest magnitudes of rows and columns or of blocks."""
 
 from __future__ import annotations
 
-from mmaprobe.queries.kernel.slices import loses_of_largest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.queries.kernel.blocks import InLargest, LosesOfBlocks, loses_of_blocks
+from mmaprobe.queries.kernel.slices import loses_of_elements, loses_of_largest
 from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.wording import up_float
 from mmaprobe.queries.kernel.wraps import never_wraps
+from mmaprobe.queries.properties.bound import Settle, chain_of
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.plans.plan import Plan
+
+REACH, BLOCKS_REACH = 100, 30  # exponents of the largest magnitudes
+SPREAD = 12  # of the blocks of a row, where a factor of the row comes before theirs
+Numbers = NDArray[Any]
 
 
 def slices_lose(plan: Plan, length: int, reach: int) -> Theorem:
     """A theorem `LosesOfLargest`. Raises RuleError where none is known, or a sum may wrap."""
     return loses_of_largest(plan, length, reach, never_wraps(plan, length, None, None))
+
+
+def elements_lose(plan: Plan, length: int, reach: int) -> Theorem:
+    """A theorem `LosesOfElements`. Raises RuleError where none is known, or a sum may wrap."""
+    return loses_of_elements(plan, length, reach, never_wraps(plan, length, None, None))
+
+
+def blocks_lose(plan: Plan, length: int, settle: Settle) -> Theorem:
+    """A theorem `LosesOfBlocks`. Raises RuleError where none is known."""
+    chain = chain_of(plan.models[0].unit, settle)
+    rows = any(part.block is None for part in plan.gathered)
+    return loses_of_blocks(plan, length, BLOCKS_REACH, SPREAD if rows else None, chain)
+
+
+def lose(plan: Plan, length: int, settle: Settle) -> Theorem:
+    """What a plan loses of the largest magnitudes. Raises RuleError where nothing is known."""
+    if plan.factors is not None:
+        return blocks_lose(plan, length, settle)
+    return slices_lose(plan, length, min(REACH, plan.d.emax // 4))
+
+
+def bound_in_largest(goal: InLargest, a: Numbers, b: Numbers) -> Numbers:
+    """The bound for every element of A * B, rounded up. Raises ParameterError for largest magnitudes that it is not
+    about."""
+    starts, sides = np.arange(0, a.shape[1], goal.block), list[Numbers]()
+    spread = goal.spread if isinstance(goal, LosesOfBlocks) else 0
+    for name, side in (("a", np.abs(a)), ("b", np.abs(b).T)):
+        most = np.maximum.reduceat(side, starts, axis=1)
+        least = np.full((len(most), 1), 2.0**-goal.reach)
+        if spread is not None:
+            least = np.maximum(least, most.max(1, keepdims=True) * 2.0**-spread)
+        within = (most >= least) & (most <= 2.0**goal.reach)
+        if not (within | ((most == 0) & (spread is None))).all():
+            raise ParameterError(name, f"{goal.where}, in this bound")
+        sides.append(most)
+    found: Numbers = sides[0] @ sides[1].T * (
+        up_float(goal.share * goal.block) * (1 + (len(starts) + 3) * 2.0**-52)
+    ) + up_float(goal.rest)
+    return found

@@ -42,6 +42,9 @@ def _line(theorem: Theorem) -> str:
         has = "is proved equal" if form is None else f"has {form}"
         return f"induction: a step of {goal.multiples} products from any {so_far} {has}"
     assert isinstance(goal, PlansAgree)
+    if theorem.rule == "same_factors":
+        words = sorted({one.word for one in theorem.premises})
+        return f"the same scale factors for every largest magnitude of a block: {', '.join(words)}"
     if theorem.rule == "same_sums":
         return "each sum of all products"
     form = _form(theorem.premises[0])

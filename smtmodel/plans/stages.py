@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -484,3 +484,16 @@ def parts_of(stage: Stage, kind: type[P], join: type[Join] = Join) -> P | None:
     if isinstance(stage, Parted) and isinstance(stage.partition, kind) and isinstance(stage.join, join):
         return stage.partition
     return None
+
+
+def with_words(stage: Stage, change: Callable[[Round], Round]) -> Stage:
+    """A stage whose units read other words in the place of those that they name."""
+    own = dict[str, Any]()
+    if isinstance(stage, Chain):
+        own |= {side: change(word) for side, word in zip("ab", stage.words, strict=True) if word is not None}
+    if isinstance(stage, Then):
+        return Then(tuple(with_words(body, change) for body in stage.bodies))
+    for name in ("tail", "body", "head"):
+        if isinstance(part := getattr(stage, name, None), Stage):
+            own[name] = with_words(part, change)
+    return replace(stage, **own)  # type: ignore[type-var]

@@ -120,14 +120,14 @@ WITHIN = """given defined follows themselves replaced one_maximum never settled 
     chained summed from_zero begun held nothing tile added iterated halved begins from_here after_instruction
     after_addition of_unit near_each_other below_one parted joined converted column_sums trees
     in_sequence rewritten followed congruent looped results_alike turned rises same_forms same_parts same_bodies
-    same_steps loses_of_largest drawn of_plan of_plan_at compensated error_free"""
+    same_steps loses_of_largest loses_of_elements loses_of_blocks drawn of_plan of_plan_at compensated error_free"""
 #: of each other rule, a rule of a kind here whose theorems have the same goal: what is stated is checked alike
 LIKE = {
     "agreed": "undiffering", "one_sum": "one_expression", "raised_elsewhere": "one_expression",
     "negates": "one_expression", "does_not_fall": "one_expression", "whole": "weakened",
     "rejoined": "weakened", "of_all_products": "weakened", "carried": "closed", "truncated": "loosened",
     "refuted": "implied", "for_every_length": "undecided", "every_product": "same_sums", "every_sum": "never_wraps",
-    "every_error": "within_classical",
+    "every_error": "within_classical", "same_factors": "same_sums",
 }  # fmt: skip
 
 

@@ -510,7 +510,7 @@ def test_the_bound_of_slices_is_in_the_largest_elements() -> None:
     for given, how, message in (
         ((a, b), {"measure": "elements"}, "no rule is about a word that reads several"),
         ((a, b), {"measure": "any"}, "'any' is none of"),
-        ((a * 0, b), {}, "a: the largest magnitudes of rows"), ((a, b * 2.0**200), {}, "b: the largest magnitudes"),
+        ((a * 0, b), {}, "a: the largest magnitudes"), ((a, b * 2.0**200), {}, "b: the largest magnitudes"),
         ((a[:, :9], b[:9]), {}, "K is 9, and this bound is for 24"),
     ):  # fmt: skip
         with pytest.raises(ParameterError, match=message):

@@ -77,9 +77,13 @@ def model_of(reference: str) -> Model:
     return Model("mma.yaml", parse_unit(UNIT, "mma.yaml")) if reference == "mma.yaml" else parse_reference(reference)
 
 
-def tiny(old: str = "", new: str = "") -> Plan:
-    assert old in TINY
-    return parse_plan(TINY.replace(old, new) if old else TINY, "tiny.yaml", model_of, whole=True)
+def tiny(*changes: str) -> Plan:
+    """The plan with texts in the place of others, each after the one that it replaces."""
+    text = TINY
+    for old, new in zip(changes[::2], changes[1::2], strict=True):
+        assert old in text
+        text = text.replace(old, new) if old else text
+    return parse_plan(text, "tiny.yaml", model_of, whole=True)
 
 
 @cache

@@ -139,3 +139,25 @@ def test_recombination_in_two_numbers() -> None:
         assert found[i, j] == wanted
         differ += wanted != ldexp(float(total), -96 + sum(tops))
     assert differ  # from the integer rounded once
+
+
+def halves(x: Singles, places: int) -> tuple[Singles, Singles]:
+    """Two words of f16, the second one times 2^places."""
+    first = x.astype(np.float16).astype(np.float32)
+    return first, ((x - first) * np.float32(2.0**places)).astype(np.float16).astype(np.float32)
+
+
+def test_single_products_of_words_of_f16() -> None:
+    """APE's second words are times 2^12, and its products are added in f32; Markidis et al. round one side alone."""
+    random = np.random.default_rng(6)
+    a, b = (np.ldexp(random.standard_normal((60, 1)), random.integers(-8, 9, (60, 1))).astype(np.float32)
+            for _ in range(2))  # fmt: skip
+    b = np.ascontiguousarray(b.T)
+    (x, x_low), (y, y_low) = halves(a, 12), halves(b, 12)
+    wanted = (x * y + np.float32(2**-12) * (x_low * y)) + np.float32(2**-12) * (x * y_low)
+    assert np.array_equal(through("plan:ape/f16x3-scaled", a, b), wanted)
+    (x, x_low), (y, _) = halves(a, 0), halves(b, 0)
+    found = simulate(a.view(np.uint32), b.view(np.uint32), np.zeros((60, 60), np.uint32),
+                     parse_plan_path("plan:multiword/markidis-f16x2")).view(np.float32)  # fmt: skip
+    exact = x.astype(float) * y + x_low.astype(float) * y
+    assert np.all(np.abs(found - exact) <= np.abs(exact) * 2**-21)

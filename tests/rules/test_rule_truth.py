@@ -21,6 +21,7 @@ from benchmarks.rules.numbers import NOT_A_NUMBER, TooWide
 from benchmarks.rules.numbers import formats_of as formats_of_unit
 from benchmarks.rules.units import reads, small_unit, window
 from mmaprobe.queries.kernel import (
+    blocks,
     closed,
     enclosures,
     expressions,
@@ -171,6 +172,13 @@ class Wrong:
     first: int = 0
 
 
+ELEMENT = slices._Words.element
+
+
+def _without_loss(words: slices._Words, given: list[Round]) -> Any:
+    return replace(ELEMENT(words, given), loss=Fraction(0))
+
+
 WRONG = {
     "a zero may be added whatever the rounding": Wrong(
         "rewrites that apply", ("zero_added", "first_step"), rewriting, "plus_for_zeros", lambda node: True, 7
@@ -221,8 +229,14 @@ WRONG = {
     "moduli have four times their product": Wrong(
         "sums that wrap", ("never_wraps",), Recombined, "whole", property(lambda node: 4 * prod(node.moduli))
     ),
-    "no product of slices is large": Wrong(
-        "slices", ("loses_of_largest",), slices, "_most", lambda word: Fraction(0), 199
+    "no word leaves anything of an element": Wrong(
+        "slices", ("loses_of_largest", "loses_of_elements"), slices._Words, "element", _without_loss
+    ),
+    "a block is as large as its row": Wrong(
+        "block formats", ("loses_of_blocks",), blocks._Region, "most", lambda region, block, row: 0
+    ),
+    "no number of a word is rounded": Wrong(
+        "block formats", ("loses_of_blocks",), blocks, "off_by", lambda how: (Fraction(1), Fraction(1))
     ),
     "no input decides a claim": Wrong(
         "claims", ("undecided",), undecided, "decides", lambda assertion, said: said.yes & ~said.yes, 8

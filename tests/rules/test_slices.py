@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mmaprobe.queries.kernel.slices import (
+    LosesOfElements,
     LosesOfLargest,
     WithinClassical,
     WithinSpan,
@@ -20,6 +21,7 @@ from mmaprobe.queries.kernel.slices import (
 )
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.wraps import never_wraps
+from mmaprobe.queries.plans.slices import elements_lose
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference
@@ -87,13 +89,32 @@ def test_what_ozaki_loses() -> None:
 
 
 def test_within_the_classical_bound() -> None:
-    premise = lost(parse_plan_reference("plan:ozaki/int8-7"), 1024, 200)
-    found = within_classical(premise, 3, Fraction(115)).goal
+    premise = elements_lose(parse_plan_reference("plan:ozaki/int8-7"), 1024, 200)
+    found = within_classical(premise, 3, Fraction(97)).goal
     assert isinstance(found, WithinClassical)
     with pytest.raises(RuleError, match="is all that is known"):
-        within_classical(premise, 3, Fraction(114))
+        within_classical(premise, 3, Fraction(96))
     with pytest.raises(RuleError, match="from 0 on"):
         within_classical(premise, -1, Fraction(1 << 60))
+
+
+@pytest.mark.parametrize(("name", "spread", "times"), [("int8-ii-14", 4, 1), ("int8-8", 3, 1), ("int8-7", 0, 2)])
+def test_what_elements_tell(name: str, spread: int, times: int) -> None:
+    """Sums of words that are cut lose of the sum of magnitudes; what one side leaves, of elements of the other; and an
+    element that is not small has a last place."""
+    premise = elements_lose(parse_plan_reference(f"plan:ozaki/{name}"), 1024, 200)
+    assert within_classical(premise, spread, Fraction(times))
+    with pytest.raises(RuleError, match="is all that is known"):
+        within_classical(premise, spread + 1, Fraction(times))
+
+
+def test_of_words_that_are_not_cut_the_largest_tell() -> None:
+    plan = test_moduli.parsed(test_moduli.TINY.replace("w: round(int4, toward_zero)", "w: round(int4, nearest_even)"),
+                              test_moduli.tiny)  # fmt: skip
+    goal = elements_lose(plan, 2, 5).goal
+    assert isinstance(goal, LosesOfElements)
+    assert (goal.products, *goal.ones, *goal.steps) == (0,) * 5
+    assert goal.largest == share(plan)
 
 
 def test_within_a_span() -> None:
