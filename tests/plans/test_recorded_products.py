@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
+from mmaprobe.cli.commands.identify_gemm import _step
 from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.candidates import Candidates
@@ -21,6 +22,7 @@ from mmaprobe.queries.plans.cut_sums import CutSums
 from mmaprobe.queries.plans.forms import Form, named, plain
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
 from mmaprobe.queries.plans.results import plans_of_results
+from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.queries.plans.summed import summed
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -389,6 +391,14 @@ def test_the_order_says_what_is_not_in_the_sum(tmp_path: Path, name: str, missin
     assert text in said
     terms = {term for step in found["steps"] for term in step["terms"]}
     assert terms == set(range(24)) - set(missing or ())
+
+
+def test_ends_that_are_missing_by_one_step_are_one_sentence() -> None:
+    ends = {Shape(1, 1, 8 * n + n % 7 + 1): n % 7 + 1 for n in range(1, 9)}
+    assert _step(ends) == 8
+    assert _step(ends | {Shape(1, 1, 17): 2}) is None
+    assert _step({Shape(1, 1, 9): 1, Shape(1, 1, 10): 2}) is None  # too few to say so
+    assert _step({}) is None
 
 
 def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
