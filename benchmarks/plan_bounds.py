@@ -100,6 +100,14 @@ def read_records() -> dict[str, dict[str, Any]]:
     return {row["plan"]: row for row in rows}
 
 
+def nearest_of(row: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    """A record with the nearer inputs of an earlier one that has the same bounds."""
+    for size, old in zip(row["sizes"], before["sizes"] if before else [], strict=False):
+        if size["bound"] == old["bound"] and old["nearest"] and size["nearest"]:
+            size["nearest"] = max(size["nearest"], old["nearest"], key=lambda near: float(near["ratio"]))
+    return row
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*")
@@ -110,7 +118,7 @@ def main() -> None:
         if not words or any(word in name for word in words):
             found = find_plan_bound(parse_plan_path(name), Inputs(), SIZES, settle, searched=given.searched)
             row = json.loads(json.dumps(document_of_plan(found, name), default=plain))
-            known[name] = kept(row)
+            known[name] = nearest_of(kept(row), known.get(name))
             print(f"{row['seconds']:6.1f} s  {name}", flush=True)
             RECORDS.write_text("".join(json.dumps(known[one]) + "\n" for one in sorted(known)), encoding="utf-8")
     PAGE.write_text(page([known[one] for one in sorted(known)]), encoding="utf-8")

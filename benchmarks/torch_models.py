@@ -48,9 +48,7 @@ class Block(torch.nn.Module):  # type: ignore[misc, unused-ignore]
 class Model(torch.nn.Module):  # type: ignore[misc, unused-ignore]
     """Embeddings, blocks, and logits by the same embeddings."""
 
-    def __init__(
-        self, layers: int = 12, width: int = 768, heads: int = 12, words: int = 50257, most: int = 1024
-    ) -> None:
+    def __init__(self, layers: int = 12, width: int = 768, heads: int = 12) -> None:
         super().__init__()
         self.words, self.places = torch.nn.Embedding(WORDS, width), torch.nn.Embedding(1024, width)
         self.blocks = torch.nn.ModuleList(Block(width, heads) for _ in range(layers))

@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 from mmaprobe.documents.parts import ABSENT, Document, Hex, Part, Vector
 
+#: how the matrices A and B lie in memory: n, row after row; t, column after column, as a transposed view of rows does
+Layout = Literal["nn", "nt", "tn", "tt"]
+
 
 class Member(Part):
     """A candidate of a class."""
@@ -242,6 +245,7 @@ class IdentifyGemm(Document):
     """Which plan a library's matrix product runs where."""
 
     device: Mapping[str, Any]  #: `name`
+    layout: Layout = ABSENT  #: how A and B lay in memory, row after row (n) or column after column (t); absent: nn
     error: str | None  #: the error that ended it early
     rules: Sequence[Rule]  #: which elements have which plan
     plans: Mapping[str, str]  #: name: the plan file

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mmaprobe.bounds import Bound, bound
     from mmaprobe.devices import Identified, Order, identify, order
+    from mmaprobe.gemms import IdentifiedGemm, identify_gemm, plans_of
     from mmaprobe.invariance import Invariant, invariant
     from mmaprobe.listed import Listed, claims, formats, gpus, plans, units
     from mmaprobe.measured import Studied, study
@@ -48,6 +49,7 @@ __all__ = [
     "Distinction",
     "Explained",
     "Identified",
+    "IdentifiedGemm",
     "Invariant",
     "Listed",
     "MmaprobeError",
@@ -64,11 +66,13 @@ __all__ = [
     "formats",
     "gpus",
     "identify",
+    "identify_gemm",
     "invariant",
     "matmul",
     "order",
     "plan",
     "plans",
+    "plans_of",
     "prove",
     "study",
     "unit",
@@ -79,6 +83,7 @@ __all__ = [
 _MODULES = {
     "mmaprobe.bounds": ("Bound", "bound"),
     "mmaprobe.devices": ("Identified", "Order", "identify", "order"),
+    "mmaprobe.gemms": ("IdentifiedGemm", "identify_gemm", "plans_of"),
     "mmaprobe.invariance": ("Invariant", "invariant"),
     "mmaprobe.pictures": ("Explained", "explain"),
     "mmaprobe.products": ("dot", "matmul"),

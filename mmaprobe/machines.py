@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.arrays import rounding_of
+from mmaprobe.documents.identify import Layout
 from mmaprobe.named import Model, WantedError, model_of, plan_of
 from mmaprobe.products import Plans, Units
 from mmaprobe.queries.plans.mapping import YAML, read_map
@@ -69,14 +70,22 @@ class Rule:
     recorded_for: tuple[str, ...] = ()
     _own: dict[Shape, NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def known_for(self, operator: str, shape: tuple[int, ...]) -> tuple[Known, str]:
-        """How the plan of a product (blocks, M, N, K) of an operator is known, and what that rests on: batches, and
-        vectors on a GPU, run other kernels than those recorded."""
+    def known_for(self, operator: str, shape: tuple[int, ...], layout: Layout = "nn") -> tuple[Known, str]:
+        """How the plan of a product (blocks, M, N, K) of an operator is known, and what that rests on: batches,
+        matrices that lie otherwise in memory than those of a map, and vectors on a GPU, run other kernels than those
+        recorded."""
         blocks, m, n, _ = shape
-        alike = operator in self.recorded_for and blocks == 1 and (isinstance(self.how, PlanMap) or min(m, n) > 1)
-        if self.known != "recorded" or alike:
+        own = self.how.layout if isinstance(self.how, PlanMap) else None
+        others = {
+            f"by {', '.join(self.recorded_for)}": operator not in self.recorded_for,
+            "of single matrices": blocks > 1,
+            "of matrices": own is None and min(m, n) == 1,
+            f"of layout {own}, not {layout}": own not in (None, layout),
+        }
+        if self.known != "recorded" or not any(others.values()):
             return self.known, self.evidence
-        return "inferred", f"inferred from other products: {self.evidence}"
+        which = ", ".join(text for text, holds in others.items() if holds)
+        return "inferred", f"inferred from products {which}: {self.evidence}"
 
     @property
     def plan(self) -> Plan:
@@ -144,8 +153,9 @@ def _before_rounding(plan: Plan) -> Plan:
 
 @dataclass(frozen=True)
 class Machine:
-    """What multiplies: rules by the formats of a and b, `fast` ones for FP8 with fast accumulation, and those of maps
-    that read c. Where a rule's plan reads no c, one is added to the sum, as libraries do."""
+    """What multiplies: rules by the formats of a and b, `fast` ones for FP8 with fast accumulation, those of maps
+    that read c, and those of maps for transposed matrices, by formats, layout and whether they read c. Where a rule's
+    plan reads no c, one is added to the sum, as libraries do."""
 
     name: str
     rules: Mapping[tuple[str, str], Rule]
@@ -153,12 +163,19 @@ class Machine:
     with_c: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
     architecture: str | None = None
     batched: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
+    laid: Mapping[tuple[str, str, Layout, bool], Rule] = field(default_factory=dict)
 
     def rule_of(self, asked: Asked, blocks: int = 1, *, addend: bool = False) -> Rule:
         """The rule for one product, of several matrices at once where there are `blocks`. Raises
         UnsupportedProductError."""
         if asked.scale is not None:
             return self._scaled_rule(asked.a, asked.b, *asked.scale)
+        if blocks == 1 or not self.batched:
+            pair = asked.a, asked.b
+            addends = (addend,) if addend and pair in self.with_c else (addend, False)
+            for one in addends:
+                if (*pair, asked.layout, one) in self.laid:
+                    return self.laid[*pair, asked.layout, one]
         return self.rule(asked.a, asked.b, addend=addend, fast=asked.fast, blocks=blocks)
 
     def _scaled_rule(self, a: str, b: str, scale: str, block: int) -> Rule:
@@ -267,21 +284,23 @@ def _named(machine: Any) -> Machine:
 
 
 def _of_maps(paths: Sequence[str]) -> Machine:
-    rules: dict[tuple[str, str], Rule] = {}
-    with_c: dict[tuple[str, str], Rule] = {}
+    found: dict[tuple[str, str, Layout, bool], Rule] = {}
     for path in paths:
         plan_map = read_map(Path(path))
-        plan = plan_map.plan if isinstance(plan_map, PlanMap) else plan_map
-        into, pair = with_c if plan.addend else rules, (plan.a.name, plan.b.name)
-        if pair in into:
-            into[pair] = _after(into[pair], plan_map, path)
-            continue
-        asked = ("aten.addmm",) if plan.addend else ("aten.mm", "dot_general")
-        if path.endswith(YAML):
-            into[pair] = Rule(plan_map, "given", f"rules by hand: {Path(path).name}")
+        plan, layout = (plan_map.plan, plan_map.layout) if isinstance(plan_map, PlanMap) else (plan_map, "nn")
+        key = plan.a.name, plan.b.name, layout, plan.addend
+        if key in found:
+            found[key] = _after(found[key], plan_map, path)
+        elif path.endswith(YAML):
+            found[key] = Rule(plan_map, "given", f"rules by hand: {Path(path).name}")
         else:
-            into[pair] = Rule(plan_map, "recorded", f"identify --gemm: {Path(path).name}", None, asked)
-    return Machine(", ".join(Path(path).name for path in paths), with_c | rules, {}, with_c)
+            asked = ("aten.addmm",) if plan.addend else ("aten.mm", "dot_general")
+            said = f"identify --gemm: {Path(path).name}"
+            found[key] = Rule(plan_map, "recorded", said, None, asked)
+    rules, with_c = ({key[:2]: rule for key, rule in sorted(found.items(), key=lambda one: one[0][2] == "nn")
+                      if key[3] == addend} for addend in (False, True))  # fmt: skip
+    laid = {key: rule for key, rule in found.items() if key[2] != "nn"}
+    return Machine(", ".join(Path(path).name for path in paths), with_c | rules, {}, with_c, laid=laid)
 
 
 def _after(first: Rule, second: Plan | PlanMap, path: str) -> Rule:
@@ -292,7 +311,7 @@ def _after(first: Rule, second: Plan | PlanMap, path: str) -> Rule:
         raise InputError(f"a second map for products of {pair}: only maps of functions stand one after another", path)
     if second.plan.d != first.plan.d:
         raise InputError(f"a second map for products of {pair}, with results in {second.plan.d.name}", path)
-    both = PlanMap(f"{own.reference}, {second.reference}", own.rules + second.rules)
+    both = replace(own, reference=f"{own.reference}, {second.reference}", rules=own.rules + second.rules)
     return replace(first, how=both, evidence=f"{first.evidence}, {Path(path).name}")
 
 
@@ -382,7 +401,7 @@ def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
 class Asked:
     """One product as a framework asks for it: the formats of a, b and the result; `alpha` times the sum plus `beta`
     times c; whether FP8 may be accumulated fast; `scale`: the format of scale factors, and how many products one is
-    for."""
+    for; `layout`: how a and b lie in memory."""
 
     a: str
     b: str
@@ -391,6 +410,7 @@ class Asked:
     beta: float = 1.0
     fast: bool = False
     scale: tuple[str, int] | None = None
+    layout: Layout = "nn"
 
 
 class Memory:

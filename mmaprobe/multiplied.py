@@ -55,7 +55,7 @@ class Tally:
     ) -> None:  # fmt: skip
         """One more product; `arrays`: a, b, c, d and scales of `Multiplied`, for the listener."""
         plans = self.plans_of(asked, shape, addend)
-        known = self.machine.rule_of(asked, shape[0], addend=addend).known_for(operator, shape)
+        known = self.machine.rule_of(asked, shape[0], addend=addend).known_for(operator, shape, asked.layout)
         self.products[operator, backward, (asked.a, asked.b, asked.d), shape, plans, *known, after] += 1
         if self.listener is not None:
             self.listener(Multiplied(operator, backward, "", asked, shape, plans, **arrays()))

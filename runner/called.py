@@ -39,7 +39,7 @@ class Called:
 
     def __init__(self, file: Path, name: str, device: str, timeout: float, until: float | None = None) -> None:
         self.patience = Patience(timeout, until)
-        self._broken = ""
+        self._broken, self.orders = "", "CCC"  # orders of the arrays that it is called with
         with held_back:  # until the file has lost its name
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed with the process)
         number = self._file.fileno()
@@ -74,7 +74,7 @@ class Called:
     def __call__(self, *arrays: NDArray[Any]) -> NDArray[Any]:
         if self._broken:
             raise CalledError(f"has failed before ({self._broken})")
-        self._process.send(pack(arrays, self._file))
+        self._process.send(pack(arrays, self._file, self.orders))
         answer = json.loads(self._line())
         if isinstance(answer, list):
             return unpack(answer, self._file)[0]

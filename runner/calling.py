@@ -3,8 +3,8 @@ block, or print from.
 
 Run as `python -P calling.py DESCRIPTOR FILE FUNCTION PATH...` with the parent's import path. Its first line is a JSON
 object about the function: `takes`, the number of its arguments, or what is wrong. Each question is a line with the JSON
-list of the arrays' types and shapes; their bytes are in the unnamed file of DESCRIPTOR. The answer is such a line for
-one array, or a JSON object that says why there is none.
+list of the arrays' types, shapes and orders (C or F); their bytes, in the order C, are in the unnamed file of
+DESCRIPTOR. The answer is such a line for one array, or a JSON object that says why there is none.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 AWAITED = "give a function that returns the product itself, as by asyncio.run"
 
 
-def pack(arrays: Sequence[NDArray[Any]], file: BinaryIO) -> bytes:
-    """The line with the types and shapes of arrays, whose bytes are written to a file."""
+def pack(arrays: Sequence[NDArray[Any]], file: BinaryIO, orders: str = "CCC") -> bytes:
+    """The line with the types, shapes and orders of arrays, whose bytes are written to a file."""
     import numpy as np
 
     file.seek(0)
@@ -35,23 +35,33 @@ def pack(arrays: Sequence[NDArray[Any]], file: BinaryIO) -> bytes:
         left = memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         while left:
             left = left[file.write(left) :]
-    return json.dumps([(array.dtype.name, array.shape) for array in arrays]).encode() + b"\n"
+    heads = [(array.dtype.name, array.shape, order) for array, order in zip(arrays, orders, strict=False)]
+    return json.dumps(heads).encode() + b"\n"
 
 
 def unpack(heads: Sequence[Any], file: BinaryIO) -> list[NDArray[Any]]:
-    """The arrays whose types and shapes a line has, read from a file."""
+    """The arrays whose types, shapes and orders a line has, read from a file."""
     import ml_dtypes  # noqa: F401  (NumPy then knows the names of short formats)
     import numpy as np
 
     file.seek(0)
     arrays = []
-    for name, shape in heads:
+    for name, shape, order in heads:
         array = np.empty(shape, np.dtype(name))
         left = memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         while left and (count := file.readinto(left)):  # type: ignore[attr-defined]
             left = left[count:]
-        arrays.append(array)
+        arrays.append(array if order == "C" else laid(array, order))
     return arrays
+
+
+def laid(array: NDArray[Any], order: Any) -> NDArray[Any]:
+    """A copy of an array in an order, also where it has one row or column, whose strides nobody needs."""
+    import numpy as np
+
+    copy = np.empty(array.shape, array.dtype, order)
+    copy[...] = array
+    return copy
 
 
 def can_take(function: Callable[..., Any], count: int) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from mmaprobe.documents.identify import Layout
 from mmaprobe.queries.order.probe import UnrevealedError
 from mmaprobe.queries.order.reveal import reveal
 from mmaprobe.queries.order.tree import Leaf, Node
@@ -15,6 +16,8 @@ from mmaprobe.queries.plans.invariant import Fixed
 from mmaprobe.queries.plans.library import Mapper
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.runner.callable import CallableDevice
+from mmaprobe.runner.called import Called
+from mmaprobe.runner.calling import laid
 from mmaprobe.runner.devices import open_device
 from mmaprobe.runner.protocol import Device, check_asked
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
@@ -23,17 +26,23 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 
 
 def mapper_of(
-    name: str, asked: Signature, sides: tuple[int, int], timeout: float | None, device_timeout: float = 60.0,
-    progress: Callable[[str], None] = lambda text: None, least: tuple[int, int] = (1, 1), multiple: int = 1,
+    name: str | Callable[..., Any], asked: Signature, sides: tuple[int, int], timeout: float | None,
+    device_timeout: float = 60.0, progress: Callable[[str], None] = lambda text: None,
+    least: tuple[int, int] = (1, 1), multiple: int = 1, layout: Layout = "nn",
 ) -> Mapper:  # fmt: skip
-    """The Mapper for a function python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for one
-    call. `sides`: the largest M and N, `least` the smallest; `multiple`: of what sides are multiples. Raises
-    MmaprobeError."""
+    """The Mapper for a function, or for python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for
+    one call. `sides`: the largest M and N, `least` the smallest; `multiple`: of what sides are multiples; `layout`: how
+    A and B lie in memory. Raises MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     device = _function(name, asked, device_timeout, deadline)
+    function, orders = device.function, layout.replace("n", "C").replace("t", "F") + "C"
+    if isinstance(function, Called):
+        function.orders = orders
+    else:
+        device.function = lambda *arrays: function(*map(laid, arrays, orders))
 
     def order(shape: Shape, place: tuple[int, int], until: float | None) -> Node | Leaf | None:
-        part = CallableDevice(device.function, name, (shape.rows, shape.columns), place)
+        part = CallableDevice(device.function, device.name, (shape.rows, shape.columns), place)
         given = Signature(asked.a, asked.b, asked.c, asked.d, shape.length, asked.addend)
 
         def every(vectors: Sequence[Vector]) -> list[int]:

@@ -77,6 +77,11 @@ if TYPE_CHECKING:
     help="With --gemm: ask only for M, N and K that are multiples of it, as those of models are.",
 )  # fmt: skip
 @click.option(
+    "--layout", type=click.Choice(["nn", "nt", "tn", "tt"]), default="nn", show_default=True,
+    help="With --gemm: how A and B are handed over, row after row in memory (n), or column after column (t), as "
+    "transposed views are; nt is x @ weight.T.",
+)  # fmt: skip
+@click.option(
     "--all", "every", is_flag=True,
     help="Without FAMILY: print every other unit that gives the same answers, if none is proved equal.",
 )  # fmt: skip
@@ -86,7 +91,7 @@ if TYPE_CHECKING:
 def identify(
     family: str | None, device_name: str, model: str | None, output: str | None, formats: str | None,
     length: int | None, scale: str | None, save: Path | None, gemm: bool, invariant: bool, fixed: Any,
-    shape: str | None, multiple: int, every: bool, device_timeout: float, options: Options, as_json: bool,
+    shape: str | None, multiple: int, layout: Any, every: bool, device_timeout: float, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
     """Find out which unit a device has. With FAMILY, the most discriminating vectors are asked until one class
     of candidates is left; without it, the unit is built from the answers. FAMILY is an id (`mmaprobe list
@@ -130,16 +135,16 @@ def identify(
         if gemm and invariant:
             _invariant(device_name, formats, length, shape, fixed, device_timeout, options, as_json)
         if gemm:
-            _plans(device_name, formats, length, scale, shape, multiple, output, model, save, device_timeout, options,
-                   as_json)  # fmt: skip
+            _plans(device_name, formats, length, scale, shape, multiple, layout, output, model, save, device_timeout,
+                   options, as_json)  # fmt: skip
         refuse("it goes with FAMILY", "model")
-        refuse("it goes with --gemm", "shape", "multiple")
+        refuse("it goes with --gemm", "shape", "multiple", "layout")
         asked = asked_of(device_name, formats, length, scale)
         build(
             device_name, asked, None if output is None else Path(output), save, device_timeout, options, every, as_json
         )
         return
-    refuse("a product of matrices has no FAMILY", "gemm", "invariant", "shape", "multiple")
+    refuse("a product of matrices has no FAMILY", "gemm", "invariant", "shape", "multiple", "layout")
     refuse("without FAMILY the unit is built from the device's answers, and can be saved", "save")
     refuse("FAMILY sets the formats and the length", "formats", "length", "scale")
     until = options.timeout and begun() + options.timeout
@@ -185,15 +190,25 @@ def identify(
 
 def _plans(
     device: str, formats: str | None, length: int | None, scale: str | None, shape: str | None, multiple: int,
-    output: str | None, model: str | None, save: Path | None, device_timeout: float, options: Options, as_json: bool,
+    layout: Any, output: str | None, model: str | None, save: Path | None, device_timeout: float, options: Options,
+    as_json: bool,
 ) -> NoReturn:  # fmt: skip
     """The plans of a recorded product or of a function; ends the command."""
     if device.startswith(RECORDED):
         refuse("files are not waited for", "device_timeout")
-        refuse("a recorded product has its own M, N and K", "length", "scale", "shape", "multiple", "output", "model")
+        refuse(
+            "a recorded product has its own M, N and K",
+            "length",
+            "scale",
+            "shape",
+            "multiple",
+            "layout",
+            "output",
+            "model",
+        )
         plans_of_files(device.removeprefix(RECORDED), formats, save, options, as_json)
     known = _function(formats, length, shape)
-    map_gemm(device, *known, multiple, save, device_timeout, options, as_json)
+    map_gemm(device, *known, multiple, layout, save, device_timeout, options, as_json)
 
 
 def _function(formats: str | None, length: int | None, shape: str | None) -> tuple[str, int, str]:
@@ -214,6 +229,7 @@ def _invariant(
         raise click.UsageError("--invariant asks a function: a recorded product has one shape")
     refuse("--invariant finds no plan", "save")
     refuse("--invariant asks all shapes", "multiple")
+    refuse("--invariant hands over rows", "layout")
     known = _function(formats, length, shape)
     ask_invariant(device, *known, fixed, device_timeout, options, as_json)
 

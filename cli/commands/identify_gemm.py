@@ -16,17 +16,19 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.identify import Layout
     from mmaprobe.queries.plans.library import Mapped
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.queries.search.distinguish import Options
 
 LISTED = 3  # shapes that are listed
+MOST = 65536  # rows and columns: vocabularies have so many words
 RECORDED = "recorded:"  # prefix of the files of one product
 
 
 def map_gemm(
-    name: str, formats: str, length: int, shape: str, multiple: int, save: Path | None, device_timeout: float,
-    options: Options, as_json: bool,
+    name: str, formats: str, length: int, shape: str, multiple: int, layout: Layout, save: Path | None,
+    device_timeout: float, options: Options, as_json: bool,
 ) -> NoReturn:  # fmt: skip
     """Ask the function, print the result, and end with the exit code. Raises MmaprobeError."""
     from mmaprobe.cli.text.plan_results import save_plan
@@ -36,7 +38,7 @@ def map_gemm(
     start = time.monotonic()
     asked = parse_signature(formats, length)
     least, most = sides_of(shape)
-    mapper = mapper_of(name, asked, most, options.timeout, device_timeout, progress, least, multiple)
+    mapper = mapper_of(name, asked, most, options.timeout, device_timeout, progress, least, multiple, layout)
     failure: MmaprobeError | None = None
     try:
         try:
@@ -52,11 +54,10 @@ def map_gemm(
         _show(mapped, time.monotonic() - start)
     save_plan(save, mapped.plans)
     if as_json:
-        print_json(document_of_map(mapped, name, time.monotonic() - start, failure))
+        print_json(document_of_map(mapped, name, time.monotonic() - start, failure, layout))
     if failure is not None:
         raise failure
-    whole = mapped.rules and all(said.plan for said in mapped.rules) and not mapped.differ and not mapped.open
-    sys.exit(0 if whole else 3 if mapped.plans else 1)
+    sys.exit(0 if mapped.whole else 3 if mapped.plans else 1)
 
 
 def plans_of_files(files: str, formats: str | None, save: Path | None, options: Options, as_json: bool) -> NoReturn:
@@ -99,9 +100,9 @@ def sides_of(text: str) -> tuple[tuple[int, int], tuple[int, int]]:
     """The smallest M and N, which are 1 where a text has none, and the largest. Raises ParameterError."""
     spans = [part.partition("..") for part in text.split(",")]
     sides = [(low if dots else "1", high if dots else low) for low, dots, high in spans]
-    known = all(is_digits(one.strip()) and 0 < int(one) <= 4096 for side in sides for one in side)
+    known = all(is_digits(one.strip()) and 0 < int(one) <= MOST for side in sides for one in side)
     if len(sides) != 2 or not known or any(int(low) > int(high) for low, high in sides):
-        raise ParameterError("--shape", f"{text!r}: give M,N, two whole numbers from 1 to 4096, or two LOW..HIGH")
+        raise ParameterError("--shape", f"{text!r}: give M,N, two whole numbers from 1 to {MOST}, or two LOW..HIGH")
     (m, rows), (n, columns) = sides
     return (int(m), int(n)), (int(rows), int(columns))
 

@@ -32,7 +32,7 @@ from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError, Unkno
 from mmaprobe.torch import convolution
 from mmaprobe.torch.products import product
 from mmaprobe.torch.scaled import Blocked, blocked, outside, packed, scales_of
-from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, format_of, numbers, patterns
+from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, format_of, layout_of, numbers, patterns
 from mmaprobe.torch.threads import followed
 
 Unknown = Literal["error", "native"]
@@ -65,7 +65,8 @@ class Products:
             raise ParameterError("a and b", f"batches of {a.shape[0]} and {b.shape[0]} matrices")
         if c is not None and c.dtype not in (a.dtype, TYPE_OF[d or format_of("a", a)]):
             raise ParameterError("c", f"numbers of {c.dtype}, those of a and b being {a.dtype}")
-        asked = Asked(format_of("a", a), format_of("b", b), d or format_of("a", a), alpha, beta, fast)
+        asked = Asked(format_of("a", a), format_of("b", b), d or format_of("a", a), alpha, beta, fast,
+                      layout=layout_of(a, b))  # fmt: skip
         return self.context.multiplied(self.operator, self.backward, asked, a, b, c)
 
     def blocks(self, given: Blocked) -> Any:

@@ -21,7 +21,17 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
 from mmaprobe.smtmodel.plans.gemm import simulate
-from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, DeviceMemory, format_of, numbers, patterns, tensor_of, words
+from mmaprobe.torch.tensors import (
+    FORMAT_OF,
+    TYPE_OF,
+    DeviceMemory,
+    format_of,
+    layout_of,
+    numbers,
+    patterns,
+    tensor_of,
+    words,
+)
 
 Backward = Literal["emulated", "native"]
 
@@ -63,7 +73,8 @@ def _gpu(device: Any) -> CudaProduct | None:
 
 
 def _computed(a: Any, b: Any, c: Any, machine: str, d: str, backward: str) -> Any:
-    return product(_MACHINES[machine], Asked(format_of("a", a), format_of("b", b), d), a, b, c)[0]
+    asked = Asked(format_of("a", a), format_of("b", b), d, layout=layout_of(a, b))
+    return product(_MACHINES[machine], asked, a, b, c)[0]
 
 
 def _shape(a: Any, b: Any, c: Any, machine: str, d: str, backward: str) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mmaprobe.documents.identify import Layout
 from mmaprobe.machines import Memory, UnsupportedProductError
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.evaluate.numbers import type_of
@@ -38,6 +39,19 @@ def format_of(name: str, tensor: Any) -> str:
     if known is None:
         raise UnsupportedProductError(f"{name}: numbers of {tensor.dtype} are in no format that a unit takes")
     return known
+
+
+def layout_of(a: Any, b: Any) -> Layout:
+    """How two matrices, or stacks of them, lie in memory, as libraries of linear algebra are told by PyTorch; others
+    than rows and columns without gaps between numbers are copied into rows first."""
+    letters = ["t" if _rows(side.mT) and not _rows(side) else "n" for side in (a, b)]
+    return cast(Layout, "".join(letters))
+
+
+def _rows(side: Any) -> bool:
+    """Whether the numbers of each row lie one after another."""
+    *_, between, step = side.stride()
+    return bool(step == 1 and between >= max(1, side.shape[-1]))
 
 
 def words(tensor: Any) -> Any:

@@ -69,9 +69,15 @@ class DeviceAnswers:
         """The number of vectors of validation that were asked."""
         return sum(len(asked.rows) for asked in self.validated)
 
-    def bits(self) -> int:
-        """The largest number of significant bits of an answer so far; 0 if there are none."""
-        results = np.concatenate([asked.answers for asked in self.bank]) if self.bank else np.zeros(0, dtype=np.uint64)
+    def bits(self, alone: bool = False) -> int:
+        """The largest number of significant bits of an answer so far; 0 if there are none. `alone`: to questions about
+        products without c."""
+        if not self.bank:
+            return 0
+        rows, results = joined_rows(self.bank)
+        if alone and self.asked.addend:
+            zero = np.uint64((1 << self.asked.c.width) - 1 & ~self.asked.c.sign_bit)
+            results = results[rows[:, 2 * self.asked.length] & zero == 0]
         d = self.asked.d
         fields = results[~nans(results, d)] & np.uint64((1 << d.field_width) - 1)
         fields >>= np.uint64(d.padding)

@@ -33,9 +33,9 @@ from mmaprobe.queries.building.naming import same_signature, with_nan
 from mmaprobe.queries.building.number_kinds import every, finite, nonzero, not_zero, ordinary
 from mmaprobe.queries.building.outcome import Built
 from mmaprobe.queries.building.roles import RoledTree, one_role, roles_apart, roles_by_shape
-from mmaprobe.queries.building.search import POOL, TierSearch
+from mmaprobe.queries.building.search import POOL, TIER, TierSearch
 from mmaprobe.queries.building.shapes import Shapes
-from mmaprobe.queries.building.stages import KINDS, LONG, DraftStage, Stages
+from mmaprobe.queries.building.stages import KINDS, LONG, SHORT, WHOLE, DraftStage, Stages
 from mmaprobe.queries.building.steps import Tier
 from mmaprobe.queries.building.validation import Validation
 from mmaprobe.queries.building.weights import Weights
@@ -59,6 +59,7 @@ ORDERS = 0.4  # share of an attempt's time for some of the possible orders
 REPORT = 0.03  # share of the time that is kept for the report
 DESCRIBED = 0.2  # share that is kept for a description of where the device differs from the nearest unit
 DESCRIBING = 60.0  # seconds for it, at most
+LARGER = 0.8  # share of the remaining time for one group, where the usual one was too short
 BY_STEPS = 0.8  # share of the time after which only changes of near candidates are tried
 AGAIN = 5  # searches, each with the answers that refuted the unit of the one before
 AGAIN_ALIKE = 3  # searches while like steps have one role
@@ -70,6 +71,7 @@ MENDS = 4  # of these and of the known units, those that are changed further
 COMPARED = 5  # near units, of which the one with the simplest difference is described
 SHOWN = 200  # vectors of each kind, by which these are chosen
 MENDED = 160  # answers with which changed units are compared first
+ALONE = 16  # questions about products without c, which show how many bits their sums have
 TRIED = 20  # orders that are tried one by one, where no uniform arithmetic fits any
 
 
@@ -105,6 +107,8 @@ class Builder:
         self.chance = random.Random(1)
         self.random = np.random.default_rng(1)
         self.products: dict[Node | Leaf, frozenset[int]] = {}  # the fused products of each tree asked about
+        self.share = TIER  # of the remaining time for one group of candidates
+        self.alone: Sketch | None = None  # that of the last questions about products without c
         self.known = same_signature(asked)  # instructions of the table, and shipped units
         self.turn_to([self._uniform(root) for root in roots])
 
@@ -114,9 +118,19 @@ class Builder:
     def turn_to(self, parts: Sequence[RoledTree], quick: bool = False) -> None:
         """Search from now on among the units of these trees. `quick`: only likely drafts are tried."""
         sketch = Sketch(parts, self.asked)
-        stages = Stages(sketch, self.shapes, self.chance, quick, self.answers.bits, self._fused)
-        self.search = TierSearch(stages, self.answers, getattr(self, "search", None))
+        stages = Stages(sketch, self.shapes, self.chance, quick, self._bits, self._fused)
+        self.search = TierSearch(stages, self.answers, getattr(self, "search", None), self.share)
         self.validation = Validation(self.search, self.known, self.options, self.result)
+
+    def _bits(self, alone: bool) -> int:
+        """The most significant bits of answers so far; `alone`: of those to products without c, some of which are
+        asked here for each tree."""
+        stages = self.search.stages
+        if alone and self.alone is not stages.sketch:
+            self.alone = stages.sketch
+            products = frozenset(range(min(self.asked.length, WHOLE)))
+            self.answers.put(self.shapes.sums(ALONE, products, SHORT), stages.all[-5].rank, products)
+        return self.answers.bits(alone)
 
     def _fused(self) -> frozenset[int]:
         """The products fused into the addition, where others are rounded before it; asked once for a tree."""
@@ -168,20 +182,31 @@ class Builder:
         self._unexplained()
 
     def _by_steps(self) -> list[Candidate]:
-        """The candidates found step by step, in most of the time."""
+        """The candidates found step by step, in most of the time; where groups had too little of it, and some is left,
+        once more with larger shares."""
         clock, now = self.answers.clock, time.monotonic()
         clock.limit = None if clock.deadline is None else now + BY_STEPS * (clock.deadline - now)
         try:
-            for parts, quick, share in self._attempts():
-                before = self.search.stages
-                self.turn_to(parts, quick)
-                if parts is not before.sketch.parts:
-                    self._ranked_anew(before)
-                what = f"{'likely' if quick else 'all'} arithmetics of {counted(len(parts), 'order')}"
-                if alive := clock.within(share, what, partial(self._sought, AGAIN_ALIKE if quick else AGAIN)):
-                    return alive
+            if alive := self._by_attempts():
+                return alive
+            if clock.left and clock.limit is not None:
+                clock.left.clear()
+                self.share = LARGER
+                return self._by_attempts()
         except OutOfTimeError as error:
             self.result.why = str(error)
+        return []
+
+    def _by_attempts(self) -> list[Candidate]:
+        for parts, quick, share in self._attempts():
+            before = self.search.stages
+            self.turn_to(parts, quick)
+            if parts is not before.sketch.parts:
+                self._ranked_anew(before)
+            what = f"{'likely' if quick else 'all'} arithmetics of {counted(len(parts), 'order')}"
+            look = partial(self._sought, AGAIN_ALIKE if quick else AGAIN)
+            if alive := self.answers.clock.within(share, what, look):
+                return alive
         return []
 
     def _by_changes(self) -> list[Candidate]:

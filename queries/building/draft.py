@@ -135,10 +135,22 @@ class Step:
         return fraction_bits
 
     @cached_property
+    def joins(self) -> Node | None:
+        """The sum in which other terms join the finished sum of its products; None if there is none."""
+        return next((node for node in walk(self.sum) if OTHERS in node.operands), None)
+
+    @cached_property
     def first(self) -> FusedSum | None:
         """The fused sum of its products alone, which other terms join late; None if there is none."""
-        joins = (node.operands[0] for node in walk(self.sum) if OTHERS in node.operands)
-        return next((node for node in joins if isinstance(node, FusedSum)), None)
+        first = None if self.joins is None else self.joins.operands[0]
+        first = first.term if isinstance(first, Round) else first
+        return first if isinstance(first, FusedSum) else None
+
+    @property
+    def between(self) -> Rounding | None:
+        """How the sum of its products alone is rounded before other terms join it; None if it is not."""
+        first = None if self.joins is None else self.joins.operands[0]
+        return first.rounding if isinstance(first, Round) else None
 
     def rounding(self, d: Format) -> Format:
         """The format of its result."""

@@ -392,6 +392,8 @@ class _Making:
         if does.first is not None and not any(products("")):
             assert does.aligned is not None
             sum_of = replace(does.aligned, items=(TERMS,))  # no terms join the products
+            if does.between is not None and isinstance(does.joins, FusedSum):
+                sum_of = replace(does.joins, items=(TERMS,))
         if not does.negated:
             [result] = self.filled(sum_of, products, others, fmt)
             return result if does.how is None else made(result, does.how)
@@ -417,12 +419,13 @@ class _Making:
                 (at, term) for at, item in enumerate(node.items) for term in self.filled(item, products, others, fmt)
             ]
             alone = len(terms) == 1 and not isinstance(terms[0][1], Each)
-            if alone and (isinstance(node, ExactSum) or not isinstance(node.items[0], Hole)):
+            if alone and (isinstance(node, ExactSum) or not (isinstance(node.items[0], Hole) or _cuts(node))):
                 return [terms[0][1]]
             return [self.aligned(node, terms, fmt) if isinstance(node, FusedSum) else node.of_terms(terms)]
         if isinstance(node, Cut) and OTHERS in node.term.operands and not others:
             return self.filled(node.term, products, others, fmt)
-        return [with_operands(node, (self.filled(part, products, others, fmt)[0] for part in node.operands))]
+        operands = [self.filled(part, products, others, fmt) for part in node.operands]
+        return [with_operands(node, (part[0] for part in operands))] if all(operands) else []
 
     def opposite(self, term: Node, fmt: Format) -> Node:
         """A term with its sign changed."""
@@ -476,6 +479,14 @@ class _Shifted(_Making):
 
     def place(self, leaf: int) -> int:
         return leaf - self.base
+
+
+def _cuts(node: WholeSum) -> bool:
+    """Whether a fused sum keeps fewer bits than the finished sum that is its first operand."""
+    first = node.items[0]
+    bits = first.bits_of_terms if isinstance(first, FusedSum) else ()
+    bits = (first.rounding.format.fraction,) if isinstance(first, Round) else bits
+    return isinstance(node, FusedSum) and (node.each(node.fraction_bits, 0) or 0) < max(bits, default=0)
 
 
 def _of_products(term: Node) -> bool:

@@ -40,12 +40,15 @@ class TierSearch:
     """The search for the arithmetic of one sketch's trees. `noted`: units that came near, with their drafts of this
     sketch, if there are any; `strict`: the last step must give every answer to ordinary numbers; `farthest`: the number
     of the last stage that an attempt reached; `ended`: the stage in which the last attempt ended, and its candidates.
-    `before`: a search over another sketch."""
+    `before`: a search over another sketch; `share`: of the remaining time for one tier."""
 
-    def __init__(self, stages: Stages, answers: DeviceAnswers, before: TierSearch | None = None) -> None:
+    def __init__(
+        self, stages: Stages, answers: DeviceAnswers, before: TierSearch | None = None, share: float = TIER
+    ) -> None:
         self.sketch, self.stages, self.answers = stages.sketch, stages, answers
         self.asked = answers.asked
-        self.strict = False
+        self.strict, self.share = False, share
+        self._refuted: set[tuple[object, ...]] = set()  # tiers without a candidate
         self.noted: dict[Unit, Draft | None] = dict.fromkeys(before.noted) if before else {}
         self.farthest: tuple[int, str] = before.farthest if before else (-1, "")
         self.ended: tuple[int, Sequence[Draft]] | None = before.ended if before else None
@@ -81,14 +84,27 @@ class TierSearch:
                 *([each] if (each := [x for given in alive for x in drafts_of_merged(given)]) != alive else []),
             ]
             for given in some:
-                if units := self.answers.clock.within(TIER, what, partial(self._narrow, given, tier, stage)):
+                key = stage.name, stage.rank, self.strict, tier, tuple(given)
+                if key in self._refuted:
+                    continue
+                if units := self.answers.clock.within(self.share, what, partial(self._tried, given, tier, stage, key)):
                     return units
-        units = []
-        for other in stage.otherwise:
-            units = self.through(alive, other)
-            if not units:
+        return next(filter(None, (self._one_by_one(alive, others) for others in stage.otherwise)), [])
+
+    def _one_by_one(self, alive: Sequence[Draft], stages: Sequence[DraftStage]) -> list[Candidate]:
+        """The candidates left after some stages."""
+        units: list[Candidate] = []
+        for stage in stages:
+            if not (units := self.through(alive, stage)):
                 break
             alive = drafts_of(units[:KEPT])
+        return units
+
+    def _tried(self, given: Sequence[Draft], tier: Tier, stage: DraftStage, key: tuple[object, ...]) -> list[Candidate]:
+        """The candidates of a tier; where it has none, no later answer gives it one."""
+        units = self._narrow(given, tier, stage)
+        if not units:
+            self._refuted.add(key)
         return units
 
     def unit(self, candidate: Candidate, kept: Kept) -> Unit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mmaprobe.queries.building.answers import Kept
 from mmaprobe.queries.building.axes import (
@@ -32,6 +33,7 @@ SHORT = 4  # bits of factors whose products no lower step rounds, or fewer if re
 PLACED = 4  # the most roles whose smallest numbers have stages of their own
 FEW = 3  # neighbours of one role in one set of leaves
 PLACES = 3  # sets of leaves for each step
+FIRST = 3  # tiers of a fused step that come before its products are looked at alone
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,15 @@ class Pool:
 class DraftStage:
     """A part of a draft to decide, in tiers, of which the next is tried where no candidate of the last is left.
     `counts`: the results that count. `rank`: the first stage about which its inputs give information; `since`: the
-    least rank of inputs on which candidates are compared with answers. `otherwise`: stages to try instead, where no
-    tier has a candidate."""
+    least rank of inputs on which candidates are compared with answers. `otherwise`: successions of stages to try
+    instead, where no tier has a candidate."""
 
     name: str
     rank: int
     tiers: Sequence[Tier]
     pools: Sequence[Pool]
     counts: Counts
-    otherwise: tuple[DraftStage, ...] = ()
+    otherwise: tuple[tuple[DraftStage, ...], ...] = ()
     since: int = 0
 
 
@@ -62,8 +64,8 @@ class Stages:
     """The stages for the trees of a sketch, in order. `quick`: only likely drafts, as steps are still to be
     distinguished. The last six: the last step, products, carries, the smallest numbers, zeros, the largest and
     specials. `long`: a sum that is validated with fewer vectors, without its conditions; `few`: one of which only few
-    leaves are used at a time. `seen`: significant bits of the results so far; `fused`: asks which products are fused
-    into the addition, where others are rounded before it."""
+    leaves are used at a time. `seen`: significant bits of the results so far, or of products alone; `fused`: asks which
+    products are fused into the addition, where others are rounded before it."""
 
     def __init__(
         self,
@@ -71,7 +73,7 @@ class Stages:
         shapes: Shapes,
         chance: random.Random,
         quick: bool = False,
-        seen: Callable[[], int] = lambda: 0,
+        seen: Callable[[bool], int] = lambda alone: 0,
         fused: Callable[[], frozenset[int]] = frozenset,
     ) -> None:
         self.sketch, self.shapes, self.chance, self.quick = sketch, shapes, chance, quick
@@ -127,12 +129,14 @@ class Stages:
             DraftStage("overflow and specials", smallest.rank + 1, end_tiers(asked, weights), *self._ends()),
         ]  # fmt: skip
 
-    def _axes(self, kind: str, role: int) -> StepAxes:
+    def _axes(self, kind: str, role: int, alone: bool = False) -> StepAxes:
+        """`alone`: for products without the terms that join them."""
+        seen = partial(self.seen, alone or role > 0)
         if len(self.sketch.parts) > 1:
-            return StepAxes(kind, role, self.asked, self.seen)
+            return StepAxes(kind, role, self.asked, seen)
         [part] = self.sketch.parts
         lanes = lanes_of(part) if kind == "fused" and self.asked.length <= WHOLE else []
-        return StepAxes(kind, role, self.asked, self.seen, lanes, adders_of(part).get("c") == role)
+        return StepAxes(kind, role, self.asked, seen, lanes, adders_of(part).get("c") == role, alone)
 
     def _smallest(self, rank: int, small: Sequence[Pool]) -> DraftStage:
         """The stage of the smallest numbers, with one treatment for all roles; else a stage for each of many roles,
@@ -146,7 +150,7 @@ class Stages:
             tier, pools = tiny_tier(role), self._sums_of(role)
             by_role.append(DraftStage(f"{name} of step {role + 1}", rank + role, [tier], pools, unsigned, since=rank))
         refined = DraftStage(f"{name} of each step", last, refined_tiers(self.asked, self._adding()), small, nonzero)
-        return DraftStage(name, last, tiers, small, nonzero, (*by_role, refined))
+        return DraftStage(name, last, tiers, small, nonzero, ((*by_role, refined),))
 
     def _sums_of(self, role: int) -> list[Pool]:
         """Inputs with tiny sums of a role whose terms are not tiny."""
@@ -164,13 +168,16 @@ class Stages:
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
         if kind != "fused":
             return [DraftStage(name, rank, tiers, self._sums(places, role), ordinary)]
+        joined = any(not isinstance(child, int) for node in part.steps(role) for child in node.children)
         alone = list(dict.fromkeys(frozenset(self._alone(place, role)) for place in places))
         alone = [place for place in alone if len(place) > 1]
-        if not alone or set(alone) == set(places):
+        if not alone or not joined or set(alone) == set(places):
             return [DraftStage(name, rank, tiers, self._sums(places, role), ordinary)]
-        products = DraftStage(f"{name}, its products", rank, tiers, self._sums(alone, role), ordinary)
-        joins = DraftStage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places, role), ordinary)
-        return [DraftStage(name, rank + 1, tiers, self._sums(places, role), ordinary, (products, joins))]
+        apart, sums = self._axes(kind, role, alone=True).tiers(self.quick), self._sums(places, role)
+        products = DraftStage(f"{name}, its products", rank, apart, self._sums(alone, role), ordinary)
+        joins = DraftStage(f"{name}, what joins", rank + 1, late_tiers(role), sums, ordinary)
+        more = DraftStage(name, rank + 1, tiers[FIRST:], sums, ordinary)
+        return [replace(more, tiers=tiers[:FIRST], otherwise=((products, joins), (more,)))]
 
     def _alone(self, place: frozenset[Leaf], role: int) -> Iterator[Leaf]:
         """The leaves in `place` that are products of a step of this role itself."""

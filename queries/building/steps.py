@@ -23,12 +23,16 @@ from mmaprobe.queries.building.draft import (
 )
 from mmaprobe.queries.building.likely import MODES, with_inserted_node
 from mmaprobe.queries.building.templates import LIKELY, ORDER, TEMPLATES, Template, all_bits
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Cancelling, Cut, ExactSum, FusedSum, Round
+from mmaprobe.smtmodel.nodes.round import Rounding
 
 Tier = Callable[[Draft], Iterable[Draft]]
+Way = tuple[Mode, bool]  # how a fused sum cuts its terms: the mode, and whether it has a sticky bit
+PLAIN: Sequence[Way] = (("toward_zero", False), ("toward_zero", True))
+ROUNDED: Sequence[Way] = [way for way in likely.ALIGNED if way not in PLAIN]
 SMALL = 8  # the most products of a sum of unknown order for which every tier is tried
 LONGEST = 128  # bits of an accumulator of products in fixed point
 FIXED = 40  # the most places above the last place of products at which they may be cut in fixed point
@@ -45,6 +49,7 @@ class StepAxes:
     seen: Callable[[], int] = lambda: 0  # significant bits of the results so far
     lanes: Sequence[frozenset[int]] = ()  # products that may be a lane of a fused step, where there are few
     adds_c: bool = False  # whether one of the steps adds c
+    alone: bool = False  # whether products are looked at without the terms that join them
 
     @property
     def others(self) -> list[Format]:
@@ -54,7 +59,8 @@ class StepAxes:
     def tiers(self, quick: bool = False) -> list[Tier]:
         """The tiers in order, each tried where those before have no candidate; `quick`: those of most units."""
         few, short = self.asked.length <= SMALL, self.asked.d.precision < likely.ROOMY[0].precision
-        names = list(ORDER["any, few" if self.kind == "any" and few else self.kind])
+        special = ", few" if self.kind == "any" and few else ", alone" if self.alone else ""
+        names = list(ORDER[self.kind + special])
         if self.kind == "any" and self.asked.d.precision < self.others[0].precision:
             names.append("roomier_fused")
         if self.kind == "fused" and short:  # a short result hardly shows whether sums are kept in f32 or exact
@@ -191,6 +197,30 @@ class StepAxes:
             total = fused(bits, align, items=(each,))
             yield self.step(draft, Step(round_to(self.asked.d, mode), _late(total, bits, bits, align)))
 
+    def rounded_first(self, draft: Draft, ways: Sequence[Way] = PLAIN) -> Iterator[Draft]:
+        """Sums of products rounded to numbers with as many bits as results of products alone have, which is fewer than
+        the result's; where other terms join them, in another fused sum."""
+        d, least = self.asked.d, max(2, self.seen())
+        for bits, mode, way, total in product(range(least, d.precision), MODES, ways, all_bits(d, d)):
+            first = replace(total, rounding=way[0], sticky=way[1])
+            if self.alone:
+                between = Round(replace(first, items=(PRODUCTS,)), Rounding(with_bits(d, bits), mode))
+                yield self.step(draft, Step(round_to(d), _late(between, bits, bits)))
+            else:
+                own = round_to(with_bits(d, bits), mode) if self.role else round_to(d, mode, bits)
+                yield self.step(draft, Step(own, first))
+
+    def rounded_first_otherwise(self, draft: Draft) -> Iterator[Draft]:
+        yield from self.rounded_first(draft, ROUNDED)
+
+    def nested(self, draft: Draft, ways: Sequence[Way] = PLAIN) -> Iterator[Draft]:
+        """Products in a fused sum of their own, whose sum is cut to fewer bits in another one."""
+        for mode, way, less, total in product(MODES, ways, likely.GUARDS, all_bits(self.asked.d, self.asked.d)):
+            bits = total.bits_of_terms[0] - less
+            if bits > 0:
+                first = replace(total, items=(PRODUCTS,), sticky=way[1])
+                yield self.step(draft, Step(round_to(self.asked.d, mode), _late(first, bits, bits, way[0])))
+
     def inserted(self, draft: Draft) -> Iterator[Draft]:
         """A node of any kind around a likely sum, or around products."""
         first = self.tier("likely_fused" if self.kind == "fused" else "rounded")(draft)
@@ -233,43 +263,74 @@ def late_tiers(role: int) -> list[Tier]:
     """How a term that is not a product joins a fused step: as a further term, or after the products are summed."""
 
     def together(draft: Draft) -> Iterator[Draft]:
-        yield draft
+        if draft.steps[role].between is None:
+            yield draft
 
-    def after(draft: Draft) -> Iterator[Draft]:
+    def after(draft: Draft, cuts: Sequence[int | None]) -> Iterator[Draft]:
         step, bits = draft.steps[role], draft.steps[role].bits
-        if bits is None or step.aligned is None or step.how is None:
+        if bits is None or step.aligned is None or step.how is None or step.between is not None:
             return
         first = step.first or replace(step.aligned, items=(PRODUCTS,))
         aligns = MODES if step.first is None else (step.first.rounding,)
         least = step.how.rounding.format.emin
-        for more, cut, align, far in product(likely.JOINED, likely.CUTS, aligns, (None, bits + 1)):
+        for more, cut, align, far in product(likely.JOINED, cuts, aligns, (None, bits + 1)):
             for addend in dict.fromkeys((bits, bits + more)):
                 joined = _late(first, bits + more, addend, align, far)
                 total = joined if cut is None else Cut(joined, cut, align, least)
                 yield draft.with_step(role, replace(step, sum=total))
 
-    return [together, after]
+    def to_number(draft: Draft, ways: Sequence[Way]) -> Iterator[Draft]:
+        """Others join a sum of products that is rounded already; the last rounding may have another mode."""
+        step = draft.steps[role]
+        if step.aligned is None or step.how is None or (step.first is not None and step.between is None):
+            return
+        first = Round(step.first or replace(step.aligned, items=(PRODUCTS,)), step.between or step.how.rounding)
+        for bits, way, mode in product(range(1, likely.MOST_BITS + 1), ways, MODES):
+            total = replace(_late(first, bits, bits, way[0]), sticky=way[1])
+            yield draft.with_step(role, replace(step, how=in_mode(step.how, mode), sum=total))
+
+    return [
+        together,
+        partial(after, cuts=likely.CUTS[:1]),
+        partial(to_number, ways=PLAIN),
+        partial(after, cuts=likely.CUTS[1:]),
+        partial(to_number, ways=ROUNDED),
+    ]
 
 
-def _late(first: FusedSum, sum_bits: int, addend_bits: int, align: Mode, reach: int | None = None) -> FusedSum:
+def _late(
+    first: FusedSum | Round, sum_bits: int, addend_bits: int, align: Mode = "toward_zero", reach: int | None = None
+) -> FusedSum:
     """The sum of `first`, the finished sum of a step's products, and the other operands: the bits that either keeps,
     and how far below the largest exponent the others vanish."""
     far = () if reach is None else (None, reach)
-    return FusedSum((first, OTHERS), (sum_bits, addend_bits), align, zeros=first.zeros, reach=far)
+    bits = sum_bits if sum_bits == addend_bits and reach is None else (sum_bits, addend_bits)
+    zeros = first.zeros if isinstance(first, FusedSum) else None
+    return FusedSum((first, OTHERS), bits, align, zeros=zeros, reach=far)
+
+
+def with_bits(d: Format, bits: int) -> Format:
+    """The format of numbers within a unit with as many significant bits, with room for sums."""
+    return format_named(f"e{max(8, d.exponent)}m{bits - 1}_ieee")
 
 
 def carry_tiers(roles: Sequence[int]) -> list[Tier]:
     """The tiers of carry bits of fused sums, the same in all."""
 
-    def every(draft: Draft, carry: int | None) -> Draft:
+    def every(draft: Draft, carry: int | None, last: bool) -> Draft:
+        """`last`: of the sums that other terms join late."""
         for role in roles:
             step = draft.steps[role]
-            if step.aligned is not None and not step.aligned.sticky and step.first is None:
-                wrapping = replace(step.aligned, carry_bits=carry)
-                draft = draft.with_step(role, replace(step, sum=with_node(step.sum, step.aligned, wrapping)))
+            total = step.joins if last else step.aligned
+            if isinstance(total, FusedSum) and not total.sticky and not isinstance(total.fraction_bits, tuple):
+                other = replace(total, carry_bits=carry)
+                draft = draft.with_step(role, replace(step, sum=with_node(step.sum, total, other)))
         return draft
 
-    return [lambda draft: [draft], lambda draft: [every(draft, carry) for carry in (None, *range(9))]]
+    def carries(draft: Draft, last: bool) -> Iterator[Draft]:
+        return (every(draft, carry, last) for carry in (None, *range(9)))
+
+    return [lambda draft: [draft], partial(carries, last=False), partial(carries, last=True)]
 
 
 def in_fixed_point(step: Step, asked: Signature, places: int, alone: bool = False) -> Iterator[Step]:

@@ -110,7 +110,13 @@ ORDER: Mapping[str, Sequence[str]] = {
     ),
     "fused": (
         "decided", "decided_otherwise", "fused", "fused_shorter", "aligned_shorter", "unrounded", "fused_roomier",
-        "aligned", "wrapped", "inserted", "one_lane", "short_addend", "fused_elsewhere", "grouped", "aligned_elsewhere",
+        "aligned", "rounded_first", "wrapped", "inserted", "one_lane", "short_addend", "fused_elsewhere", "grouped",
+        "aligned_elsewhere", "rounded_first_otherwise",
+    ),
+    "fused, alone": (  # without the terms that join the products
+        "decided", "decided_otherwise", "fused", "fused_shorter", "aligned_shorter", "unrounded", "fused_roomier",
+        "aligned", "rounded_first", "nested", "wrapped", "rounded_first_otherwise", "inserted", "one_lane",
+        "fused_elsewhere", "grouped", "aligned_elsewhere",
     ),
     "any": ("likely", "likely_fused", "likely_roomier"),
     "any, few": ("likely", "likely_fused", "elsewhere", "fused", "aligned"),

@@ -84,7 +84,7 @@ def starts_at_zero(unit: Unit) -> bool:
 def bits_of_late_products(unit: Unit) -> int | None:
     """The number of bits kept of the finished sum of products where the incoming sum joins it unrounded; else None."""
     for node in walk(unit.result):
-        if isinstance(node, nodes.FusedSum):
+        if isinstance(node, (nodes.FusedSum, nodes.GridSum)):
             late = [bits for item, bits in zip(node.items, node.bits_of_terms, strict=False)
                     if isinstance(item, nodes.FusedSum)]  # fmt: skip
             if late and any(isinstance(item, (nodes.Running, nodes.Element)) for item in node.items):

@@ -37,6 +37,7 @@ SEED, GAPS, RANDOM = 37, 30, 16
 MEASURED = 3  # elements of each matrix product whose errors are computed exactly
 FEW = 64  # products of random elements
 SCOUTED = 768  # K at which rows of A are chosen for a longer K
+CLIMBERS = 2  # inputs from which the search climbs, of different matrices
 STEPS, CHANGES, CLIMBED = 12, 48, 1 << 21  # of climbing: steps, inputs of each, products evaluated at most
 NEARLY = 0.9  # of a ratio: no ratio in long double is that much too small
 EASY = Fraction(1, 4)  # of each format's largest number: sums of magnitudes up to it do not overflow
@@ -89,28 +90,31 @@ def nearest_to(
     again exactly. `scout`: the bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K. Raises
     FaultError if an error exceeds its bound."""
     rows = None if scout is None else _scouted(plan, scout)
-    best, tried = None, 0
+    firsts, tried = list[NearPlan](), 0  # the nearest ones of different matrices
     for a, b in _matrices(plan, length, rows):
         if late():
             break
         results = _results_of(plan, a, b)
         tried += results.size
-        for row, column in _worst(plan, form, a, b, results, NEARLY * float(best.ratio) if best else 0.0):
+        best, least = None, NEARLY * float(firsts[-1].ratio) if len(firsts) == CLIMBERS else 0.0
+        for row, column in _worst(plan, form, a, b, results, least):
             near = _measured(plan, form, a[row], b[:, column], int(results[row, column]))
             if near is not None and (best is None or near.ratio > best.ratio):
                 best = near
-    return _climbed(plan, form, best, tried, late)
+        if best is not None:
+            firsts = sorted([*firsts, best], key=lambda near: near.ratio, reverse=True)[:CLIMBERS]
+    climbed = [_climbed(plan, form, near, late) for near in firsts]
+    nearest = max((near for near, _ in climbed), key=lambda near: near.ratio, default=None)
+    return nearest, tried + sum(more for _, more in climbed)
 
 
-def _climbed(
-    plan: Plan, form: Form, best: NearPlan | None, tried: int, late: Callable[[], bool]
-) -> tuple[NearPlan | None, int]:
+def _climbed(plan: Plan, form: Form, best: NearPlan, late: Callable[[], bool]) -> tuple[NearPlan, int]:
     """An input at least as near, by changes of the best one so far, and how many were tried: in one side all elements
     of one pattern, those of some of the places, or one of them get another fraction. It takes most to bring a result
     next to a power of two, where the last rounding loses most of it."""
-    rng = np.random.default_rng(SEED)
-    for step in range(0 if best is None else min(STEPS, CLIMBED // (CHANGES * len(best.a)))):
-        if late() or best is None:
+    rng, tried = np.random.default_rng(SEED), 0
+    for step in range(min(STEPS, CLIMBED // (CHANGES * len(best.a)))):
+        if late():
             break
         sides = [best.a, best.b]
         sides[step % 2] = _varied(rng, sides[step % 2], (plan.a, plan.b)[step % 2].fraction)

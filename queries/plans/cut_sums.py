@@ -32,7 +32,7 @@ MOST = 64  # of these tiles in K, for one or two cuts
 FEWER = 32  # the same, for three cuts
 PARTS = (2, 3, 4, 5, 6, 8, 16)  # equal parts of K, in each of which runs are promoted
 ADDED = ("f16", "f32", "f64")  # formats in which NumPy adds, each addition rounded to nearest even
-HELD = 32  # ways of cutting K that give a sample, which are told
+HELD = 128  # ways of cutting K that give a sample, which are told
 FIRST = 2  # results by which most ways of cutting are told apart
 
 Numbers = NDArray[np.floating]

@@ -147,6 +147,11 @@ class Mapped:
         return list(dict.fromkeys(said.plan for said in self.rules if said.plan is not None))
 
     @property
+    def whole(self) -> bool:
+        """Whether every rule has a plan, and all shapes are as the rules say."""
+        return bool(self.rules) and all(said.plan for said in self.rules) and not self.differ and not self.open
+
+    @property
     def differ(self) -> list[Shape]:
         return list(dict.fromkeys(shape for said in self.rules for shape in said.differ))
 

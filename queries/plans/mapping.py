@@ -48,7 +48,7 @@ def read_map(path: Path) -> PlanMap | Plan:
         raise InputError(f"neither {WANTED}", str(path)) from None
     if not rules:
         raise InputError("a map without a rule that is relied on", str(path))
-    return PlanMap(str(path), rules)
+    return PlanMap(str(path), rules, document.layout or "nn")
 
 
 def rules_of(path: Path) -> PlanMap:

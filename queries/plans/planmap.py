@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.documents.identify import Layout
 from mmaprobe.queries.plans.rules import Feature, Numbers, Shape
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
@@ -44,10 +45,11 @@ class Reach:
 
 @dataclass(frozen=True)
 class PlanMap:
-    """The rules of a map that are relied on."""
+    """The rules of a map that are relied on, for products of matrices that lie so in memory."""
 
     reference: str
     rules: tuple[Reach, ...]
+    layout: Layout = "nn"
 
     @property
     def plan(self) -> Plan:

@@ -10,6 +10,7 @@ from mmaprobe.documents.identify import (
     IdentifyGemm,
     IdentifyInvariant,
     IdentifyProduct,
+    Layout,
     LeftOut,
     OrderAt,
     ResultAt,
@@ -150,10 +151,14 @@ def _result(seen: Seen, asked: Signature) -> ResultAt:
     )
 
 
-def document_of_map(mapped: Mapped, name: str, seconds: float, error: object = None) -> IdentifyGemm:
-    """The document that `identify --gemm` prints of a function of this name; `error`: what ended it early."""
+def document_of_map(
+    mapped: Mapped, name: str, seconds: float, error: object = None, layout: Layout = "nn"
+) -> IdentifyGemm:
+    """The document that `identify --gemm` prints of a function of this name, which got A and B in a layout; `error`:
+    what ended it early."""
     return IdentifyGemm(
         device={"name": name},
+        layout=ABSENT if layout == "nn" else layout,
         error=None if error is None else str(error),
         rules=[
             Rule(

@@ -32,7 +32,7 @@ SECONDS = 120.0  # of trying plans, unless a command says otherwise
 FIRST = 16  # elements that every plan is tried on
 COUNTING = 0.05  # of the time, that is kept for counting the elements that the best plans give
 RECOUNTED = 4  # plans that come near, of which all elements are counted if none gives all
-NEAREST = 64  # plans that come near, which are kept
+NEAREST = 64  # plans that come near, which are kept; of those that give all, while another result has none
 NARROW = 16  # bits of results that hide much
 BEST = 4  # times as many of the unit that has given most so far
 CHUNK = 12  # ways of cutting K that are tried of each unit in turn
@@ -128,7 +128,7 @@ class _Trial:
         self.candidates = Candidates(recorded.asked)
         self.sides = range(len(recorded.d))
         self.found: list[dict[Plan, Fit]] = [{} for _ in self.sides]
-        rows, columns = _with_others(first, recorded)
+        rows, columns = with_others(first, recorded)
         self._samples = recorded.elements(rows, columns)
         self._report, self._begun, self._end = report, time.monotonic(), until
         self._until = until - COUNTING * (until - self._begun)
@@ -194,7 +194,8 @@ class _Trial:
                 continue  # the time is looked at before the first
             self._cut.add(model)
             self._report(f"trying {model.reference}")
-            cuts = cuts_of(model, self.forms, self._samples, self.candidates.results)
+            wanting = [sample for sample, fits in zip(self._samples, self.found, strict=True) if hidden or not fits]
+            cuts = cuts_of(model, self.forms, wanting, self.candidates.results)
             for number, (form, stage, results) in enumerate(cuts):
                 self.look(CUTS, self.candidates.stages(model, self.asked.length) if number == 0 else ())
                 known = sum(map(len, self.found))
@@ -261,6 +262,8 @@ class _Trial:
         of the first elements of one result it gives at most."""
         agree = [self._same(results, sample) for sample in self._samples]
         for side, count in enumerate(agree):
+            if len(self.found[side]) >= NEAREST and self.wanting:  # the time is for the other result
+                continue
             near, whole = self._near[side], count == self._samples[side].d.size
             kept = count > (near[-1].agree if len(near) == NEAREST else 0)
             if not (whole or kept) or (made := plan()) is None:
@@ -347,16 +350,18 @@ class _Trial:
         yield from self.candidates.stages(model, self.asked.length)
 
 
-def _with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[list[int], list[int]]:
-    """The rows and columns of some elements, and of others, FIRST if there are as many: half of them at random, half
-    with the smallest results, in which narrow formats hide least."""
+def with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[list[int], list[int]]:
+    """The rows and columns of some elements and of others, FIRST if there are as many: half of them with the smallest
+    results, in which narrow formats hide least, and as many at random as it takes."""
     height, width = recorded.d[0].shape
     chance, count = np.random.default_rng(SEED), min(height * width, FIRST)
     size = np.abs(to_numbers(np.ascontiguousarray(recorded.d[0]), recorded.asked.d).astype(np.float64)).ravel()
     size[~(size > 0)] = np.inf
     small = np.argpartition(size, count // 2)[: count // 2]
     others = np.append(small, chance.choice(height * width, count, replace=False))
-    chosen = list(dict.fromkeys((*first, *(divmod(int(place), width) for place in others))))[: max(count, len(first))]
+    places = [divmod(int(place), width) for place in others]
+    half = count // 2
+    chosen = list(dict.fromkeys((*first[:half], *places[:half], *first, *places)))[: max(count, len(first))]
     return [row for row, _ in chosen], [column for _, column in chosen]
 
 

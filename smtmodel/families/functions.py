@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.families.parameters import check_parameter
 from mmaprobe.smtmodel.families.parts import (
@@ -21,12 +22,13 @@ from mmaprobe.smtmodel.families.parts import (
     Products,
     Result,
     Scales,
+    SmallAddend,
     Steps,
     StepSums,
     Sums,
 )
 from mmaprobe.smtmodel.families.sketch import Expression, Sketch, StepProducts
-from mmaprobe.smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Round, Scale
+from mmaprobe.smtmodel.nodes import Constant, ExactSum, FusedSum, GridSum, Node, Round, Scale
 from mmaprobe.smtmodel.nodes.element import power_of_two
 
 
@@ -153,6 +155,39 @@ def rvbna(
     return sketch.expression(sketch.chained(sketch.c, step))
 
 
+def grid_fdpa(
+    steps: Steps,
+    inputs: Inputs,
+    products: Products,
+    alignment: Alignment,
+    result: Result,
+    group: int = 2,
+    late_fraction_bits: int = 26,
+    late_rounding: Mode = "down",
+    late_small_addend: SmallAddend = "cut",
+) -> Expression:
+    """Groups of a step's products, each aligned at its own largest exponent; their sums and the addend are then put on
+    one grid, the largest of their units (RDNA4). The addend counts with the exponent of a normal number."""
+    if steps.block % group:
+        raise ParameterError("group", f"{group} does not divide the block {steps.block}")
+    if alignment.exact or alignment.fraction_bits == "exact":
+        raise ParameterError("fraction_bits", "sums that are put on a grid need truncated sums of products")
+    sketch, bits = Sketch(steps, inputs, products, Scales(), random=result.random), alignment.fraction_bits
+    least = result.rounding.format.emin
+
+    def step(at: StepProducts, start: Node) -> Node:
+        parts = [at.places[k : k + group] for k in range(0, steps.block, group)]
+        sums = [alignment.sum(sketch.terms(replace(at, places=places))) for places in parts]
+        for number, total in enumerate(sums):
+            sketch.named(total, f"{at.prefix}group{number}", "products")
+        reach = (*(None for _ in sums), 0) if late_small_addend == "cut" else ()
+        keeps, floors = (*(bits for _ in sums), late_fraction_bits), (*(None for _ in sums), least)
+        whole = GridSum((*sums, start), keeps, late_rounding, floors=floors, reach=reach)
+        return result.of(sketch.named(whole, f"{at.prefix}grid"))
+
+    return sketch.expression(sketch.chained(sketch.c, step))
+
+
 def fma_chain(length: int, inputs: Inputs, result: IeeeResult) -> Expression:
     """IEEE fused multiply-adds, one after another (Algorithm 4)."""
     sketch = Sketch(Steps(length, 1), inputs, Products(), Scales(), random=result.random)
@@ -236,6 +271,8 @@ FAMILIES = (
     Family("e-fdpa", "exact sums of products and addend, each rounded once", "Algorithm 6", e_fdpa),
     Family("rvbna", "aligned sums of a step's products, each rounded before the addend joins",
            "RISC-V bulk normalisation", rvbna),
+    Family("grid-fdpa", "groups of products, each aligned on its own, then put on one grid with the addend",
+           "ROCm/rocm-systems, pull request 12120", grid_fdpa),
     Family("fma-chain", "IEEE fused multiply-adds, one after another", "Algorithm 4", fma_chain,
            {"block": 1, **_IEEE}),
     Family("ftz-addmul", "products rounded one by one and added in pairs", "Algorithms 1 and 2", ftz_addmul, _IEEE),

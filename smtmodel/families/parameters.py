@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError,
 FAMILY = "family"  # the parameter that names the function
 FAMILIES = (
     "t-fdpa", "st-fdpa", "gst-fdpa", "emulated-fp8",
-    "tr-fdpa", "gtr-fdpa", "e-fdpa", "rvbna", "fma-chain", "ftz-addmul",
+    "tr-fdpa", "gtr-fdpa", "e-fdpa", "rvbna", "grid-fdpa", "fma-chain", "ftz-addmul",
 )  # fmt: skip
 SCALES = ("ue8m0", "ue4m3")
 OUTPUTS = ("f32", "f16", "e8m13", "f64")
@@ -86,7 +86,7 @@ PARAMETERS: dict[str, Parameter] = {
     "late_rounding": Parameter("how sums are cut when a late addend joins", MODES),
     "late_small_addend": Parameter("an addend more than F + 1 places below the sum", ("keep", "cut")),
     "block_order": Parameter("which products each block takes", ("contiguous", "interleaved_pairs"), order=True),
-    "group": Parameter("products that are scaled, or added in pairs, as one group", low=1, high=1024),
+    "group": Parameter("products that are scaled, aligned, or added in pairs, as one group", low=1, high=1024),
     "scale_format": Parameter("format of the scale factors", SCALES, none=True, formats=""),
     "scale_block": Parameter("products that share one pair of scale factors", low=1, high=1024),
     "partials": Parameter("whether partial sums are rounded after every addition", ("unnormalised", "normalised")),

@@ -19,6 +19,7 @@ from mmaprobe.smtmodel.operand import RANDOM
 Exact = Literal["exact"]
 Partials = Literal["unnormalised", "normalised"]
 StepSums = Literal["rounded", "kept"]
+SmallAddend = Literal["keep", "cut"]
 Blocks = tuple[tuple[int, ...], ...]
 
 ZEROS: dict[str, Zero] = {"ieee": "ieee", "positive": "exact_positive", "always_positive": "positive"}
@@ -177,7 +178,7 @@ class Late(ParameterGroup):
     late_fraction_bits: int = 31
     late_sum_bits: int | None = None
     late_rounding: modes.Mode = "down"
-    late_small_addend: Literal["keep", "cut"] = "keep"
+    late_small_addend: SmallAddend = "keep"
 
     def bits(self, alignment: Alignment) -> int:
         """The number of bits to which the sum of products is cut."""

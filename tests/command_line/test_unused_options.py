@@ -66,7 +66,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ),
     ("identify", "function"): (
         "--gemm --device python:FUNCTION --formats f32,f32,f32 --length 8",
-        "device_name formats length save gemm invariant shape multiple device_timeout timeout as_json",
+        "device_name formats length save gemm invariant shape multiple layout device_timeout timeout as_json",
     ),
     ("identify", "invariant"): (
         "--gemm --invariant --device python:FUNCTION --formats f32,f32,f32 --length 8",
@@ -149,7 +149,7 @@ VALUES = {
     "vectors": "VECTORS", "addend": "C", "scale_a": "SCALES", "scale_b": "SCALES", "svg": "OUT.svg", "pdf": "OUT.pdf",
     "tikz": "OUT.tex", "gemm": "A B D D2", "length": "32", "cluster": "tcp://127.0.0.1:1", "output": "OUT.jsonl",
     "store": "OUT.sqlite", "wanted": "exact", "smt2": "OUT.smt2", "certificate": "OUT",
-    "multiple": "2", "rules": "RULES.yaml", "shapes": "M=1", "metadata": "PLACES",
+    "multiple": "2", "layout": "nt", "rules": "RULES.yaml", "shapes": "M=1", "metadata": "PLACES",
 }  # fmt: skip
 
 ARRAYS = ("A", "B", "C", "D", "D2", "BITS", "SCALES", "HALF", "PLACES")

@@ -84,9 +84,12 @@ def test_what_is_recorded_is_said_of_the_gpus_that_were() -> None:
 def test_what_was_not_recorded_is_inferred() -> None:
     rule = machine_of("H100").rule("f16", "f16")
     assert rule.known_for("aten.addmm", (1, 8, 8, 64)) == ("recorded", rule.evidence)
-    others = ("aten.bmm", (3, 8, 8, 64)), ("aten.mm", (1, 1, 8, 64)), ("aten.convolution", (1, 8, 8, 64))
-    for operator, shape in (*others, ("dot_general", (1, 8, 8, 64))):
-        assert rule.known_for(operator, shape) == ("inferred", f"inferred from other products: {rule.evidence}")
+    by = "by aten.mm, aten.addmm, aten._scaled_mm"
+    for operator, shape, which in (
+        ("aten.bmm", (3, 8, 8, 64), f"{by}, of single matrices"), ("aten.mm", (1, 1, 8, 64), "of matrices"),
+        ("aten.convolution", (1, 8, 8, 64), by), ("dot_general", (1, 8, 8, 64), by),
+    ):  # fmt: skip
+        assert rule.known_for(operator, shape) == ("inferred", f"inferred from products {which}: {rule.evidence}")
     given = machine_of(plan="cublas/plain").rule("f16", "f16")
     assert given.known_for("aten.bmm", (3, 8, 8, 64))[0] == "given"
 
@@ -115,13 +118,13 @@ def test_c_is_added_before_the_last_rounding_of_a_plan() -> None:
     assert said == "alpha, beta and c: added to the sum in f32; rounded once to f16"
 
 
-def short_map(folder: Path, most: int = 64, fma: str = FMA) -> Path:
+def short_map(folder: Path, most: int = 64, fma: str = FMA, **more: str) -> Path:
     """A map of products up to a K."""
     limit = {"kind": "number", "of": "K", "step": 0, "turn": 0, "least": 1, "most": most, "spans": []}
     rule = {"elements": "all", "plan": "fma", "limits": [limit], "confirmed": True, "agree": 9, "differ": []}
     document = {
         "device": {"name": "mine"}, "error": None, "rules": [rule], "plans": {"fma": fma}, "checked": 9, "right": 9,
-        "open": [], "left_out": [], "orders": [], "products_asked": 1, "seconds": 1.0,
+        "open": [], "left_out": [], "orders": [], "products_asked": 1, "seconds": 1.0, **more,
     }  # fmt: skip
     path = folder / ("map.json" if most == 64 else f"map{most}.json")
     path.write_text(json.dumps(document))
@@ -139,6 +142,29 @@ def test_a_map_says_which_plan_computes_an_element(tmp_path: Path) -> None:
     long = np.zeros((1, 2, 65), "u4"), np.zeros((1, 65, 2), "u4")
     with pytest.raises(MmaprobeError, match="no rule that is relied on speaks of 4 of 4 elements"):
         product_of(machine, Asked("f32", "f32", "f32"), *long, None)
+
+
+def test_a_map_is_for_matrices_that_lie_as_it_was_asked(tmp_path: Path) -> None:
+    other = FMA.replace("sum(fma, +0)", "sum(fma, -0)").replace("plan: fma", "plan: other")
+    plain, turned = short_map(tmp_path), short_map(tmp_path, 80, other, layout="nt")
+    formats = (
+        Asked("f32", "f32", "f32"),
+        Asked("f32", "f32", "f32", layout="nt"),
+        Asked("f32", "f32", "f32", layout="tn"),
+    )
+    shape = (1, 2, 2, 64)
+    for maps in ([plain, turned], [turned, plain]):
+        rules = [machine_of(maps).rule_of(one) for one in formats]
+        assert [rule.evidence for rule in rules] == [f"identify --gemm: {one}.json" for one in ("map", "map80", "map")]
+        known = [rule.known_for("aten.mm", shape, one.layout)[0] for rule, one in zip(rules, formats, strict=True)]
+        assert known == ["recorded", "recorded", "inferred"]
+        with_c = machine_of(maps).rule_of(formats[1], addend=True)
+        assert with_c is rules[1] or with_c == rules[1]
+    known_for = machine_of(turned).rule_of(formats[0]).known_for("aten.mm", shape, "nn")
+    assert known_for == ("inferred", "inferred from products of layout nt, not nn: identify --gemm: map80.json")
+    batched = machine_of([plain, turned], batched=plain)
+    assert batched.rule_of(formats[1], 3).evidence == "identify --gemm: map.json"
+    assert batched.rule_of(formats[1]).evidence == "identify --gemm: map80.json"
 
 
 def test_a_second_map_is_for_what_the_first_lacks(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import mmaprobe  # noqa: E402
 import mmaprobe.torch as mt  # noqa: E402
 from mmaprobe.machines import UnsupportedProductError  # noqa: E402
 from mmaprobe.torch.emulation import multiplies  # noqa: E402
+from tests.frameworks.test_machines import short_map  # noqa: E402
 from tests.frameworks.test_torch_products import same, tensors  # noqa: E402
 
 F = torch.nn.functional
@@ -226,6 +228,17 @@ def test_every_operator_of_pytorch_is_a_product_or_not() -> None:
         assert not multiplies("aten", name), name
     assert multiplies("flash_attn", "forward")
     assert not multiplies("c10d", "allreduce_")  # sums, between processes
+
+
+def test_a_linear_layer_multiplies_by_a_transposed_matrix(tmp_path: Path) -> None:
+    maps = [short_map(tmp_path), short_map(tmp_path, 70, layout="nt"), short_map(tmp_path, 75, layout="tn")]
+    x, w = (side.requires_grad_() for side in tensors("f32", (3, 8), (5, 8)))
+    with mt.emulate(maps) as context:
+        torch.autograd.grad((torch.nn.functional.linear(x, w) @ w).square().sum(), [x, w])
+        mt.matmul(x, w.mT, machine=maps[1])
+    known = [(row.backward, row.known, row.evidence.rpartition(" ")[2]) for row in context.report.products]
+    assert known[:2] == [(False, "recorded", "map70.json"), (False, "recorded", "map.json")]
+    assert {row[1:] for row in known if row[0]} >= {("recorded", "map75.json"), ("recorded", "map70.json")}
 
 
 def test_the_report_as_text() -> None:

@@ -130,16 +130,16 @@ def test_forward_and_backward_in_f32_by_the_plan_of_this_processor(tmp_path: Pat
 @pytest.mark.slow
 @pytest.mark.parametrize("fmt", ["f32", "bf16"])
 def test_a_map_that_identify_found_is_this_processors_products(fmt: str, tmp_path: Path) -> None:
-    """Products that the map does not know are native; those that it knows have the same bits, and are most."""
+    """It knows all products of a model whose sides are multiples of 16, and they have the same bits."""
     device = tmp_path / "device.py"
     device.write_text(DEVICE.format(folder=ROOT / "examples"))
-    program = [str(Path(sys.executable).with_name("mmaprobe")), "identify", "--gemm", "--json", "--timeout", "120",
+    program = [str(Path(sys.executable).with_name("mmaprobe")), "identify", "--gemm", "--json", "--timeout", "600",
                "--device", f"python:{device}:matmul", "--formats", ",".join([fmt] * 3), "--length", "192",
-               "--shape", "32..192,32..192", "--multiple", "32"]  # fmt: skip
+               "--shape", "16..192,16..192", "--multiple", "16"]  # fmt: skip
     found = subprocess.run(program, capture_output=True, text=True, check=False)
     assert found.returncode == 0
     path = tmp_path / "map.json"
     path.write_text(found.stdout)
     seen, unknown = products([path], fmt, 64, 64)
     assert not differing(seen, fmt)
-    assert len(seen) > 2 * unknown
+    assert (len(seen), unknown) == (35, 0)

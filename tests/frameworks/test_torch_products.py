@@ -12,7 +12,8 @@ torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make
 import mmaprobe  # noqa: E402
 import mmaprobe.torch as mt  # noqa: E402
 from mmaprobe.machines import UnsupportedProductError, scaled  # noqa: E402
-from mmaprobe.torch.tensors import TYPE_OF, numbers, patterns  # noqa: E402
+from mmaprobe.runner.calling import laid  # noqa: E402
+from mmaprobe.torch.tensors import TYPE_OF, layout_of, numbers, patterns  # noqa: E402
 
 HOPPER = "hopper/wgmma/m64n8k16.f32.f16.f16"
 PLAIN = "ieee/fma/f32"
@@ -120,6 +121,20 @@ def test_scale_factors_of_blocks() -> None:
     found = mt.scaled_mm(a, b, scale_a=rows, scale_b=columns, unit=unit)
     given = {"scale_a": numbers(rows), "scale_b": numbers(columns)}
     assert (found.numpy() == mmaprobe.matmul(numbers(a), numbers(b), unit=unit, **given)).all()
+
+
+def test_how_matrices_lie_in_memory() -> None:
+    """As the example's function gets them from `identify --gemm --layout`, those of one row or column too."""
+    for rows, columns in ((3, 4), (1, 4), (4, 1)):
+        for a, letter in (("C", "n"), ("F", "t")):
+            side = torch.from_numpy(laid(np.zeros((rows, columns), np.float32), a))
+            other = torch.from_numpy(laid(np.zeros((columns, rows), np.float32), a))
+            assert layout_of(side, other) == 2 * letter
+            assert layout_of(side[None].expand(5, rows, columns), other) == 2 * letter
+    x, w = torch.zeros(5, 8), torch.zeros(6, 8)
+    assert layout_of(x, w.mT) == "nt"
+    assert layout_of(x[:, ::2], w.mT[::2]) == "nn"  # copied
+    assert layout_of(x[:, :4].mT, x[:, 4:]) == "tn"
 
 
 @pytest.mark.parametrize("fmt", ["f32", "f64"])

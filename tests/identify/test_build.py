@@ -44,7 +44,7 @@ from mmaprobe.queries.building.parts import PASSES, Parts, Reading, read_once, u
 from mmaprobe.queries.building.roles import placements, roles_apart, roles_by_shape
 from mmaprobe.queries.building.shapes import Shapes
 from mmaprobe.queries.building.stages import KINDS
-from mmaprobe.queries.building.steps import StepAxes, drafts_of_merged, merged_drafts
+from mmaprobe.queries.building.steps import StepAxes, drafts_of_merged, late_tiers, merged_drafts, with_bits
 from mmaprobe.queries.building.templates import ORDER
 from mmaprobe.queries.building.validation import Validation
 from mmaprobe.queries.compare.steady import AGAIN
@@ -114,6 +114,14 @@ formats: {a: f16, b: f16, c: f16, d: f16}
 length: 3
 roundings: {r: "round(f16, nearest_even)", n: "round(f16, toward_zero)"}
 steps: {d: "n(exact(PLACES))"}
+"""
+
+
+APART = """unit: apart
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 4
+roundings: {r: "round(f32, nearest_away)", t: "round(e8m20_ieee, nearest_away)"}
+steps: {d: "SUMS"}
 """
 
 
@@ -607,6 +615,42 @@ def test_what_joins_a_finished_sum_is_the_tables() -> None:
     found = with_limit(draft(step(own, Cut(late, 32, "down", -126))), 128)
     unit = drafted(joined_branch("fused", ["c", *range(4)]), found, "f16,f16,f32,f32", 4)
     assert same_by_form(Model("x", unit), parse_reference("cdna3/mfma/f32_32x32x4_2b_f16"))
+
+
+@pytest.mark.parametrize(
+    "sums",
+    [
+        "r(fused(fused(a[0:4] * b[0:4], F=21), c, F=26))",
+        pytest.param("r(fused(t(fused(a[0:4] * b[0:4], F=21)), c, F=26))", marks=pytest.mark.slow),
+    ],
+)
+def test_two_sums_that_are_fused_apart(sums: str, tmp_path: Path) -> None:
+    """The products' sum joins c unrounded, or as a number of a format that is no register's."""
+    file, mine = tmp_path / "apart.yaml", tmp_path / "mine.yaml"
+    file.write_text(APART.replace("SUMS", sums))
+    found = built(f"model:{file}", "f16,f16,f32,f32", 4, "--save", str(mine))
+    assert found["verdict"] == "built"
+    assert same_by_form(parse_reference(str(file)), parse_reference(str(mine)))
+
+
+def test_a_sum_without_products_is_that_in_which_they_would_join() -> None:
+    late = FusedSum((Round(fused(21, items=(PRODUCTS,)), Rounding(with_bits(FORMATS["f32"], 21))), OTHERS), 26)
+    tree = joined_branch("fused", ["c", *range(4)])
+    alone = drafted(tree, draft(step(total=late)), "f16,f16,f32,f32", 4, frozenset[Leaf](["c"]))
+    assert [node.fraction_bits for node in walk(alone.result) if isinstance(node, FusedSum)] == [26]
+    cut = FusedSum((fused(26, items=(PRODUCTS,)), OTHERS), 22)
+    some = drafted(tree, draft(step(total=cut)), "f16,f16,f32,f32", 4, frozenset[Leaf]([0, 1]))
+    assert [node.fraction_bits for node in walk(some.result) if isinstance(node, FusedSum)] == [26, 22]
+
+
+def test_sums_of_products_are_rounded_to_the_bits_that_are_seen() -> None:
+    axes = StepAxes("fused", 0, parse_signature("f16,f16,f32,f32", 4), lambda: 21, alone=True)
+    between = {found.steps[0].between for found in axes.rounded_first(draft(step()))}
+    assert {found.format.precision for found in between if found is not None} == {21, 22, 23}
+    tiers = late_tiers(0)
+    given = draft(step(total=FusedSum((Round(fused(21, items=(PRODUCTS,)), Rounding(FORMATS["tf32"])), OTHERS), 10)))
+    assert not [*tiers[0](given), *tiers[1](given)]  # where c joins is not known yet
+    assert {found.steps[0].between for found in tiers[2](given)} == {Rounding(FORMATS["tf32"])}
 
 
 def test_terms_of_sums_commute_and_nothing_else_does() -> None:

@@ -187,7 +187,7 @@ def test_another_family_keeps_what_the_two_have_in_common(family: str) -> None:
         ("addend=late", r"addend: its values are families now: .*family=tr-fdpa \(late\)"),
         ("operation=exact_dot", r"family=e-fdpa \(exact_dot\)"),
         ("grouping=even_odd", r"family=gtr-fdpa \(even_odd\)"),
-        ("late_rounding=up", "t-fdpa does not take it; tr-fdpa, gtr-fdpa take it"),
+        ("late_rounding=up", "t-fdpa does not take it; tr-fdpa, gtr-fdpa, grid-fdpa take it"),
         ("family=e-fdpa,fraction_bits=3", "fraction_bits: e-fdpa does not take it"),
         ("family=tfdpa", "family: unknown value 'tfdpa'; did you mean 't-fdpa'"),
         ("family=st-fdpa", "scale_format: the family needs one"),

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.family import Family, build_family, families, family_named, parameters_of
+from mmaprobe.hypotheses.schema import same_arithmetic
 from mmaprobe.queries.candidates import classes, outcomes
 from mmaprobe.queries.candidates.classes import Equality, partition
 from mmaprobe.queries.candidates.identify import SPECIAL, VALIDATION, Identifier
@@ -102,7 +103,7 @@ def test_errors_name_file_line_and_key(old: str, new: str, line: int, words: str
 
 def test_shipped_families() -> None:
     wanted = {"nvidia-f16", "nvidia-bf16", "nvidia-tf32", "nvidia-fp8", "nvidia-block-scaled"}
-    wanted |= {"amd-cdna4", "amd-mfma", "riscv-rvbna", "any"}
+    wanted |= {"amd-cdna4", "amd-mfma", "amd-rdna4-fp8", "riscv-rvbna", "any"}
     assert wanted <= set(families())
     with pytest.raises(UnknownNameError, match="nvidia-f16"):
         family_named("nvidia-f15")
@@ -112,6 +113,21 @@ def test_shipped_families() -> None:
 def retargeted(name: str, reference: str) -> list[Model]:
     """The candidates of a family for the signature of a unit."""
     return family_named(name).retargeted(parse_reference(reference)).candidates()
+
+
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [
+        ("f32_16x16x16_f16", ((0, 1, 2, 3), (8, 9, 10, 11), (4, 5, 6, 7), (12, 13, 14, 15))),
+        ("f32_16x16x16_f16_wave64", "contiguous"),
+    ],
+)
+def test_what_rdna4_computes_with_f16_is_a_candidate_for_its_fp8(name: str, order: object) -> None:
+    model = parse_reference(f"rdna4/wmma/{name}")
+    wanted = {"block": 4, "group": 2, "late_fraction_bits": 26, "block_order": order}
+    candidates = retargeted("amd-rdna4-fp8", "hopper/mma/m16n8k16.f32.f16.f16.f32")
+    alike = [one for one in candidates if wanted.items() <= one.member.values.items()]
+    assert sum(same_arithmetic(one, model) for one in alike) == 1
 
 
 @pytest.mark.parametrize(

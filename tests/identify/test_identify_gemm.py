@@ -112,6 +112,12 @@ def even(a, b):
     return chain(a, b)
 
 
+def transposed(a, b):
+    wanted = (4 * a.shape[1], 4), (4, 4 * b.shape[0])  # of one row or column too
+    assert (a.strides, b.strides) == wanted, "other matrices were handed over"
+    return chain(a, b)
+
+
 def fails(a, b):
     raise ValueError("no product of this kind")
 """
@@ -162,6 +168,21 @@ def test_only_multiples_are_asked_and_spoken_of(tmp_path: Path) -> None:
     code, _, said = asked(tmp_path, "even", "--multiple", "9")
     assert code == 2
     assert "--multiple" in said
+
+
+def test_matrices_are_handed_over_transposed_in_memory(tmp_path: Path) -> None:
+    code, found, said = asked(tmp_path, "transposed", "--layout", "nt")
+    assert code == 0, said
+    path = tmp_path / "map.json"
+    path.write_text(json.dumps(found))
+    assert (found["layout"], rules_of(path).layout) == ("nt", "nt")
+    code, _, said = asked(tmp_path, "transposed")
+    assert code == 3
+    assert "other matrices were handed over" in said
+    code, found, said = asked(tmp_path, "even", "--multiple", "2")
+    path.write_text(json.dumps(found))
+    assert "layout" not in found
+    assert rules_of(path).layout == "nn"
 
 
 def test_a_change_of_the_plan_with_k_is_found(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import pytest
 from mmaprobe.queries.kernel import draws, enclosures
 from mmaprobe.queries.kernel.theorem import RULES as KERNEL
 from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.kernel.windows import Windowed
+from mmaprobe.queries.properties.bound import bound_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.nodes import exact
@@ -26,6 +28,7 @@ from tests.proofs.test_bounds import ARITHMETICS, SABOTAGE, UNITS, small
 from tests.rules.test_table9 import SUM, unit_of
 from tests.rules.test_transformations import SUMS
 from tests.rules.test_transformations import unit_of as unit_with
+from tests.said import believed
 from tests.second.document import holds
 from tests.second.proved import bounds, faults, proved
 from tests.second.tree import RULES, STEPS, Tree
@@ -36,7 +39,7 @@ pytestmark = pytest.mark.oracle
 TABLE_9 = unit_of(SUM.format("F=2"))
 Document = dict[str, Any]
 #: modules of rules of which the oracle has no statement: of questions of terms, of plans, of algorithms, and of what
-#: follows for a whole unit; of_plan and for_every_length have one of their own (tests/second/share_rules.py)
+#: follows for a whole unit; those of unit_shares have one of their own (tests/second/share_rules.py)
 OTHERS = ("facts", "same", "undecided", "unreachable", "expressions", "together", "shares", "unit_shares",
           "rows", "plans", "plan_units", "stages", "wraps", "slices", "every")  # fmt: skip
 
@@ -74,6 +77,27 @@ def test_what_is_proved_of_the_table_passes(part: int) -> None:
 def test_what_is_proved_of_small_units_passes(name: str) -> None:
     unit = small(*UNITS[name]).unit
     assert faults(unit, proved(unit)) == []
+
+
+def test_what_is_proved_in_windows_passes_and_in_others_does_not() -> None:
+    """Of numbers with exponents from -1 to 2; but of parts of inputs the oracle says what holds without windows."""
+    seen = 0
+    for name, parts in UNITS.items():
+        unit = small(*parts).unit
+        windows = tuple((key, (max(fmt.emin, -1), min(fmt.emax, 2))) for key, fmt in unit.formats.items()
+                        if key in ("a", "b", "c") and fmt.emin <= 2)  # fmt: skip
+        document = written(Windowed(unit, windows), [bound_of(Windowed(unit, windows), believed)])
+        if any(theorem["rule"] == "part" for theorem in document["theorems"]):
+            continue
+        assert not list(Tree(document).check()), name
+        for place, (key, (low, high)) in enumerate(windows):
+            if all(node.get("operand") != key for node in document["nodes"]):
+                continue  # it is not read
+            broken = copy.deepcopy(document)
+            broken["unit"]["windows"][place] = [key, [low, high + 1 if high < unit.formats[key].emax else high - 1]]
+            assert list(Tree(broken).check()), (name, key)
+            seen += 1
+    assert seen > 60
 
 
 DRAWN = """unit: drawn

@@ -80,6 +80,18 @@ def test_what_is_proved_of_sums_passes() -> None:
     assert seen >= STEPS.keys()
 
 
+WINDOWS = (("a", (-10, 4)), ("b", (-10, 4)), ("c", (-6, 6)))
+
+
+def test_what_is_proved_of_sums_in_windows_passes() -> None:
+    for name, length in SUMS:
+        document = plan_written([bound_of_plan(plan_named(name), length, believed, WINDOWS)])
+        assert not list(PlanTree(document).check()), name
+        if any(theorem["rule"] == "element" for theorem in document["theorems"]):  # of c
+            document["unit"]["windows"][2][1] = [-6, 7]
+            assert list(PlanTree(document).check()), name
+
+
 @pytest.mark.parametrize("name", some_slow(SHIPPED, *SHIPPED[1:]))
 def test_what_is_proved_of_plans_that_ship_passes(name: str) -> None:
     for length in (None, 64):

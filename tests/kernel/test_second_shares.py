@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.queries.claims.shares import within_lengths
+from mmaprobe.queries.claims.shares import within_lengths, within_of
 from mmaprobe.queries.kernel import unit_shares
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.unit_shares import ErrsUpTo, for_every_length
-from mmaprobe.queries.kernel.windows import plan_at
+from mmaprobe.queries.kernel.unit_shares import ErrsUpTo, compares, for_every_length, share_claim, unit_of
+from mmaprobe.queries.kernel.windows import is_of_plan, plan_at, unit_in
 from tests.rules.test_every_length import CLAIM, error
 from tests.said import believed
 from tests.second import share_rules
 from tests.second.magnitudes import FaultError
 from tests.second.plan_written import WrittenPlan
+from tests.second.written import Written
 
 pytestmark = pytest.mark.oracle
 
@@ -41,20 +42,24 @@ CLAIMS: dict[str, Claim] = {
 
 
 def told_of(theorem: Theorem) -> dict[str, Any]:
-    goal: ErrsUpTo = theorem.goal  # type: ignore[assignment]
+    goal: Any = theorem.goal
     (bound,) = theorem.premises
     about: Any = bound.goal
-    at, space = plan_at(about.unit), goal.space
-    written = WrittenPlan(about.unit)
-    facts = written.plain(about.facts)
-    conditions = [written.plain(one) for one in about.provided]
+    written, space = WrittenPlan(about.unit) if is_of_plan(about.unit) else Written(unit_in(about.unit)), goal.space
+    conditions = [written._plain(one) for one in about.provided]
     told = {
         "windows": {name: getattr(space.window, name) for name in "abc"}, "addend": not space.no_addend,
         "fraction": space.factors.fraction, "addend_fraction": space.addend.fraction, "terms": space.terms,
-        "at": {"growth": str(at.growth), "loops": at.loops, **written.plain(at.repeats)},
-        "form": facts["low"], "conditions": [written.document["conditions"][number] for number in conditions],
-        "first": goal.first, "shares": list(map(str, goal.shares)),
+        "form": written._plain(about.facts.error),
+        "conditions": [written.document["conditions"][number] for number in conditions],
     }  # fmt: skip
+    if isinstance(goal, ErrsUpTo):
+        at = plan_at(about.unit)
+        repeats = {"growth": str(at.growth), "loops": at.loops, **written._plain(at.repeats)}
+        told |= {"at": repeats, "first": goal.first, "shares": list(map(str, goal.shares))}
+    else:
+        unit = unit_in(unit_of(goal.part, space))
+        told |= {"unit": Written(unit).stating([]), "share": str(goal.share), "size": str(goal.size)}
     found: dict[str, Any] = json.loads(json.dumps(told))
     return found
 
@@ -82,6 +87,48 @@ def test_the_share_of_a_plan_passes_and_another_does_not(claim: Claim) -> None:
     for other in (text.replace("<=", ">="), f"{text} * terms() * terms()", f"{text} * 2**-30", f"{text} + 1"):
         with pytest.raises(FaultError):
             share_rules.for_every_length(told, other)
+
+
+#: claims about one number of products: of a unit, and of a plan
+AT: dict[str, Claim] = {
+    "a unit that aligns": error("2**-8", "volta/mma/m8n8k4.f32.f16.f16.f32", inputs=WIDE, terms=4),
+    "a chain of multiply-adds": error("2**-8", "plan:loop/fma", inputs=WINDOWS, terms=6),
+    "an addend of a chain": error("2**-8", "plan:cublas/split-k", inputs=WIDE | {"c": "zero"}, terms=3),
+    "compensation of chunks": error("2**-8", "plan:compensated/chunks", inputs=WIDE | {"c": "zero"}, terms=5),
+}
+
+
+def test_a_share_at_one_length_passes_and_another_does_not() -> None:
+    seen = set[str]()
+    for claim in AT.values():
+        within = within_of(claim, believed)
+        compares(claim.assertion, within)
+        told, text, checked = told_of(within), claim.assertion.text, getattr(share_rules, within.rule)
+        own = share_claim(claim.assertion)
+        told["range"] = (own.size * own.space.most).numerator.bit_length() - 1
+        checked(told)
+        share_rules.compares(told, text)
+        seen.add(within.rule)
+        share = Fraction(told["share"])
+        node = next(one for one in told["unit"]["nodes"] if one["kind"] == "element")
+        wrong: list[dict[str, Any]] = [
+            {"share": str(share * (1 - Fraction(1, 1 << 20)))}, {"size": "1"}, {"form": []},
+            {"windows": told["windows"] | {"a": [told["windows"]["a"][0], 1 << 10]}},
+            {"conditions": [one | {"below": -1000} for one in told["conditions"]]},
+        ]  # fmt: skip
+        for change in wrong:
+            with pytest.raises(FaultError):
+                checked(told | change)
+        for other in (text.replace("<=", ">="), f"{text} * 2**-30"):
+            with pytest.raises(FaultError):
+                share_rules.compares(told, other)
+        with pytest.raises(FaultError):
+            share_rules.compares(told | {"range": -40}, text)
+        nodes = [{"kind": "number"} if one is node else one for one in told["unit"]["nodes"]]
+        more = told | {"unit": told["unit"] | {"nodes": nodes}}  # something where M is zero
+        with pytest.raises(FaultError):
+            share_rules.compares(more, text)
+    assert seen == {"of_unit", "of_plan_at"}
 
 
 BROKEN: dict[str, Any] = {

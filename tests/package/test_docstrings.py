@@ -47,6 +47,8 @@ GOOD: dict[str, dict[str, Any]] = {  # of each function: arguments that it takes
     "verify": {"claim": "ootomo-not-worse-f16@terms=2,split=toward_zero"},
     "order": {"device": ones, "formats": "f16,f16,f32,f32", "length": 2},
     "identify": {"device": ones, "formats": "f16,f16,f32,f32", "length": 2},
+    "identify_gemm": {"function": product, "formats": "f16,f16,f16", "length": 2, "shape": (2, 2), "timeout": 5.0},
+    "plans_of": {"a": MATRIX, "b": MATRIX, "d": MATRIX, "timeout": 5.0},
     "invariant": {"of": product, "formats": "f16,f16,f16", "length": 2},
     "unit": {"reference": HOPPER},
     "plan": {"reference": "cublas/plain"},

@@ -392,6 +392,17 @@ def test_changes_of_the_best_input_come_nearer(monkeypatch: pytest.MonkeyPatch) 
     assert climbed.ratio > max(before.ratio, Fraction(9, 10))
 
 
+def test_the_second_nearest_input_may_lead_farther(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = parse_plan_reference("plan:multiword/egemm-tc")
+    form = error_of(bound_of_plan(plan, 64, believed)).merged()
+    two, _ = nearest_to(plan, form, 64)
+    monkeypatch.setattr(bound_samples, "CLIMBERS", 1)
+    one, _ = nearest_to(plan, form, 64)
+    assert two is not None
+    assert one is not None
+    assert two.ratio > Fraction(2, 5) > one.ratio
+
+
 def test_inputs_come_near_a_bound_with_scale_factors() -> None:
     unit = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e5m2.e5m2.ue8m0"
     (size,) = find_plan_bound(parse_plan_reference(f"plan:{unit}"), Inputs(), (96,), believed).sizes

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
+import mmaprobe
 from mmaprobe.cli.commands.identify_gemm import _step
 from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
@@ -21,7 +22,7 @@ from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import CutSums
 from mmaprobe.queries.plans.forms import Form, named, plain
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
-from mmaprobe.queries.plans.results import plans_of_results
+from mmaprobe.queries.plans.results import FIRST, plans_of_results, with_others
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.queries.plans.summed import summed
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
@@ -341,6 +342,51 @@ def test_a_plan_that_is_named_gives_all_that_is_looked_at_though_the_time_is_ove
         [found] = plans_of_results(recorded, [(0, 0)], lambda text: None, 60)
         assert bool(found.plans) == right
         assert found.looked == LOOKED or not right
+
+
+def test_plans_of_results_and_of_a_function_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What both commands find, as plans that multiply."""
+    a, b = factors(24, 192, 20)
+    c = np.random.default_rng(1).standard_normal(20).astype(np.float32)
+    wanted = [f"sum({unit}, c)" for unit in (HOPPER.reference, "volta/mma/m8n8k4.f32.f16.f16.f32")]
+    d, other = (mmaprobe.matmul(a, b, c, unit=unit[4:-4]) for unit in wanted)
+    one = mmaprobe.plans_of(a, b, d, c, other=other)
+    assert one.other is not None
+    for name, result, found in zip(wanted, (d, other), (one, one.other), strict=True):
+        assert found.verdict == "found"
+        assert name in repr(found)
+        assert name in found.document.plans
+        assert (mmaprobe.matmul(a, b, c, plan=found.plans[0]) == result).all()
+    late = mmaprobe.plans_of(a, b, d * np.float32(1.7), timeout=1e-6)
+    assert (late.verdict, late.plans, bool(late.document.untried)) == ("open", (), True)
+    with pytest.raises(mmaprobe.MmaprobeError, match="do not give D"):
+        mmaprobe.plans_of(a, b, d[1:])
+    for name, number in (("CHECKED", 8), ("FIRST", 12), ("MORE", 4), ("TREES", 2)):
+        monkeypatch.setattr(library, name, number)
+
+    def product(a: Any, b: Any) -> Any:
+        assert (a.strides, b.strides) == ((4, 4 * len(a)), (4 * b.shape[1], 4))
+        return np.cumsum(a[:, :, None] * b[None], axis=1, dtype=np.float32)[:, -1]
+
+    mapped = mmaprobe.identify_gemm(product, "f32,f32,f32", 12, shape=(4, 4), layout="tn", timeout=30)
+    assert "sum(muladd, +0)" in {plan.reference for plan in mapped.plans}
+    assert mapped.document.rules
+    assert mapped.document.layout == "tn"
+    with pytest.raises(mmaprobe.MmaprobeError, match="unknown layout 'rows'"):
+        mmaprobe.identify_gemm(product, "f32,f32,f32", 12, layout="rows")  # type: ignore[arg-type]
+
+
+def test_the_first_elements_tried_are_small_ones_as_well() -> None:
+    """Two results that differ by a factor differ everywhere first, and large ones hide much."""
+    a, b = (side.view(np.uint16) for side in factors(16, 64, 16))
+    d = simulate(a, b, None, Plan(HOPPER.a, HOPPER.b, HOPPER.c, Products(CHAIN, Constant())))
+    recorded = Recorded(parse_signature("f16,f16,f32", 64), a, b, None, (d,))
+    given = [(0, column) for column in range(FIRST)]
+    chosen = [*zip(*with_others(given, recorded), strict=True)]
+    sizes = np.abs(d.view(np.float32))
+    small = {(int(at // 16), int(at % 16)) for at in np.argsort(sizes, axis=None)[: FIRST // 2]}
+    assert len(chosen) == FIRST
+    assert {*given[: FIRST // 2], *small} <= {*chosen}
 
 
 def test_results_of_other_shapes_are_refused() -> None:

@@ -199,7 +199,7 @@ def test_hypotheses_that_make_no_sense_are_dropped() -> None:
     [
         ("fasi-sum-precision", VOLTA, "the same as 'wider'"),
         ("xie-late-precision", VOLTA, "no late addend"),
-        ("xie-asymmetry", AMPERE, "tr-fdpa, gtr-fdpa take it"),
+        ("xie-asymmetry", AMPERE, "tr-fdpa, gtr-fdpa, grid-fdpa take it"),
         ("fasi-carry-bits", CDNA3, "carry_bits: tr-fdpa does not take it"),
         ("fasi-exact-products", FP8, "rounding to e4m3 is not modelled"),
         ("xie-summation-precision", CDNA1, "keep every bit"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -127,6 +127,17 @@ class Document:
     def pairs_of(self, stage: int) -> Sequence[tuple[int, int]]:
         """What the units of a stage read."""
         raise FaultError("a unit has no sum of all products")
+
+    def read(self, name: str, size: Form) -> Facts:
+        """The facts of a number of an operand: where it has a window of exponents, it is zero or a normal number of
+        it."""
+        fmt, window = self.unit["scale" if name.startswith("scale") else name], dict(self.unit.get("windows", ()))
+        if name not in window:
+            return self.numbers(frozenset({fmt}), {}, {}, size)
+        (low, high), fraction = window[name], int(self.formats[fmt]["fraction"])
+        need(self.emin(fmt) <= low <= high <= largest_number(self.formats[fmt])[0], "there is no such window")
+        facts = self.numbers(frozenset({fmt}), {}, {}, size, low - fraction, flushed=True)
+        return replace(facts, least=low, most=high, digits=fraction, head=2 - two(-fraction), top=high + 1)
 
     def numbers(self, formats: frozenset[int], low: Form, high: Form, size: Form, grid: int | None = None,
                 flushed: bool = False, bits: int | None = None) -> Facts:  # fmt: skip

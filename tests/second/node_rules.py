@@ -23,8 +23,9 @@ def element(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     index, places = what["index"] or {"offset": 0, "factors": []}, dict(goal.places)
     offset = index["offset"] + sum(step * places[level] for level, step in index["factors"] if level in places)
     rest = tuple((level, step) for level, step in index["factors"] if level not in places)
-    facts = tree.numbers(frozenset({fmt}), {}, {}, single(name, offset, rest))
-    kept = tree.formats[fmt]["subnormals"] and what["subnormals"] == "keep"
+    facts = tree.read(name, single(name, offset, rest))
+    windowed = name in dict(tree.unit.get("windows", ()))
+    kept = tree.formats[fmt]["subnormals"] and what["subnormals"] == "keep" and not windowed
     conclude(goal, replace(facts, weight=single(name, offset, rest, kept)))
 
 

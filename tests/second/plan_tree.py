@@ -43,7 +43,7 @@ class Words:
         node = self.tree.pairs[pair]["ab".index(name)]
         what, own = self.tree.nodes[node], single(name)
         if what["kind"] == "element":
-            return single(name, 0, (), raised)
+            return single(name, 0, (), raised and name not in dict(self.tree.unit["windows"]))
         polynomial = self.known.of(node, (), {})
         need(() not in polynomial, "a word is not zero where its element is")
         size = self.known.bound(polynomial)
@@ -102,7 +102,7 @@ class PlanTree(Tree):
     def number_read(self, node: int, kept: frozenset[int]) -> Facts | None:
         what = self.nodes[node]
         if what["kind"] == "element":
-            return self.numbers(frozenset({self.unit[what["operand"]]}), {}, {}, {})
+            return self.read(what["operand"], {})
         return self.numbers(frozenset({what["rounding"]["format"]}), {}, {}, {}) if node in kept else None
 
     def pairs_of(self, stage: int) -> Sequence[tuple[int, int]]:

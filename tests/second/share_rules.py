@@ -1,24 +1,31 @@
-"""What follows from a plan's bound for a claim about many numbers of products, said a second time, of plain data.
+"""What follows from a plan's bound, or from a unit's, for a claim, said a second time, of plain data.
 
 `told` has the inputs (a lowest and a highest exponent of each operand, the fraction bits of a factor and of the addend,
 the largest number of products, whether there is an addend), the bound with what may not overflow, what the plan repeats
 and how G grows, and what is concluded: the smallest number of products, of which all are multiples, and the shares of
-M = |c| + sum of |a_k b_k| at both ends.
+M = |c| + sum of |a_k b_k| at both ends. Of a claim about one number of products it has the unit, or the plan at this K
+as one, as `written.py` writes it, one share, and the largest result, in M.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from typing import Any
 
+from tests.second.document import ANY, Document, operands_of
 from tests.second.goals import Condition, read_condition
 from tests.second.loop_rules import SLACK
-from tests.second.magnitudes import Factor, Form, above, flat, need, read_form, two
+from tests.second.magnitudes import Factor, Form, Monomial, above, flat, need, read_form, two
+from tests.second.node_rules import finite
+from tests.second.step_rules import need_each_product_once
 
 Told = Mapping[str, Any]
+MOST_ZEROS = 10  # products of which all choices of a factor that is zero are looked at
 
 
 class Inputs:
@@ -126,6 +133,134 @@ def of_plan(told: Told) -> None:
     shares = [Inputs(told, count).share(form) for count in (last if at["width"] else first, last)]
     for claimed, least in zip(map(Fraction, told["shares"]), shares, strict=True):
         need(least <= claimed <= least * SLACK, "the conclusion does not follow")
+
+
+def of_unit(told: Told) -> None:
+    """Of the terms of M alone only the one with the largest coefficient counts; what is at most M counts as M; and all
+    else is at most its largest value, M at least its least one."""
+    inputs, alone, rest = Inputs(told, told["terms"]), dict[Any, Fraction](), Fraction(0)
+    conditions = [replace(one, each=True) for one in map(read_condition, told["conditions"])]
+    need(all(map(inputs.fits, conditions)), "a rounding may overflow on the largest inputs")
+    need_each_product_once(Document(told["unit"]), told["unit"]["unit"])
+    for atom, value in read_form(told["form"]).items():
+        kinds = {_term(item) for item in atom}
+        if None in kinds:
+            rest += value * max(_product(inputs, item) for item in atom) / inputs.least
+        elif len(kinds) == 1 and kinds != {"exact"}:
+            alone[min(kinds)] = alone.get(min(kinds), Fraction(0)) + value
+        else:
+            rest += value
+    if not inputs.addend:
+        alone.pop("c", None)
+    _need_share(told, rest + max(alone.values(), default=Fraction(0)))
+
+
+def of_plan_at(told: Told) -> None:
+    """The same of the bound of a plan for one number of products, whose magnitudes are sums."""
+    inputs = Inputs(told, told["terms"])
+    need(
+        all(map(inputs.fits, map(read_condition, told["conditions"]))), "a rounding may overflow on the largest inputs"
+    )
+    _need_share(told, inputs.share(read_form(told["form"])))
+
+
+def compares(told: Told, claim: str) -> None:
+    """The claim's share is no smaller than the one known, no result leaves the range of the claim's numbers, and where
+    M is zero, the result is."""
+    compared = ast.parse(claim, mode="eval").body
+    need(isinstance(compared, ast.Compare) and isinstance(compared.ops[0], ast.LtE), "it is no such claim")
+    assert isinstance(compared, ast.Compare)
+    given = {"terms": Fraction(told["terms"]), "magnitude_sum": Fraction(1)}
+    need(_value(compared.comparators[0], given) >= Fraction(told["share"]), "only more is known")
+    need(
+        Fraction(told["size"]) * Inputs(told, told["terms"]).every <= two(told["range"]), "a result may leave the range"
+    )
+    need(told["terms"] <= MOST_ZEROS, "it has too many products for all zeros to be looked at")
+    for zeros in product("ab", repeat=told["terms"]):
+        none = {("c", 0), *((name, place) for place, name in enumerate(zeros))}
+        need(_is_zero(told["unit"], none), "a result may be something where M is zero")
+
+
+def _need_share(told: Told, share: Fraction) -> None:
+    need(share <= Fraction(told["share"]) <= share * SLACK, "the conclusion does not follow")
+    need(Fraction(told["size"]) >= 1 + share, "a result may be larger")
+    low = told["windows"]
+    unit = min(low["a"][0] + low["b"][0] - 2 * told["fraction"], low["c"][0] - told["addend_fraction"])
+    need(finest(told) >= unit, "a result may lie between the numbers of a claim")
+
+
+def _term(item: Monomial) -> Any:
+    """What a product of magnitudes is, if it is at most M: a place of products, c, or the exact result."""
+    names = [factor[0] for factor in item]
+    if any(factor[2] or factor[3] for factor in item):
+        return None
+    if names in (["c"], ["exact"]):
+        return names[0]
+    return str(item[0][1]) if names == ["a", "b"] and item[0][1] == item[1][1] else None
+
+
+def _product(inputs: Inputs, item: Monomial) -> Fraction:
+    size = Fraction(1)
+    for factor in item:
+        size *= inputs.most(factor)
+    return size
+
+
+def finest(told: Told) -> int:
+    """All results are multiples of 2^this: sums, and whatever is cut or rounded, of what they are made of."""
+    windows, nodes, formats = told["windows"], told["unit"]["nodes"], told["unit"]["formats"]
+    places = {name: windows[name][0] - told["fraction" if name != "c" else "addend_fraction"] for name in "abc"}
+    known: list[int] = []
+    for node in nodes:
+        below = [known[operand] for operand in operands_of(node)]
+        match node["kind"]:
+            case "element":
+                known.append(places[node["operand"]])
+            case "zero" | "acc":
+                known.append(ANY)
+            case "number":
+                size = finite(node["pattern"], formats[node["format"]])
+                known.append((size.numerator & -size.numerator).bit_length() - size.denominator.bit_length()
+                             if size else ANY)  # fmt: skip
+            case "product" | "scale":
+                inside = [own for own, operand in zip(below, operands_of(node), strict=True)
+                          if nodes[operand]["kind"] != "zero"]  # fmt: skip
+                need(ANY not in inside, "a result so far is multiplied")
+                known.append(sum(inside) if len(inside) == len(below) else ANY)
+            case "exact" | "fused" | "grid" | "round" | "cut" | "gate" | "cancelling" | "each" | "relu" | "repeat":
+                known.append(min(below))
+            case other:
+                need(False, f"nothing is known of {other}")
+    own = formats[told["unit"]["unit"]["d"]]
+    last = (1 if own["subnormals"] else 0) - own["bias"] - own["fraction"]
+    return max(known[told["unit"]["unit"]["result"]], int(last))
+
+
+def _is_zero(document: Mapping[str, Any], zeros: set[tuple[str, int]]) -> bool:
+    """Whether the result is zero where these inputs are."""
+    nodes = document["nodes"]
+
+    def of(number: int, places: Mapping[int, int]) -> bool:
+        node = nodes[number]
+        match node["kind"]:
+            case "element":
+                index = node["index"] or {"offset": 0, "factors": []}
+                at = index["offset"] + sum(by * places[level] for level, by in index["factors"])
+                return (node["operand"], at) in zeros
+            case "zero" | "acc":
+                return True  # the result so far: by induction
+            case "product" | "scale":
+                return any(of(operand, places) for operand in operands_of(node))
+            case "each":
+                return all(of(node["body"], {**places, node["level"]: place}) for place in node["places"])
+            case "repeat":
+                every = [of(node["body"], {**places, node["level"]: place}) for place in node["places"]]
+                return of(node["start"], places) and all(every)
+            case "exact" | "fused" | "round" | "cut" | "gate" | "cancelling" | "relu":
+                return all(of(operand, places) for operand in operands_of(node))
+        return False
+
+    return of(document["unit"]["result"], {})
 
 
 def for_every_length(told: Told, claim: str) -> None:

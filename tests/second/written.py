@@ -12,6 +12,7 @@ from mmaprobe.queries.kernel.enclosures import Facts, NoOverflow
 from mmaprobe.queries.kernel.forms import Form
 from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.windows import Windowed, unit_in
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes.node import Node, walk
 from mmaprobe.smtmodel.units.unit import Unit
@@ -120,7 +121,10 @@ class Written:
         return self._fields(value) if is_dataclass(value) else value
 
 
-def written(unit: Unit, theorems: Sequence[Theorem]) -> dict[str, Any]:
-    """The document that states theorems about a unit, as it is read."""
-    found: dict[str, Any] = json.loads(json.dumps(Written(unit).stating(theorems)))
+def written(unit: Unit | Windowed, theorems: Sequence[Theorem]) -> dict[str, Any]:
+    """The document that states theorems about a unit, on all inputs or on those in windows, as it is read."""
+    document = Written(unit_in(unit)).stating(theorems)
+    if isinstance(unit, Windowed):
+        document["unit"]["windows"] = unit.windows
+    found: dict[str, Any] = json.loads(json.dumps(document))
     return found
