@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -112,7 +113,7 @@ def _show(mapped: Mapped, seconds: float) -> None:
 
     for what, shapes in _missing(mapped).items():
         say(f"{what} in {counted(len(shapes), 'shape')} without a plan: {_some(shapes)}")
-    for (shape, _), tree in list(mapped.orders.items())[:1]:
+    for (shape, _), tree in sorted(mapped.orders.items(), key=lambda one: one[1] is None)[:1]:  # one that is revealed
         say(f"order of {shape}:")
         for line in outline_of(tree):
             say(f"  {line}")
@@ -153,16 +154,30 @@ def _missing(mapped: Mapped) -> dict[str, list[Shape]]:
     from dataclasses import replace
 
     texts: dict[str, list[Shape]] = {}
+    ends = {shape: len(products) for shape, summed in mapped.left_out.items()
+            if (products := summed.left_out) and not summed.instead and products[0] == shape.length - len(products)
+            }  # fmt: skip
+    step = _step(ends)
     for shape, summed in mapped.left_out.items():
-        products, rest = summed.left_out, replace(summed, left_out=())
-        if products and not summed.instead and products[0] == shape.length - len(products):
-            which = f"the last {len(products)} products of K are" if products[1:] else "the last product of K is"
-            lines = [f"{which} no part of the sum", *rest.sentences()]
+        if count := ends.get(shape):
+            which = f"the last {count} products of K are" if count > 1 else "the last product of K is"
+            which = f"the last K modulo {step} products are" if step else which
+            lines = [f"{which} no part of the sum", *replace(summed, left_out=()).sentences()]
         else:
             lines = summed.sentences()
         for line in lines:
             texts.setdefault(line, []).append(shape)
     return texts
+
+
+def _step(ends: Mapping[Shape, int]) -> int | None:
+    """The number of which K is no multiple, where what is left of K is what is missing at the end, of several shapes
+    with different numbers of products."""
+    most = max(ends.values(), default=0)
+    steps = range(most + 1, max((shape.length for shape in ends), default=0))
+    if len(set(ends.values())) < 3:
+        return None
+    return next((step for step in steps if all(shape.length % step == count for shape, count in ends.items())), None)
 
 
 def _some(shapes: list[Any]) -> str:

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 import mmaprobe
+from mmaprobe.cli.commands.identify_gemm import _step
 from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.candidates import Candidates
@@ -22,6 +23,7 @@ from mmaprobe.queries.plans.cut_sums import CutSums
 from mmaprobe.queries.plans.forms import Form, named, plain
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
 from mmaprobe.queries.plans.results import FIRST, plans_of_results, with_others
+from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.queries.plans.summed import summed
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -435,6 +437,14 @@ def test_the_order_says_what_is_not_in_the_sum(tmp_path: Path, name: str, missin
     assert text in said
     terms = {term for step in found["steps"] for term in step["terms"]}
     assert terms == set(range(24)) - set(missing or ())
+
+
+def test_ends_that_are_missing_by_one_step_are_one_sentence() -> None:
+    ends = {Shape(1, 1, 8 * n + n % 7 + 1): n % 7 + 1 for n in range(1, 9)}
+    assert _step(ends) == 8
+    assert _step(ends | {Shape(1, 1, 17): 2}) is None
+    assert _step({Shape(1, 1, 9): 1, Shape(1, 1, 10): 2}) is None  # too few to say so
+    assert _step({}) is None
 
 
 def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
