@@ -9,9 +9,10 @@ a lemma joins the samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from math import inf
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ import pysmt.operators as op
 from pysmt.fnode import FNode
 
 from mmaprobe.queries.equality.attempt import Attempt
+from mmaprobe.queries.equality.cases import Case, Patience, Zeros
 from mmaprobe.queries.equality.simulated import Value, in_order, lanes_of, simulated
 from mmaprobe.queries.kernel.cutting import Replacement
 from mmaprobe.queries.kernel.designs import Designed
@@ -28,6 +30,7 @@ from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.search.witness import confirmed_witness, replay, shrink
+from mmaprobe.queries.solvers.engines import engines_of
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.base.wording import counted
@@ -43,8 +46,6 @@ LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # operations between a claim and its
 TRIED = 3  # words that one word may equal
 BRIEF, SIGNAL = 2.0, 30.0  # seconds for a lemma about a word; for one that is a signal of the model
 WHOLE = 30.0  # seconds for the result at once, where it can be divided into cases
-RANGE = 30.0  # seconds for several distances of exponents, before they are halved
-ALONE = 30.0  # seconds for one distance, before it is divided by the places of first ones
 SHARE = 0.5  # of the time that is left, for the result
 SETTLED = 100  # replacements one within another, as in a sum of rows
 WIRING = {op.BV_EXTRACT, op.BV_CONCAT, op.BV_ZEXT, op.BV_SEXT, op.NOT, op.BV_NOT}
@@ -90,12 +91,15 @@ class _Sweep(Attempt[Designed]):
         self.undefined = set(compared.carrier.undefined_words)
         self.signals = {signal.value.node: signal.name for signal in compared.left.trace}
         self.names = {word: str(name) for word, name in self.signals.items()}
-        self.ours = in_order([*self.names, compared.left.d.node])
+        self.zeros = [compared.carrier.manager.Equals(word, compared.carrier.constant(0, word.bv_width()))
+                      for word in self._parts(Part.SIGNIFICAND)]  # fmt: skip
+        self.ours = in_order([*self.zeros, *self.names, compared.left.d.node])
         self.theirs = in_order([compared.right.d.node])
         self.changes: dict[FNode, FNode] = {}
         self.proved: list[tuple[Theorem, FNode, FNode]] = []
         self.replace = Replacement(compared.carrier.environment, self.changes)
         self._simulate()
+        self._zeros_alike()
 
     def _simulate(self) -> None:
         """The words of both by their values on the samples."""
@@ -116,6 +120,21 @@ class _Sweep(Attempt[Designed]):
         return lanes_of(self.values[term], len(self.rows))
 
     # -- words
+
+    def _zeros_alike(self) -> None:
+        """Words of the model that are whether a significand is zero: a design asks its operands for that, or another
+        word that has been shifted, and what follows would hang on the product in each lemma."""
+        for zero in self.zeros:
+            name = f"{self.names[zero.arg(0)]} is zero"
+            for term in [term for term in self.known[self._key(zero)] if term.get_type().is_bool_type()]:
+                said = f"{self._called(term)} of the model says that {name}"
+                if term != zero and self._key(term) == self._key(zero) and not self._decide(said, term, zero, term):
+                    self._simulate()  # an input may refute it
+            self.names[zero] = name
+        self.names = {self.replace(word): name for word, name in self.names.items()}
+        self.signals = {self.replace(word): name for word, name in self.signals.items()}
+        self.ours = in_order(dict.fromkeys(map(self.replace, self.ours)))
+        self._simulate()
 
     def _sweep(self) -> bool:
         """Prove what words of the design are; whether none of the inputs found meanwhile shows a difference."""
@@ -257,7 +276,7 @@ class _Sweep(Attempt[Designed]):
         claim = equal(self.compared, term, wanted)
         seconds = seconds or (SIGNAL if other in self.names else BRIEF)
         pair = term, wanted
-        theorem = self._lemma(name, claim, pair, min(seconds, self._remaining() or seconds), pair)
+        theorem = self._lemma(name, claim, self._cuts(pair), min(seconds, self._remaining() or seconds), pair)
         if isinstance(theorem, Theorem):
             self.changes[term] = wanted
             self.proved.append((theorem, term, wanted))
@@ -279,20 +298,22 @@ class _Sweep(Attempt[Designed]):
         return manager.BVExtract(word, 0, width - 1) if own > width else manager.BVZExt(word, width - own)
 
     def _lemma(
-        self, name: str, claim: FNode, sides: Sequence[FNode], seconds: float | None,
-        pair: tuple[FNode, FNode] | None = None,
+        self, name: str, claim: FNode, levels: Iterable[list[FNode]], seconds: float | None,
+        pair: tuple[FNode, FNode] | None = None, every: bool = False, facts: Sequence[Theorem] = (),
     ) -> Theorem | bool | None:  # fmt: skip
-        """The theorem of a claim, with as many cut-points as possible; False: an input refutes it."""
+        """The theorem of a claim, with the first cut-points of some that do, from what is admitted and some facts;
+        False: an input refutes it. `every`: all engines are asked, not the likeliest alone."""
         end = None if seconds is None else self.options.clock() + seconds
-        for cuts in self._cuts(sides):
-            if cuts and self._too_coarse(claim, cuts):
+        solver = None if every else engines_of(self.options.solver)[0]
+        for cuts in levels:
+            if cuts and not facts and self._too_coarse(claim, cuts):
                 continue
             if end is not None and (seconds := end - self.options.clock()) <= 0:
                 break
-            engines = self.options.engines(seconds, f"lemma {name}: {counted(len(cuts), 'cut-point')}")
+            engines = self.options.engines(seconds, f"lemma {name}: {counted(len(cuts), 'cut-point')}", solver)
             inputs = () if cuts else self.compared.symbols
             try:
-                theorem = self.ledger.prove(name, claim, [self.ledger.admitted], cuts, engines, inputs)
+                theorem = self.ledger.prove(name, claim, [self.ledger.admitted, *facts], cuts, engines, inputs)
             except UnprovedError:
                 self.proof.tried += [answer for said in engines.said for answer in said.answers]
                 answer = engines.said[-1].answer
@@ -314,7 +335,8 @@ class _Sweep(Attempt[Designed]):
         self.rows = np.concatenate([self.rows, rows])
 
     def _cuts(self, sides: Sequence[FNode]) -> Iterator[list[FNode]]:
-        """Terms that both sides have in common: all of them; those further and further from the sides; none."""
+        """Terms that both sides have in common: all of them; those further and further from the sides, of which
+        significands stay longest, since a product is hard to look into; none."""
         one, other = (set(in_order([side])) for side in sides)
         shared = (one & other) - set(sides)
         depth: dict[FNode, int] = {}
@@ -323,8 +345,9 @@ class _Sweep(Attempt[Designed]):
                 step = 0 if term not in shared else depth[term] + (term.node_type() not in WIRING)
                 depth[below] = min(depth.get(below, step), step)
         before: list[FNode] | None = None
-        for level in LEVELS:
-            cuts = [term for term in shared if depth[term] >= level and term.args()]
+        products = {word for word in self._parts(Part.SIGNIFICAND) if word in shared}
+        for level in (*LEVELS, inf):
+            cuts = [term for term in shared if (depth[term] >= level or term in products) and term.args()]
             if cuts and (before is None or len(cuts) < len(before)):
                 yield cuts
             before = cuts
@@ -350,50 +373,73 @@ class _Sweep(Attempt[Designed]):
         seconds = None if left is None else left * SHARE
         if len(exponents) == 2:
             seconds = min(seconds or WHOLE, WHOLE)
-        theorem = self._lemma(RESULT, goal, sides, seconds)
+        theorem = self._lemma(RESULT, goal, self._cuts(sides), seconds, every=True)
         if theorem is None and len(exponents) == 2:
-            theorem = self._by_cases(goal, sides, *exponents)
+            theorem = self._by_cases(goal, *exponents)
         if theorem is False:
             self._differ_on(self.rows[-NEAR:])
         if isinstance(theorem, Theorem):
             self.proof.theorem = agreed(compared, never(compared, differ, alike, theorem))
 
+    def _ordinary_products(self, special: FNode, products: Sequence[FNode]) -> Iterator[tuple[Theorem, FNode]]:
+        """That a multiplication of the design gives a product of the model unless the result is a special value, and
+        the multiplication: a design may give what is infinite or NaN another leading bit."""
+        manager = self.compared.carrier.manager
+        for own in [product for product in products if product.is_bv_mul()]:
+            for term in in_order([self.replace(self.compared.right.d.node)]):
+                if term == own or not term.is_bv_mul() or term.bv_width() != own.bv_width():
+                    continue
+                alike = list[Theorem | bool | None]()
+                for one, other in zip(own.args(), term.args(), strict=True):
+                    claim = manager.Or(special, manager.Equals(one, other))
+                    alike.append(self._lemma("a factor of ordinary numbers", claim, [[]], SIGNAL))
+                facts = [fact for fact in alike if isinstance(fact, Theorem)]
+                if len(facts) == len(alike):
+                    claim, cuts = manager.Or(special, manager.Equals(own, term)), [special, *own.args(), *term.args()]
+                    found = self._lemma("a product of ordinary numbers", claim, [cuts], SIGNAL, facts=facts)
+                    if isinstance(found, Theorem):
+                        yield found, term
+
     def _parts(self, part: Part) -> list[FNode]:
         """The words of the model's signals that are such a part of a number."""
         return [word for word, name in self.signals.items() if name.part is part]
 
-    def _by_cases(self, goal: FNode, sides: Sequence[FNode], one: FNode, other: FNode) -> Theorem | bool | None:
-        """The theorem of a claim by how far two exponents of the model lie apart: a lemma for each distance, where
-        shifts are by constants, or for a range of them, as where of one number no more is seen than whether it is
-        there; and the claim from these, for which an engine finds that there is no other distance. Where one distance
-        takes long, by where the first ones of significands are, too: a design that shifts these to the left first has
-        shifts by constants only then."""
+    def _by_cases(self, goal: FNode, one: FNode, other: FNode) -> Theorem | bool | None:
+        """The theorem of a claim by how far two exponents of the model lie apart, and by where the first ones of its
+        significands are: a lemma for each case, where shifts are by constants, or for many at once where they are as
+        easy; and the claim from these, for which an engine finds that there is no other case. A case that takes longer
+        than its parts may take is divided; how long these take is known from those before."""
         manager = self.compared.carrier.manager
         width = max(one.bv_width(), other.bv_width()) + 1
         first, second = (manager.BVZExt(word, width - word.bv_width()) for word in (one, other))
         apart = manager.BVSub(first, second)
         significands = self._parts(Part.SIGNIFICAND)
-        facts, cuts = [self.ledger.admitted], [apart, goal]
-        waiting: list[tuple[int, int, str, tuple[FNode, ...]]] = [(-1 << width - 1, (1 << width - 1) - 1, "", ())]
+        special = manager.Or(*self._parts(Part.NAN), *self._parts(Part.INFINITE))
+        found = self._lemma(f"{RESULT}, a special value", manager.Or(manager.Not(special), goal), [[]], SIGNAL)
+        if not isinstance(found, Theorem):
+            return found
+        facts, cuts = [self.ledger.admitted, found], [apart, goal, special, *significands]
+        products = [word for word in significands if len(word.get_free_variables()) > 1]
+        known = dict(self._ordinary_products(special, products))
+        waiting = [Case(apart, (-1 << width - 1, (1 << width - 1) - 1), {word: Zeros(word) for word in significands})]
+        patience = Patience()
         while waiting:
-            low, high, more, where = waiting.pop()
-            within = [manager.BVSLE(manager.SBV(low, width), apart), manager.BVSLE(apart, manager.SBV(high, width))]
-            claim = manager.Or(*map(manager.Not, (*within, *where)), goal)
-            name = f"{RESULT}, exponents {f'{low} to {high}' if low < high else low} apart{more}"
+            case = waiting.pop()
+            parts = case.parts()
             left = self._remaining()
-            limit = RANGE if low < high else ALONE
-            seconds = left if where else min(limit, limit if left is None else left)
-            found = self._lemma(name, claim, sides, seconds)
-            if isinstance(found, Theorem):
-                facts.append(found)
-            elif found is False or where or (low == high and not significands):
-                return found
-            elif low == high:
-                cuts = [apart, goal, *significands]
-                waiting += [(low, high, f", {text}", bits) for text, bits in self._leading(significands)]
-            else:
-                middle = (low + high) // 2
-                waiting += [(low, middle, "", ()), (middle + 1, high, "", ())]
+            seconds = patience.limit(case.depth) if parts else inf
+            if seconds:
+                limit = min(seconds, inf if left is None else left)
+                claim = manager.Or(special, *map(manager.Not, case.conditions(manager)), goal)
+                name, start = f"{RESULT}, {case.called(self.names)}", self.options.clock()
+                found = self._lemma(name, claim, [[*known.values()]], None if limit == inf else limit, facts=[*known])
+                patience.tell(case.depth, self.options.clock() - start, isinstance(found, Theorem))
+                if isinstance(found, Theorem):
+                    facts.append(found)
+                    continue
+                if found is False or not parts or left == 0:
+                    return found
+            waiting += reversed(parts)
         try:
             engines = self.options.engines(self._remaining(), f"lemma {RESULT}, all cases")
             found = self.ledger.prove(RESULT, goal, facts, cuts, engines)
@@ -401,22 +447,6 @@ class _Sweep(Attempt[Designed]):
             return None
         self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=RESULT))
         return found
-
-    def _leading(self, significands: Sequence[FNode]) -> list[tuple[str, tuple[FNode, ...]]]:
-        """Every case of where the first one of some words is: at their top, one below it, or further down."""
-        manager, cases = self.compared.carrier.manager, list[tuple[str, tuple[FNode, ...]]]([("", ())])
-        for word in significands:
-            top = word.bv_width() - 1
-            high, below = (
-                manager.Equals(manager.BVExtract(word, place, place), manager.BV(1, 1)) for place in (top, top - 1)
-            )
-            places = (high,), (manager.Not(high), below), (manager.Not(high), manager.Not(below))
-            cases = [
-                (f"{text}{', ' if text else ''}{self.names[word]} {where}", (*bits, *more))
-                for text, bits in cases
-                for where, more in zip(("first", "second", "later"), places, strict=True)
-            ]
-        return cases
 
 
 def _settled(one: One, change: Callable[[One], One], told: Callable[[One], object] = lambda now: now) -> One:

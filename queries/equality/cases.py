@@ -1,0 +1,106 @@
+"""Cases of a sum of two numbers: how far their exponents lie apart, and where the first ones of their significands are.
+
+In a case by itself what a datapath shifts by is constant. Many are as easy as one, and which these are is found while
+they are proved: a case is tried before its parts, and how long, parts of its size tell that were proved before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from pysmt.fnode import FNode
+from pysmt.formula import FormulaManager
+
+FIRST = 5.0  # seconds for a case, where none of its parts has been proved
+LEAST = 1.0  # seconds for any
+MOST = 3  # failures in a row that count: after each of them twice as many cases of that size are not tried
+
+
+@dataclass(frozen=True)
+class Zeros:
+    """The leading zeros of a word: from `low` to `high`, by default as many as there may be."""
+
+    word: FNode
+    low: int = 0
+    high: int | None = None
+    divisions: int = 0
+
+    @property
+    def most(self) -> int:
+        return self.word.bv_width() if self.high is None else self.high
+
+    def parts(self) -> list[Zeros]:
+        """None, one, two or three, four to seven, and so on; and halves of these."""
+        if self.low == self.most:
+            return []
+        middle = min(max(2 * self.low - 1, 0), self.most - 1) if self.high is None else (self.low + self.most) // 2
+        return [replace(self, high=middle, divisions=self.divisions + 1),
+                replace(self, low=middle + 1, divisions=self.divisions + 1)]  # fmt: skip
+
+    def conditions(self, manager: FormulaManager) -> Iterator[FNode]:
+        top = self.word.bv_width() - 1
+        for bits, zero in ((self.low, True), (self.most + 1, False)):
+            if 0 < bits <= top + 1:
+                none = manager.Equals(manager.BVExtract(self.word, top + 1 - bits, top), manager.BV(0, bits))
+                yield none if zero else manager.Not(none)
+
+
+@dataclass(frozen=True)
+class Case:
+    """How far two exponents lie apart, from one number to another one, and the leading zeros of significands."""
+
+    apart: FNode
+    within: tuple[int, int]
+    zeros: Mapping[FNode, Zeros]
+    depth: int = 0
+
+    def parts(self) -> list[Case]:
+        """What it is divided into: halves of the distances, and of one distance the places of first ones."""
+        low, high = self.within
+        if low < high:
+            middle = (low + high) // 2
+            return [replace(self, within=half, depth=self.depth + 1) for half in ((low, middle), (middle + 1, high))]
+        for word in sorted(self.zeros, key=lambda word: self.zeros[word].divisions):
+            if parts := self.zeros[word].parts():
+                return [replace(self, zeros={**self.zeros, word: part}, depth=self.depth + 1) for part in parts]
+        return []
+
+    def conditions(self, manager: FormulaManager) -> list[FNode]:
+        width, (low, high) = self.apart.bv_width(), self.within
+        first, last = manager.SBV(low, width), manager.SBV(high, width)
+        within = [manager.Equals(self.apart, first)]  # substituted by engines, which bounds are not
+        if low < high:
+            within = [manager.BVSLE(first, self.apart), manager.BVSLE(self.apart, last)]
+        return [*within, *(one for zeros in self.zeros.values() for one in zeros.conditions(manager))]
+
+    def called(self, names: Mapping[FNode, str]) -> str:
+        low, high = self.within
+        said = [f"exponents {f'{low} to {high}' if low < high else low} apart"]
+        for word, zeros in self.zeros.items():
+            if zeros.divisions:
+                count = zeros.low if zeros.low == zeros.most else f"{zeros.low} to {zeros.most}"
+                said.append(f"{names[word]} with {count} zeros first")
+        return ", ".join(said)
+
+
+@dataclass
+class Patience:
+    """How long cases of each depth are tried, by how long those of the next one took."""
+
+    costs: dict[int, float] = field(default_factory=dict)
+    failures: dict[int, int] = field(default_factory=dict)
+    skipped: dict[int, int] = field(default_factory=dict)
+
+    def limit(self, depth: int) -> float:
+        """The seconds for a case; 0: its parts are tried at once."""
+        if self.skipped.get(depth, 0):
+            self.skipped[depth] -= 1
+            return 0
+        return max(LEAST, 3 * self.costs[depth + 1]) if depth + 1 in self.costs else FIRST
+
+    def tell(self, depth: int, seconds: float, proved: bool) -> None:
+        """That a case was proved, or not, in so many seconds."""
+        if proved:
+            self.costs[depth] = (self.costs.get(depth, seconds) + seconds) / 2
+        self.failures[depth] = 0 if proved else min(self.failures.get(depth, 0) + 1, MOST)
+        self.skipped[depth] = (1 << self.failures[depth]) - 1
