@@ -241,11 +241,12 @@ def test_rows_of_the_table() -> None:
     (claim,) = claims_named("symmetric-round-down@model=cdna3/mfma/f32_32x32x8_f16")
     document = document_of(decide(claim, Options(timeout=60)))
     cells = [cell.strip() for cell in row(document, biased=False).strip("|\n ").split(" | ")]
-    assert cells[:4] == [claim.id, "refuted", "refuted", "simulated inputs"]
+    assert cells[:2] == [f"`{claim.id}`", "refuted, as the source says"]
+    assert cells[2].startswith("simulated inputs")
     proof = document.counterexample
     assert proof is not None
     assert proof.vector is not None
     left, right = results_of(proof.sides, proof.vector.results)
-    assert left in cells[5]
-    assert right in cells[5]
+    assert left in cells[3]
+    assert right in cells[3]
     assert int(left, 16) ^ 0x80000000 != int(right, 16)
