@@ -18,7 +18,6 @@ pytestmark = pytest.mark.pages
 #: what a line of a page has that is not run here -> why
 NOT_RUN = {
     r"\brtl:": "a design, and Yosys: tests/devices/test_rtl.py",
-    r"\bcommand:\./mfma": "an MI350, and a program of its owner",
     r"cuda:|make evidence": "needs an NVIDIA GPU",
     r"hip:": "needs an AMD GPU",
     r"\bssh ": "needs another machine",
