@@ -10,6 +10,9 @@ from mmaprobe.smtmodel.evaluate.operands import padded
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
 
+GRACE = 0.2  # seconds for an answer too many after the first questions: later ones would be those to others
+
+
 class PlainDevice(CommandDevice):
     """Asks a program with one line for each vector: the elements of its operands in the order of `OPERANDS` (a, b, c,
     scale_a, scale_b), each with all hexadecimal digits of its format, zeros for products that are missing; c only if
@@ -20,9 +23,10 @@ class PlainDevice(CommandDevice):
     _last: Question | None = None  # the last one answered
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
-        self._check_rest()
+        self._check_rest(0)
+        first = self._last is None
         yield from super().answers(vectors)
-        self._check_rest()
+        self._check_rest(GRACE if first else 0)
 
     def _line(self, question: Question) -> str:
         model = question.vector.model
@@ -36,10 +40,10 @@ class PlainDevice(CommandDevice):
             raise self._failure(f"an answer of {counted(len(words), 'word')}, not one: {shown(line)}", question)
         return self._hexadecimal(words[0], question)
 
-    def _check_rest(self) -> None:
-        """Raises DeviceError for lines that answer no question."""
+    def _check_rest(self, seconds: float) -> None:
+        """Raises DeviceError for lines that answer no question; they are waited for so long."""
         if self._last is None or self._broken:
             return
-        self._process.pump(0)
+        self._process.pump(seconds)
         if rest := [line for line in self._process.lines if line.strip()]:
             raise self._failure(f"more answers than vectors: {shown(rest[0])}", self._last)
