@@ -9,7 +9,6 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.operands import padded
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
-
 GRACE = 0.2  # seconds for an answer too many after the first questions: later ones would be those to others
 
 
