@@ -17,6 +17,7 @@ from mmaprobe.queries.compare.standing import Standings, predictions_of
 from mmaprobe.queries.compare.steady import AGAIN, ContradictionError, Sample, contradictions, spread
 from mmaprobe.runner.answers import AnswersFile, answered_row, provenance
 from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.callable import CallableDevice
 from mmaprobe.runner.devices import DeviceError, open_device
 from mmaprobe.runner.protocol import Device
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
@@ -44,6 +45,7 @@ class VectorRun:
     sample: Sample = field(default_factory=Sample)
     source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that are not written to a file
     device: Device | None = None  # while it is in use
+    shape: tuple[int, int] | None = None  # rows and columns of the products that a function of matrices was asked
     model: Model | None = None
     checked: list[Vector] = field(default_factory=list)  # with `check`: the vectors with their answers
     families: set[str] = field(default_factory=set)  # whose candidates the answered vectors distinguish
@@ -96,6 +98,7 @@ class VectorRun:
             return
         with self._device() as device:
             self.description = device.description
+            self.shape = device.shape if isinstance(device, CallableDevice) else None
             try:
                 for vector, d in device.answers(_checked(vectors, name)):
                     self.description = device.description

@@ -8,18 +8,24 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
+
+import numpy as np
 
 from mmaprobe.queries.candidates.classes import Equality, partition
 from mmaprobe.queries.candidates.identify import Identification
 from mmaprobe.queries.candidates.kinds import candidate_of, why_alike
 from mmaprobe.queries.compare.observed import agrees
+from mmaprobe.queries.kernel.problem import Candidates
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import Table
+from mmaprobe.queries.search.witness import replay
 from mmaprobe.queries.tactics.normalising import Normaliser
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import OutOfTimeError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row, evaluate_rows
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.operands import unpadded
+from mmaprobe.smtmodel.evaluate.operands import Layout, unpadded
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes import Node, Round
 from mmaprobe.smtmodel.nodes.normal import normal as normal_form
@@ -29,6 +35,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unit_files import units
 
+FEW = 16  # bits of all operands together, up to which every input is evaluated
 NAMING = 20.0  # seconds for proofs that a candidate of a family is a unit of the table
 SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
 
@@ -49,15 +56,47 @@ def name_of(
     own: Model, others: Sequence[Model], options: Options, deadline: float | None, most: int | None = None
 ) -> Naming:
     """Which of the models `others`, which agree with `own` on all inputs asked so far, are equal to it: by normal form,
-    then by rewriting, then by proof for at most `most` of the rest (None: for all), until the deadline (of
-    time.monotonic)."""
+    then by rewriting, then for at most `most` of the rest (None: for all) on every input where these are few, else by
+    proof, until the deadline (of time.monotonic)."""
     equal = [(model, SAME_FORM) for model in others if same_by_form(own, model)]
     equal += _by_rewriting(own, _without(others, equal), options, deadline)
-    partitioned = partition([own, *_without(others, equal)[:most]], options, confirm=True, deadline=deadline)
+    same, witnesses, rest = _by_evaluation(own, _without(others, equal)[:most], deadline)
+    equal += same
+    partitioned = partition([own, *rest], options, confirm=True, deadline=deadline)
     proved = [x for members in partitioned.classes if members[0].model is own for x in members[1:]]
     equal += [(equality.model, why_of(equality)) for equality in proved]
     late = deadline is not None and time.monotonic() >= deadline
-    return Naming(equal, list(partitioned.witnesses), _without(others, equal), late)
+    return Naming(equal, [*witnesses, *partitioned.witnesses], _without(others, equal), late)
+
+
+def _every_row(layout: Layout) -> Table | None:
+    """Every input, where all its bits together are at most FEW."""
+    widths = [0 if place in layout.unread else fmt.width for place, fmt in enumerate(layout.formats)]
+    if sum(widths) > FEW:
+        return None
+    every, starts = np.arange(1 << sum(widths), dtype=np.uint64), accumulate(widths, initial=0)
+    columns = [every >> np.uint64(at) & np.uint64((1 << width) - 1) for at, width in zip(starts, widths, strict=False)]
+    return np.stack(columns, axis=1)
+
+
+def _by_evaluation(
+    own: Model, others: Sequence[Model], deadline: float | None
+) -> tuple[list[tuple[Model, str]], list[tuple[int, ...]], list[Model]]:
+    """The models that give the same result as `own` on every input, each with the reason; an input for each that does
+    not; and the models of too many inputs for it, or that were not reached before the deadline."""
+    same: list[tuple[Model, str]] = []
+    witnesses: list[tuple[int, ...]] = []
+    left: list[Model] = []
+    for model in others:
+        problem = Candidates(own.any_nan, model.any_nan)
+        rows = _every_row(problem.layout)
+        if rows is None or (deadline is not None and time.monotonic() > deadline):
+            left.append(model)
+        elif len(differ := np.flatnonzero(replay(problem, rows).differs)):
+            witnesses.append(tuple(rows[differ[0]].tolist()))
+        else:
+            same.append((model, f"evaluated on all {len(rows)} inputs"))
+    return same, witnesses, left
 
 
 def _without(models: Sequence[Model], known: Sequence[tuple[Model, str]]) -> list[Model]:

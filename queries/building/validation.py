@@ -36,7 +36,6 @@ COVERED = 1024  # samples of each kind from which covering vectors are chosen, b
 BESIDE = 0.3  # share of the remaining time for rows of every role that distinguish a unit from its neighbours
 COVERING = 12.0  # seconds for vectors that reach conditions
 SHARE = 0.25  # the most of the remaining time for these
-COMPARED = 60  # the most units for which proofs are looked for
 
 
 class Validation:
@@ -186,7 +185,7 @@ class Validation:
             others = [model for model in (*known, *drafts) if model is not own]
             limit = time.monotonic() + PROOFS
             limit = limit if self.clock.deadline is None else min(limit, self.clock.deadline)
-            naming = name_of(own, others, self.options, limit, COMPARED)
+            naming = name_of(own, others, self.options, limit)
             if not naming.witnesses:
                 break
             self.answers.put(np.array(naming.witnesses, dtype=np.uint64), last.rank, None)

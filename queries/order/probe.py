@@ -29,6 +29,7 @@ ROWS = 64  # rows of units that are cached
 SUMS = FORMATS["f32"]  # the format of most units' sums, whatever that of their results
 GROUPS = 32  # the most groups of leaves for which each mask is asked separately
 RAISED = 2  # places by which units are raised to confirm that they are hidden alike
+SCALED = ", as if results were multiplied by a factor that is no power of two, such as alpha = 0.7"
 ADDED = "something is added besides the products, as a bias is; give it as c, and the format of c in --formats"
 WIDEST = 64  # fraction bits: every accumulator cuts above so many places
 
@@ -421,7 +422,8 @@ class Probe:
                 self._otherwise = bool(value) or (self.missing and value == 0 and terms.own[:1] != (("c", (1, unit)),))
                 self._unheard &= value == 0 and terms.own[:1] == (("c", (1, unit)),)
                 answer = number_text(self.questions[-1].d, self.model.d)
-                return f"{text} gave {answer}"
+                scaled = value and terms.own and value.numerator.bit_count() != 1
+                return f"{text} gave {answer}{SCALED if scaled else ''}"
         self._otherwise = False
         flaw = self._unread()
         self._unheard &= not flaw

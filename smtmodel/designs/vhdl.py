@@ -10,7 +10,9 @@ from shutil import which
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.designs.program import MissingProgramError, finished
 
-VHDL, TRANSLATOR = (".vhd", ".vhdl"), "ghdl"
+VHDL, TRANSLATOR, TRANSLATED = (".vhd", ".vhdl"), "ghdl", "translated.v"
+_ABSOLUTE = re.compile(r"(\w+) <= std_logic_vector\(abs \$signed\(([\w\[\]:]+)\)\);")  # VHDL in GHDL 2's Verilog
+_PLACE = re.compile(r"/\* (?:.*/)?([^/\n]+:[0-9]+):[0-9]+ +\*/")
 _CASE = re.compile(r"case \((?P<selector>\w+)\)\n\s*\S+: (?P<target>\w+) <=.*?endcase", re.DOTALL)
 _SELECTION = re.compile(r"with (\w+) select (\w+) <=\n(?:[^;]*,)?\s*(\S+) when others;")
 
@@ -40,10 +42,23 @@ def translated(
     text = written("verilog")
     if any("default:" not in case[0] for case in _CASE.finditer(text)):
         text = _with_defaults(text, written("raw-vhdl"), names)
-    path = folder / "translated.v"
+    text = _ABSOLUTE.sub(r"assign \1 = $signed(\2) < 0 ? -\2 : \2;", text)
+    path = folder / TRANSLATED
     path.write_text(text, encoding="utf-8")
     modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
     return path, next((name for name in modules if name.lower() == top.lower()), top)
+
+
+def mistranslated(text: Path, error: str) -> str:
+    """What Yosys says of a translated file, with the line in VHDL from which GHDL wrote what is no Verilog."""
+    _, found, after = error.partition(f"{TRANSLATED}:")
+    number = re.match("[0-9]+", after)
+    if not found or number is None:
+        return error
+    lines = text.read_text(encoding="utf-8").splitlines()[: int(number[0])]
+    places = _PLACE.findall("\n".join(lines))
+    wrong = f"GHDL writes what is no Verilog ({lines[-1].strip()}): write this expression in another way"
+    return f"{places[-1]}: {wrong}" if places else wrong
 
 
 def _with_defaults(text: str, netlist: str, names: str) -> str:

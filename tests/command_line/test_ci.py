@@ -42,6 +42,20 @@ def test_every_answer_is_checked(vectors: Path, tmp_path: Path) -> None:
     assert document["wrong"] == 1
 
 
+def test_the_shape_that_a_function_was_asked_is_said(tmp_path: Path) -> None:
+    file, vectors = tmp_path / "products.py", tmp_path / "vectors.jsonl"
+    file.write_text("def product(a, b):\n    return a @ b\n")
+    vectors.write_text(json.dumps({"model": "ieee/fma/f64", "a": ["0"], "b": ["0"], "c": "0"}) + "\n")
+    asked = run("run", vectors, "--device", f"python:{file}:product", "--check")
+    assert asked.exit_code == 0, asked.output
+    assert (
+        "asked as products of 64 x K and K x 64 alone: mmaprobe identify --gemm asks for other shapes" in asked.output
+    )
+    other = run("run", vectors, "--device", "model:ieee/fma/f64", "--check")
+    assert "every answer is its model's" in other.output
+    assert "other shapes" not in other.output
+
+
 def test_answers_of_an_earlier_run_are_checked_too(vectors: Path, tmp_path: Path) -> None:
     arguments = ("run", vectors, "--device", f"model:{HOPPER}", "-o", tmp_path / "answers.jsonl")
     assert run(*arguments).exit_code == 0

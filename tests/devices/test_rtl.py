@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -315,6 +316,38 @@ def test_the_last_choice_of_a_selection_in_vhdl(tmp_path: Path) -> None:
     assert np.asarray(found["d"].node, np.uint64).tolist() == of_a
     of_b = [{0: 1, 1: x & 1}.get(y & 3, y >> 3) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
     assert np.asarray(found["f"].node, np.uint64).tolist() == of_b
+
+
+ABSOLUTE = """library ieee;
+use ieee.std_logic_1164.all;
+use ieee.numeric_std.all;
+entity absolute is
+  port (a, b : in std_logic_vector(3 downto 0); d : out std_logic_vector(3 downto 0));
+end;
+architecture rtl of absolute is
+  signal x : signed(3 downto 0);
+begin
+  x <= signed(a) - signed(b);
+  d <= std_logic_vector(abs x);
+end;
+"""
+
+
+@pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL is not installed (the package ghdl)")
+def test_absolute_values_in_vhdl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GHDL 2 writes them in VHDL in the midst of its Verilog."""
+    path = written(tmp_path, ABSOLUTE, "absolute.vhd")
+    a, b = (side.ravel().astype(np.uint64) for side in np.meshgrid(range(16), range(16)))
+    found = read_design([path], "absolute").parsed.evaluate(
+        {"a": [lanes(a, 4)], "b": [lanes(b, 4)]}.__getitem__, ARRAYS
+    )
+    differences = (((x - y + 8) & 15) - 8 for x, y in zip(a.tolist(), b.tolist(), strict=True))
+    assert np.asarray(found["d"].node, np.uint64).tolist() == [abs(x) for x in differences]
+    monkeypatch.setattr(vhdl, "_ABSOLUTE", re.compile("(?!)()()"))
+    monkeypatch.setattr(yosys, "_packaged", lambda: None)
+    if "abs " in vhdl.translated([path], "absolute", {}, tmp_path, 60.0)[0].read_text():
+        with pytest.raises(InputError, match=r"^absolute\.vhd:11: GHDL writes what is no Verilog \(\w+ <= .*abs"):
+            read_design([path], "absolute")
 
 
 def test_mistakes_in_vhdl_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,19 @@ def test_a_wire_with_two_drivers_is_no_design(tmp_path: Path) -> None:
         verdict(cases(*ROWS).replace("endmodule", "assign d = {a, b, a, b};\nendmodule"), tmp_path)
 
 
+@pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)")
+def test_a_wire_that_is_not_declared_is_driven(tmp_path: Path) -> None:
+    """Verilog declares what an instance drives, and also a name that is misspelt."""
+    text = cases(*ROWS)
+    driven = text.replace(HEAD, f"{HEAD}  same of_a(.from(a[3]), .to(sign));\n").replace("a[3] ^", "sign ^")
+    driven += "module same(input from, output to);\n  assign to = from;\nendmodule\n"
+    assert verdict(driven, tmp_path) == "equal"
+    wrong = text.replace("x * y", "x * z")
+    line = next(number for number, row in enumerate(wrong.splitlines(), start=1) if "x * z" in row)
+    with pytest.raises(InputError, match=rf"^\S+:{line}: z is not declared, and nothing drives it$"):
+        verdict(wrong, tmp_path)
+
+
 def gates(random: Random, inputs: int, count: int) -> dict[Wire, Gate]:
     """Gates of one bit, above input bits 0 and up."""
     every: dict[Wire, Gate] = {}

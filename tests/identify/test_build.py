@@ -37,7 +37,7 @@ from mmaprobe.queries.building.draft import EXACT, OTHERS, PRODUCTS, Draft, Star
 from mmaprobe.queries.building.lanes import lanes_of, with_one_lane
 from mmaprobe.queries.building.likely import MODES, STARTS, SWAPPED
 from mmaprobe.queries.building.mending import beside, mended
-from mmaprobe.queries.building.naming import same_by_form, with_nan
+from mmaprobe.queries.building.naming import name_of, same_by_form, with_nan
 from mmaprobe.queries.building.number_kinds import ordinary
 from mmaprobe.queries.building.outcome import Built, text_of
 from mmaprobe.queries.building.parts import PASSES, Parts, Reading, read_once, uneven_parts
@@ -234,6 +234,37 @@ def test_a_defect_of_one_product_is_located(tmp_path: Path, monkeypatch: pytest.
     saved.write_text(found["unit"])
     truth, mine = (parse_reference(str(path)) for path in (file, saved))
     assert not of_rows([truth.unit, mine.unit], 3000)[0].any()
+
+
+FEW_INPUTS = """unit: few
+formats: {a: e2m1, b: e2m1, c: none, d: f16}
+length: 2
+roundings: {r: "round(f16, nearest_even, zero=positive)"}
+steps: {d: "r(exact(a[0:2] * b[0:2]))"}
+"""
+
+
+def test_many_candidates_are_all_proved_equal(tmp_path: Path) -> None:
+    """No rounding of these formats loses anything, so that whatever is rounded how is one unit."""
+    file = tmp_path / "few.yaml"
+    file.write_text(FEW_INPUTS)
+    found = built(f"model:{file}", "e2m1,e2m1,f16", 2)
+    assert (found["verdict"], found["undecided"], found["left_for_time"]) == ("built", [], [])
+
+
+def test_units_of_few_inputs_are_compared_on_all_of_them() -> None:
+    """No sum of these formats is rounded: directions differ in the sign of a zero at most."""
+
+    def unit(mode: str) -> Model:
+        text = FEW_INPUTS.replace("c: none", "c: e2m1").replace("nearest_even, zero=positive", mode)
+        lines = text.replace("length: 2", "length: 1").replace("a[0:2] * b[0:2]", "a[0] * b[0], c")
+        return Model(mode, parse_unit(lines, "x.yaml"))
+
+    own, same, other = map(unit, ("nearest_even", "up", "down"))
+    found = name_of(own, [same, other], Options(), None)
+    assert (found.equal, found.open) == ([(same, "evaluated on all 4096 inputs")], [other])
+    results = evaluate_models([own, other], np.array(found.witnesses, dtype=np.uint64))
+    assert results.tolist() == [[0], [0x8000]]
 
 
 SCALED = """unit: scaled

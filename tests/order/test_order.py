@@ -377,6 +377,16 @@ def test_a_function_answers_many_questions_in_one_call(devices: str) -> None:
         reveal(device.answer, asked, addend=False)
 
 
+@pytest.mark.parametrize(("factor", "said"), [(0.7, True), (-0.3, True), (0.0, False)])
+def test_a_factor_that_is_no_power_of_two(factor: float, said: bool) -> None:
+    def scaled(a: Any, b: Any) -> Any:
+        return np.float32(factor) * one_by_one(a, b)
+
+    with CallableDevice(scaled, "scaled") as device, pytest.raises(UnrevealedError) as caught:
+        reveal(device.answer, parse_signature("f32,f32,f32", 4), addend=False)
+    assert ("a factor that is no power of two" in str(caught.value)) == said
+
+
 def test_a_constant_is_no_sum() -> None:
     with pytest.raises(UnrevealedError, match="do not add up exactly"):
         reveal(lambda vector: 0, parse_signature("f32,f32,f32", 16), addend=False)
