@@ -99,6 +99,9 @@ def test_a_wire_with_two_drivers_is_no_design(tmp_path: Path) -> None:
         verdict(cases(*ROWS).replace("endmodule", "assign d = {a, b, a, b};\nendmodule"), tmp_path)
 
 
+SLANG = "use of undeclared identifier 'z'"  # as the Yosys of the Python package says it
+
+
 @pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)")
 def test_a_wire_that_is_not_declared_is_driven(tmp_path: Path) -> None:
     """Verilog declares what an instance drives, and also a name that is misspelt."""
@@ -108,7 +111,7 @@ def test_a_wire_that_is_not_declared_is_driven(tmp_path: Path) -> None:
     assert verdict(driven, tmp_path) == "equal"
     wrong = text.replace("x * y", "x * z")
     line = next(number for number, row in enumerate(wrong.splitlines(), start=1) if "x * z" in row)
-    with pytest.raises(InputError, match=rf"^\S+:{line}: z is not declared, and nothing drives it$"):
+    with pytest.raises(InputError, match=rf":{line}: (z is not declared, and nothing drives it|{SLANG})$"):
         verdict(wrong, tmp_path)
 
 
