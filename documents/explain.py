@@ -60,6 +60,7 @@ class LossStep(Part):
     products: Sequence[int] | None  #: the numbers of its first and its last product
     cut: str  #: what alignment truncates, as a fraction
     rounded: str  #: what rounding changes, as a fraction
+    total: str | None  #: of the last step: the element less the exact result; of others: all losses up to it
 
 
 class ExplainElement(Document):
@@ -68,7 +69,8 @@ class ExplainElement(Document):
     plan: str  #: the plan
     length: int  #: K
     element: str  #: row and column, as `3,5`
-    losses: Sequence[LossStep]  #: the steps that lose bits
+    inputs: str | None  #: what is lost where inputs are read, as by words and conversions, as a fraction
+    losses: Sequence[LossStep]  #: the steps that lose bits, and the last one
     d: Hex  #: the result
 
 

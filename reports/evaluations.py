@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.evaluate.facts import SignalFact
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explanation import Explanation
-from mmaprobe.smtmodel.explain.losses import Loss
+from mmaprobe.smtmodel.explain.losses import ElementLosses
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes.trace import Kind
 
@@ -103,7 +103,7 @@ def document_of(
     return explain.Explain(evaluations=evaluations, difference=divergence_of(difference))
 
 
-def losses_of(model: Model, element: str, losses: Sequence[Loss], result: int) -> explain.ExplainElement:
+def losses_of(model: Model, element: str, found: ElementLosses) -> explain.ExplainElement:
     """What an element of the product of a plan at one K loses, as `explain --element` prints it. `element`: its row and
     column."""
     steps = [
@@ -113,8 +113,15 @@ def losses_of(model: Model, element: str, losses: Sequence[Loss], result: int) -
             products=one.products,
             cut=str(one.cut),
             rounded=str(one.rounded),
+            total=None if one.total is None else str(one.total),
         )
-        for one in losses
+        for one in found.steps
     ]
-    d = to_hex(result, model.d)
-    return explain.ExplainElement(plan=model.reference, length=model.length, element=element, losses=steps, d=d)
+    return explain.ExplainElement(
+        plan=model.reference,
+        length=model.length,
+        element=element,
+        inputs=None if found.words is None else str(found.words),
+        losses=steps,
+        d=to_hex(found.result, model.d),
+    )

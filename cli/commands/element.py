@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +16,18 @@ from mmaprobe.smtmodel.base.escapes import printable
 
 if TYPE_CHECKING:
     from mmaprobe.smtmodel.evaluate.operands import Operands
-    from mmaprobe.smtmodel.explain.losses import Loss
+    from mmaprobe.smtmodel.explain.losses import ElementLosses, Loss
 
 
 def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bool) -> None:
     """Print the steps that lose bits in the element `row,column` of the result of a plan (or of a model that takes K in
     tiles) for the matrices A, B and C. Raises InputError."""
     from mmaprobe.cli.text.vectors import result_text
+    from mmaprobe.queries.plans.bound_samples import exact_element
     from mmaprobe.reports.evaluations import losses_of
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.evaluate.operands import check_addend
-    from mmaprobe.smtmodel.explain.losses import losses
+    from mmaprobe.smtmodel.explain.losses import element_losses
     from mmaprobe.smtmodel.plans.lowering import unit_of_plan
     from mmaprobe.smtmodel.tables.reference import parse_plan_reference
     from mmaprobe.smtmodel.units.unit import TRACED
@@ -38,26 +40,32 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     operands = _operands(files, element, (plan.a, plan.b, plan.c))
     check_addend(plan, len(files) == 3, files[-1])
     model = Model(name, unit_of_plan(plan, len(operands.a), TRACED))
-    steps, result = losses(model, operands)
-    lossy = [step for step in steps if step.cut or step.rounded]
+    found = element_losses(model, operands, exact_element(plan, operands.a, operands.b, operands.c))
     if as_json:
-        print_json(losses_of(model, element, lossy, result))
+        print_json(losses_of(model, element, found))
         return
     unread = "" if plan.addend else ", c is not read"
     click.echo(f"{printable(name)}: element {element}, K = {model.length}{unread}")
-    _show(lossy, len(steps))
-    click.echo(f"d = {result_text(result, model.d)}")
+    _show(found)
+    click.echo(f"d = {result_text(found.result, model.d)}")
 
 
-def _show(losses: list[Loss], count: int) -> None:
+def _show(found: ElementLosses) -> None:
     rows: list[tuple[str, ...]] = [("step", "format", "products", "truncated", "rounded", "total loss")]
-    for one in losses:
-        parts = (f"{float(part):+.3e}" if part else "" for part in (one.cut, one.rounded))
-        rows.append((one.step, one.format.name, _products(one), *parts, f"{float(one.lost):+.3e}"))
+    if found.words:
+        rows.append(("inputs as read", "", "", "", "", _signed(found.words)))
+    for one in found.steps:
+        parts = (_signed(part) if part else "" for part in (one.cut, one.rounded))
+        rows.append((one.step, one.format.name, _products(one), *parts, _signed(one.total)))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows if losses else ():
+    for row in rows if len(rows) > 1 else ():
         click.echo("  " + "  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip())
-    click.echo(f"  {len(losses)} of {count} rounded steps lose bits")
+    lossy = sum(1 for step in found.steps if step.cut or step.rounded)
+    click.echo(f"  {lossy} of {found.count} rounded steps lose bits")
+
+
+def _signed(loss: Fraction | None) -> str:
+    return "" if loss is None else f"{float(loss):+.3e}"
 
 
 def _products(loss: Loss) -> str:

@@ -26,13 +26,14 @@ from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
-from mmaprobe.smtmodel.nodes import Element, Literal, Node, Round
-from mmaprobe.smtmodel.nodes.node import of_kind
+from mmaprobe.smtmodel.nodes import Element, Literal, Node, Recombined, Residue, Round
+from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.operand import FACTORS
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Parted, Stage
+from mmaprobe.smtmodel.plans.words import Gathered
 
 SEED, GAPS, RANDOM = 37, 30, 16
 MEASURED = 3  # elements of each matrix product whose errors are computed exactly
@@ -345,6 +346,20 @@ def exact_result(plan: Plan, total: Fraction, c: Fraction = NONE, magnitudes: bo
     """The result of a plan without rounding, where `total` is the exact sum of all products. `magnitudes`: an upper
     bound of its magnitude instead, from the magnitudes `total` and `c`."""
     return _Exactly(plan, total, c, magnitudes).of(plan.result)
+
+
+def exact_element(plan: Plan, a: Sequence[int], b: Sequence[int], c: int) -> Fraction | None:
+    """The exact result of one element, with what the plan multiplies c and the sum of all products by; None if an input
+    is not finite. Plans that read whole rows in their result, or residues in words, multiply them by 1."""
+    numbers = [value_of(fmt, pattern) for fmt, side in ((plan.a, a), (plan.b, b)) for pattern in side]
+    addend = value_of(plan.c, c) if plan.addend else NONE
+    finite = [number for number in numbers if number is not None]
+    if addend is None or len(finite) < len(numbers):
+        return None
+    total = sum(map(mul, finite[: len(a)], finite[len(a) :]), NONE)
+    if any(isinstance(node, (Gathered, Recombined, Residue)) for node in walk(plan.result)):
+        return total + addend
+    return exact_result(plan, total, addend)
 
 
 class _Exactly(Exactly):

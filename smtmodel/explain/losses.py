@@ -1,27 +1,46 @@
-"""Where an evaluation loses bits: the result of each rounded step compared with the exact sum of its terms."""
+"""Where an evaluation loses bits: the result of each rounded step compared with the exact sum of its terms, and with
+what it would be if no step had lost a bit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 
-from mmaprobe.smtmodel.arithmetic.decode import Unpacked
+from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.facts import evaluate_one, integer, item_of
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
-from mmaprobe.smtmodel.nodes import Cut, Round, Sum
+from mmaprobe.smtmodel.nodes import (
+    Cancelling,
+    Cut,
+    Element,
+    Gate,
+    Node,
+    Product,
+    Relu,
+    Repeat,
+    Residue,
+    Round,
+    Running,
+    Scale,
+    Signed,
+    SortedSum,
+    Sum,
+)
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.trace import Visit
-
-Entered = Mapping[str, tuple[int, tuple[tuple[str, Unpacked], ...]]]
 
 
 @dataclass(frozen=True)
 class Loss:
     """A rounded step. `products`: the first and the last nonzero product of its sum, if there are any; `count`: their
     number; `cut`: what the alignment took away; `rounded`: what normalising and rounding added or took away; both are 0
-    for a step that loses nothing; `value`: the result, in `format`."""
+    for a step that loses nothing; `value`: the result, in `format`. `total`: the result less what it would be if no
+    step up to it had lost a bit of the words that it reads; None where rounding is meant to change more than bits.
+    `word`: whether the step makes a word of an element, and adds nothing."""
 
     step: str
     products: tuple[int, int] | None
@@ -30,37 +49,99 @@ class Loss:
     rounded: Fraction
     value: Fraction
     format: Format
+    total: Fraction | None
+    word: bool = False
 
-    @property
-    def lost(self) -> Fraction:
-        """The result less the exact sum."""
-        return self.cut + self.rounded
+
+@dataclass(frozen=True)
+class ElementLosses:
+    """The steps of one element that lose bits, of `count`; `result`: its pattern; `words`: what the plan gives of its
+    words without rounding, less the exact result; None where that is not known. The last step is that which gives the
+    element: its total is the element less the exact result."""
+
+    steps: Sequence[Loss]
+    count: int
+    result: int
+    words: Fraction | None
 
 
 def losses(model: Model, operands: Operands[int]) -> tuple[list[Loss], int]:
     """The rounded steps of an evaluation in order, up to one that is not finite; the result's pattern."""
     evaluation = evaluate_one(model, operands)
-    return list(_steps(evaluation.trace.visits, evaluation.trace.entered)), integer(evaluation.d)
+    steps = _steps(evaluation.trace.visits, _words(model.unit.result))
+    return list(steps), integer(evaluation.d)
 
 
-def _steps(visits: Sequence[Visit], entered: Entered) -> Iterator[Loss]:
-    values: dict[object, Fraction] = {}  # the last value of each node
+def element_losses(model: Model, operands: Operands[int], exact: Fraction | None) -> ElementLosses:
+    """What an element loses. `exact`: what it would be without any rounding; None if an input is not finite."""
+    steps, result = losses(model, operands)
+    sums = [step for step in steps if not step.word]
+    if any(isinstance(node, Residue) for node in walk(model.unit.result)):  # rounding finds multiples of a modulus
+        sums = [replace(step, total=None) for step in sums]
+    words, number = None, exact_value(result, model.d)
+    d = Fraction(0) if number == "-0" else number
+    lossy = [step for step in sums[:-1] if step.cut or step.rounded]
+    if sums and exact is not None and isinstance(d, Fraction) and sums[-1].value == d:
+        words = None if sums[-1].total is None else d - sums[-1].total - exact
+        lossy.append(replace(sums[-1], total=d - exact))
+    return ElementLosses(lossy, len(sums), result, words)
+
+
+def _words(result: Node) -> Set[Node]:
+    """The nodes that read elements of one side alone: what becomes of an element before it is multiplied."""
+    read: dict[Node, frozenset[str]] = {}
+    for node in walk(result):
+        own = (node.operand.removeprefix("scale_"),) if isinstance(node, Element) else ()
+        read[node] = frozenset(own).union(*(read[part] for part in node.operands))
+    return {node for node, sides in read.items() if sides in ({"a"}, {"b"})}
+
+
+def _steps(visits: Sequence[Visit], words: Set[Node]) -> Iterator[Loss]:
+    values: dict[Node, Fraction] = {}  # the last value of each node, and its total
+    totals: dict[Node, Fraction | None] = {}
+    by_object: dict[int, Fraction | None] = {}  # totals: a term of a sum, or a loop's result, is the object of its node
     cut = rounded = Fraction(0)
     places: list[int] = []
     for visit in visits:
         node, item = visit.node, item_of("", visit.value)
+        assert isinstance(node, Node)
         if item.special:
             return
         value = values[node] = item.value
-        if isinstance(node, Sum) and visit.prefix in entered:
-            terms = [item_of(name, term) for name, term in entered[visit.prefix][1]]
+        if isinstance(node, (Sum, SortedSum)) and visit.terms is not None:
+            terms = [item_of(name, term) for name, term in visit.terms]
             lost = value - sum((term.value for term in terms), Fraction(0))
-            cut, rounded = (cut + lost, rounded) if node.bits_of_terms else (cut, rounded + lost)
+            aligned = isinstance(node, SortedSum) or node.bits_of_terms
+            cut, rounded = (cut + lost, rounded) if aligned else (cut, rounded + lost)
             places += [int(term.name) for term in terms if term.name.isdigit() and not term.is_zero]
-        elif isinstance(node, (Cut, Round)):
+            total = _added(lost, *(by_object.get(id(term), Fraction(0)) for _, term in visit.terms))
+        elif isinstance(node, (Running, Repeat)):
+            total = by_object.get(id(visit.value))
+        else:
+            total = _total(node, values, totals)
+        total = Fraction(0) if node in words else total
+        totals[node] = by_object[id(visit.value)] = total
+        if isinstance(node, (Cut, Round)):
             rounded += value - values[node.term]
         if isinstance(node, Round):
             ends = (min(places), max(places)) if places else None
-            step = visit.prefix.removesuffix(".") or "d"
-            yield Loss(step, ends, len(places), cut, rounded, value, node.rounding.format)
+            step, word = visit.prefix.removesuffix(".") or "d", node in words
+            yield Loss(step, ends, len(places), cut, rounded, value, node.rounding.format, total, word)
             cut, rounded, places = Fraction(0), Fraction(0), []
+
+
+def _total(node: Node, values: Mapping[Node, Fraction], totals: Mapping[Node, Fraction | None]) -> Fraction | None:
+    """The value of a node less what it would be without any loss below it."""
+    below = [totals.get(part) for part in node.operands]
+    match node:
+        case Cancelling() | Cut() | Gate() | Round() | Signed():
+            return _added(values[node] - values[node.term], *below)
+        case Product() | Scale() | Relu() if None not in below:
+            ideal = [values[part] - (lost or 0) for part, lost in zip(node.operands, below, strict=True)]
+            return values[node] - (max(*ideal, Fraction(0)) if isinstance(node, Relu) else prod(ideal))
+    return None if any(lost != 0 for lost in below) else Fraction(0)
+
+
+def _added(*parts: Fraction | None) -> Fraction | None:
+    known = [part for part in parts if part is not None]
+    return sum(known, Fraction(0)) if len(known) == len(parts) else None

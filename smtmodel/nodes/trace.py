@@ -111,13 +111,14 @@ class Signal:
 @plain_value(frozen=True)
 class Visit:
     """A node in an evaluation: the prefix of its signals, that of the round of the repetition around it, its place
-    among the inputs (where that names it best) and its value."""
+    among the inputs (where that names it best), its value, and of a sum the terms that it adds, by name."""
 
     node: object
     prefix: str
     within: str
     place: str
     value: Unpacked
+    terms: tuple[tuple[str, Unpacked], ...] | None = None
 
 
 @dataclass
@@ -133,6 +134,7 @@ class Trace:
     entered: dict[str, tuple[int, tuple[tuple[str, Unpacked], ...]]] = field(default_factory=dict)
     visits: list[Visit] = field(default_factory=list)
     rounds: list[str] = field(default_factory=list)
+    _terms: tuple[tuple[str, Unpacked], ...] | None = field(default=None, init=False)  # of the sum that is being formed
 
     @property
     def keeps(self) -> bool:
@@ -165,14 +167,16 @@ class Trace:
 
     def enter(self, names: Sequence[str], items: Sequence[Unpacked]) -> None:
         """Record the terms of a sum, before any alignment."""
-        self.entered[self.prefix] = (len(self.signals), tuple(zip(names, items, strict=True)))
+        self._terms = tuple(zip(names, items, strict=True))
+        self.entered[self.prefix] = (len(self.signals), self._terms)
 
     def _add(self, signal: Signal) -> None:
         self.signals[signal.name] = signal
 
     def visit(self, node: object, prefix: str, place: str, value: Unpacked) -> None:
         """Record the value of a node, whose signals have the prefix `prefix`."""
-        self.visits.append(Visit(node, prefix, self.prefix, place, value))
+        self.visits.append(Visit(node, prefix, self.prefix, place, value, self._terms))
+        self._terms = None
 
     def __getitem__(self, name: Name) -> Signal:
         return self.signals[name]

@@ -165,8 +165,8 @@ def _of_sizes(span: Span, sizes: Sequence[int]) -> list[Span]:
 
 @dataclass(frozen=True)
 class Equal(Sized):
-    """`ways` runs, as equal as multiples of `grain` can be (0: of the body's period); the last ones may be shorter, or
-    none."""
+    """`ways` runs of K / `ways`, rounded up to a multiple of `grain` (0: of the body's period); the last ones may be
+    shorter, or none."""
 
     unused: ClassVar[frozenset[str]] = frozenset({"grain"})
     growth: ClassVar[Growth] = "each"

@@ -11,16 +11,18 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
+from mmaprobe.queries.plans.bound_samples import exact_element
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands
-from mmaprobe.smtmodel.explain.losses import Loss, losses
+from mmaprobe.smtmodel.explain.losses import ElementLosses, Loss, element_losses, losses
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.plan_files import plans
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference
-from tests.oracles.oracle import decode
+from tests.oracles.oracle import decode, encode
 from tests.plans.test_plans import plan_of
 
 #: with whether each adds c
@@ -35,6 +37,8 @@ def element(plan: Plan, k: int) -> Operands[int]:
     rng = np.random.default_rng(11)
     sides = [
         from_numbers(np.ldexp(rng.standard_normal(count), rng.integers(-4, 5, count)), fmt, "nearest_even").tolist()
+        if fmt.name != "none"
+        else [0]
         for count, fmt in ((k, plan.a), (k, plan.b), (1, plan.c))
     ]
     return Operands(tuple(sides[0]), tuple(sides[1]), sides[2][0])
@@ -53,8 +57,78 @@ def test_losses_add_up(name: str) -> None:
     assert result == evaluate_row(model, given)
     products = (value(plan.a.name, x) * value(plan.b.name, y) for x, y in zip(given.a, given.b, strict=True))
     exact = sum(products, value(plan.c.name, given.c) if PLANS[name] else Fraction(0))
-    assert sum(one.lost != 0 for one in found) > 1
-    assert exact + sum(one.lost for one in found) == value(plan.d.name, result)
+    losing = [one.cut + one.rounded for one in found]
+    assert sum(lost != 0 for lost in losing) > 1
+    assert exact + sum(losing) == exact + (found[-1].total or 0) == value(plan.d.name, result)
+
+
+#: what they multiply the sum by, and c: 1 of each where they are not named; a plan that does not read c adds none
+FACTORS = {"plan:cutlass/linear-combination": (Fraction(3, 2), Fraction(1, 2))}
+SHIPPED = [f"plan:{name}" for name in plans()]
+
+
+def exact_sum(plan: Plan, given: Operands[int], factors: tuple[Fraction, Fraction]) -> Fraction:
+    products = [value(plan.a.name, x) * value(plan.b.name, y) for x, y in zip(given.a, given.b, strict=True)]
+    return factors[0] * sum(products, Fraction(0)) + (factors[1] * value(plan.c.name, given.c) if plan.addend else 0)
+
+
+def lost_by(name: str, plan: Plan, given: Operands[int]) -> ElementLosses:
+    model = Model(name, unit_of_plan(plan, len(given.a)))
+    return element_losses(model, given, exact_element(plan, given.a, given.b, given.c))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_last_total_is_the_element_less_the_exact_result(name: str) -> None:
+    """Of every plan that ships: also with words, conversions, scale factors of blocks and residues. What words lose is
+    said once, and each sum of their products is compared with what it would be without rounding."""
+    plan = parse_plan_reference(name)
+    given = element(plan, 3)
+    found, exact = lost_by(name, plan, given), exact_sum(plan, given, FACTORS.get(name, (Fraction(1), Fraction(1))))
+    assert found.steps[-1].total == value(plan.d.name, found.result) - exact
+    assert not any(step.word for step in found.steps)
+    if found.words is not None:  # what is added to the words' loss is no more than each step can lose
+        rounding = [abs(step.cut + step.rounded) for step in found.steps]
+        assert abs(found.steps[-1].total - found.words) <= 2 * sum(rounding)
+    else:
+        assert "-ii-" in name  # residues: rounding finds a multiple of the modulus
+        assert all(step.total is None for step in found.steps[:-1])
+
+
+def test_sums_of_words_are_compared_with_what_they_are_meant_to_be() -> None:
+    """The first sum of bf16x3 is that of a's second words by b's first ones, the second one adds the reverse."""
+    plan = parse_plan_reference("plan:triton/bf16x3")
+    given = element(plan, 24)
+    words = []
+    for fmt, side in ((plan.a.name, given.a), (plan.b.name, given.b)):
+        numbers = [value(fmt, pattern) for pattern in side]
+        first = [nearest(number) for number in numbers]
+        words.append((first, [nearest(number - word) for number, word in zip(numbers, first, strict=True)]))
+    (a0, a1), (b0, b1) = words
+    sums = [sum(x * y for x, y in zip(*pair, strict=True)) for pair in ((a1, b0), (a0, b1), (a0, b0))]
+    found = {step.step: step for step in lost_by("triton", plan, given).steps}
+    for place in range(3):
+        last = [step for name, step in found.items() if name.startswith(f"last.then{place}.")][-1]
+        assert last.total == last.value - sum(sums[: place + 1])
+
+
+def nearest(number: Fraction) -> Fraction:
+    return value("bf16", encode("bf16", int(number < 0), abs(number), "nearest_even"))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_rectified_element_is_compared_with_the_rectified_sum(sign: int) -> None:
+    plan = plan_of("r(relu(product(number(0x3fc00000, f32), r(exact(sum(mma, +0), c)))))")
+    given = Operands((0x3C01, 0x3C00), (0x3C00, 0x0C01), 0x3F800000 if sign > 0 else 0xC0400001)
+    exact = max(exact_sum(plan, given, (Fraction(3, 2), Fraction(3, 2))), Fraction(0))
+    found = lost_by("rectified", plan, given)
+    assert (exact > 0) == (sign > 0)
+    assert found.steps[-1].total == value(plan.d.name, found.result) - exact
+
+
+def test_nothing_is_said_of_a_total_where_the_element_is_infinite() -> None:
+    plan = plan_of("sum(mma, c)")
+    found = lost_by("infinite", plan, Operands((0x7C00,), (0x3C00,), 0))
+    assert (found.words, list(found.steps)) == (None, [])
 
 
 def test_steps_are_named_by_part_and_tile() -> None:
@@ -74,9 +148,10 @@ def test_a_product_is_lost_where_it_is_cut() -> None:
     plan = plan_of("sum(mma, +0)")
     given = Operands((0x3C00, 0, 0, 0, 0, 0x0001), (0x3C00, 0, 0, 0, 0, 0x0400), 0)  # 2^-38 beside 1
     found, _ = losses(Model("cut", unit_of_plan(plan, 8)), given)
+    lost = -(Fraction(2) ** -38)
     assert found == [
-        Loss("tile[0]", (0, 0), 1, Fraction(0), Fraction(0), Fraction(1), FORMATS["f32"]),
-        Loss("tile[1]", (5, 5), 1, -(Fraction(2) ** -38), Fraction(0), Fraction(1), FORMATS["f32"]),
+        Loss("tile[0]", (0, 0), 1, Fraction(0), Fraction(0), Fraction(1), FORMATS["f32"], Fraction(0)),
+        Loss("tile[1]", (5, 5), 1, lost, Fraction(0), Fraction(1), FORMATS["f32"], lost),
     ]
 
 
