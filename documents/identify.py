@@ -204,7 +204,9 @@ class Rule(Part):
     limits: Sequence[Limit]  #: the elements in numbers, for programs: those within all of these limits
     confirmed: bool  #: whether it is relied on: some new random shapes agree, with this plan alone, and none differs
     agree: int  #: new random shapes in which all of these elements are as the plan gives them
-    differ: Sequence[Sequence[int]]  #: [M, N, K] of those in which another kernel computes some
+    lengths: int = ABSENT  #: how many K the rule covers; older maps have neither this nor the next
+    lengths_asked: int = ABSENT  #: at how many of these K elements of the rule were compared with the plan
+    differ: Sequence[Sequence[int]]  #: [M, N, K] of shapes asked in which another kernel computes some
 
 
 class OrderAt(Part):

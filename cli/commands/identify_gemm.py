@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.inputs.signature import parse_signature
 
 if TYPE_CHECKING:
     from mmaprobe.documents.identify import Layout
-    from mmaprobe.queries.plans.library import Mapped
+    from mmaprobe.queries.plans.library import Mapped, Said
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.queries.search.distinguish import Options
 
@@ -126,12 +126,10 @@ def _show(mapped: Mapped, seconds: float) -> None:
             continue
         say(f"{said.rule.text()}: {said.plan.reference}")
         if said.differ:
-            total = said.agree + len(said.differ)
-            say(
-                f"  another kernel runs on {len(said.differ)} of {counted(total, 'random shape')}: {_some(said.differ)}"
-            )
+            total = counted(said.agree + len(said.differ), "new shape")
+            say(f"  another kernel runs on {len(said.differ)} of {total}: {_some(said.differ)}")
         elif said.confirmed:
-            say(f"  {counted(said.agree, 'random shape')}: bit for bit so")
+            say(f"  {counted(said.agree, 'random shape')}: bit for bit so; {_lengths(said)} asked")
         elif said.agree < said.wanted:
             say(f"  {counted(said.agree, 'random shape')}: too few to rely on")
         else:
@@ -147,6 +145,15 @@ def _show(mapped: Mapped, seconds: float) -> None:
         f"{counted(mapped.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of each computed "
         f"again; {seconds:.1f} s"
     )
+
+
+def _lengths(said: Said) -> str:
+    """At which K of its range a rule was held against the library."""
+    every, asked = said.rule.lengths, len(said.lengths)
+    if asked < len(every):
+        return f"{asked:,} of {len(every):,} K"
+    whole = every[-1] - every[0] == len(every) - 1
+    return f"every K from {every[0]} to {every[-1]}" if whole and asked > 1 else f"all {asked:,} K"
 
 
 def _missing(mapped: Mapped) -> dict[str, list[Shape]]:

@@ -25,6 +25,7 @@ from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain
+from mmaprobe.queries.plans.lengths import lengths_asked
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from mmaprobe.queries.plans.summed import Summed, summed
@@ -54,6 +55,7 @@ ROUNDS = 40  # rounds at most
 DRAWN = 16  # shapes drawn in search of one that has elements within the limits of a rule
 NARROW = 4  # a gap of less than this part of its value is asked at its roundest number, a wider one in its middle
 LEARNING = 0.7  # of the time; the rest is for the last check
+HOLDING = 0.85  # of the time, after which no rule is held against further K
 CONFIRMING = 0.95  # of the time, after which no rule is confirmed by shapes of its own
 CHECKED = 200  # random shapes in each check, from which nothing was learned
 CHECKS = 4  # checks at most: the shapes that differ are learned from, and others are checked
@@ -109,7 +111,8 @@ class Looked:
 class Said:
     """A rule with its plan, None if none is known. `agree`: how many random shapes the plan reproduces in all elements
     of the rule; `differ`: the random shapes in which it does not; `rivals`: of each other plan of the map that does not
-    reproduce some element of the rule, how many of the shapes that agree show it."""
+    reproduce some element of the rule, how many of the shapes that agree show it; `lengths`: the K at which elements of
+    the rule were looked at."""
 
     rule: Rule
     plan: Plan | None
@@ -117,6 +120,7 @@ class Said:
     differ: list[Shape] = field(default_factory=list)
     rivals: dict[Plan, int] = field(default_factory=dict)
     wanted: int = CONFIRMED
+    lengths: set[int] = field(default_factory=set)
 
     @property
     def confirmed(self) -> bool:
@@ -274,12 +278,16 @@ class Mapper(Candidates):
         return looked.shape in self.found.left_out
 
     def _mended(self, rules: list[Rule]) -> list[Rule]:
-        """The rules, refined until they fail on no new shapes, whether random or at the rules' limits."""
+        """The rules, refined until they fail on no new shapes, whether random or at the rules' limits, nor at the K at
+        which they are held."""
         quiet = number = 0
         while quiet < QUIET and number < ROUNDS and not self._late():
             rules = self._narrowed(rules)
             new = [self.random_shape(n) for n in range(MORE)] + list(self._ends(rules))
             self._look_at(new)
+            for shape in self._held_at(rules, LEARNING) if quiet == QUIET - 1 else ():
+                self._look_at([shape])
+                new.append(shape)
             wrong = [shape for shape in new if not self._agrees(rules, self.looked[shape])]
             quiet, number = 0 if wrong else quiet + 1, number + 1
             self._say(f"round {number}: {len(wrong)} of {len(new)} shapes not as the rules said")
@@ -597,6 +605,19 @@ class Mapper(Candidates):
             every = (shape for base in some for shape in self._changed(base, FEATURES[feature], end))
             yield from islice(self._new_within(rules[number].reaches, every), 1)
 
+    def _held_at(self, rules: Sequence[Rule], share: float) -> Iterator[Shape]:
+        """New shapes at the K at which rules with a plan are held (`lengths_asked`), each with the M and N that take
+        the fewest products, until a share of the time is over."""
+        bases = {number: sorted(shapes, key=_cost) for number, shapes in self._bases(rules).items()}
+        numbers, seen = list(bases), {number: {shape.length for shape in shapes} for number, shapes in bases.items()}
+        for at, length in lengths_asked((rules[number], self.known[rules[number].plan]) for number in numbers):
+            if length in seen[number := numbers[at]]:
+                continue
+            if self._late(share):
+                break
+            shapes = (replace(base, length=length) for base in bases[number][:DRAWN])
+            yield from islice(self._new_within(rules[number].holds, shapes), 1)
+
     def _some_of(self, bases: Sequence[Shape]) -> Iterator[Shape]:
         for _ in range(0 if self._late() else DRAWN):
             yield bases[int(self.rng.integers(len(bases)))]
@@ -670,8 +691,8 @@ class Mapper(Candidates):
         )
 
     def _check(self, rules: list[Rule]) -> None:
-        """Compare the rules with new random shapes, and those that are not confirmed by them with shapes of their own;
-        the counts are entered in `mapped`."""
+        """Compare the rules with new random shapes and at the K at which they were not held yet, and those that are not
+        confirmed with shapes of their own; the counts are entered in `mapped`."""
         mapped = self.found
         mapped.checked, mapped.right, mapped.open = 0, 0, []
         self._find_rivals(rules)
@@ -682,6 +703,11 @@ class Mapper(Candidates):
             mapped.checked += 1
             mapped.right += not is_open and not any(shape in said.differ for said in mapped.rules)
             mapped.open += [shape] if is_open else []
+        for number, shapes in self._bases(rules).items():
+            mapped.rules[number].lengths |= {shape.length for shape in shapes}
+        for shape in self._held_at(rules, HOLDING):
+            self._say(f"{shape}, to hold a rule at its K")
+            self._compared(rules, shape, confirms=False)
         for _ in range(2):  # a failure raises what those wanted that came before
             for rule, said in zip(rules, mapped.rules, strict=True):
                 self._confirm(rules, rule, said)
@@ -716,8 +742,9 @@ class Mapper(Candidates):
                 self._say(f"{shape}, to confirm a rule")
                 self._compared(rules, shape)
 
-    def _compared(self, rules: Sequence[Rule], shape: Shape) -> bool:
-        """Compare the rules with a new shape; whether some element has no rule, or one without a plan."""
+    def _compared(self, rules: Sequence[Rule], shape: Shape, confirms: bool = True) -> bool:
+        """Compare the rules with a new shape, which may confirm them; whether some element has no rule, or one without
+        a plan."""
         looked, mapped = self._unfitted(shape), self.found
         at, is_open = chosen(rules, looked.features), False
         numbers = {plan: number for number, plan in enumerate(self.known)}
@@ -733,14 +760,15 @@ class Mapper(Candidates):
                 is_open = True
                 continue
             said, mine = mapped.rules[one], at == one
+            said.lengths.add(shape.length)
             if not fitting(rules[one].plan)[mine].all():
                 said.differ.append(shape)
                 for each in mapped.rules:
                     each.wanted = DOUBTED
                 continue
-            said.agree += 1
+            said.agree += confirms
             for rival, count in said.rivals.items():
-                if count < CONFIRMED:
+                if confirms and count < CONFIRMED:
                     said.rivals[rival] += not fitting(numbers[rival])[mine].all()
         return is_open
 
@@ -851,6 +879,11 @@ def _roundest(low: int, high: int) -> int:
 def _about(wanted: int, factor: int) -> list[int]:
     """The sides whose product with a factor is nearest to what is wanted, below and above."""
     return list(dict.fromkeys(max(1, side) for side in (wanted // factor, -(-wanted // factor))))
+
+
+def _cost(shape: Shape) -> tuple[int, int]:
+    """How many products are asked of a shape, about, and the size of each."""
+    return -(-LEAST // (min(shape.rows, LOOKED) * min(shape.columns, LOOKED))), shape.rows * shape.columns
 
 
 def _crossed(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:

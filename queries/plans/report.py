@@ -167,6 +167,8 @@ def document_of_map(
                 limits=said.rule.limits(),
                 confirmed=said.confirmed,
                 agree=said.agree,
+                lengths=len(said.rule.lengths),
+                lengths_asked=len(said.lengths),
                 differ=_sides_of(said.differ),
             )
             for said in mapped.rules

@@ -277,6 +277,12 @@ class Rule:
             spans.append((low, high))
         return spans
 
+    @property
+    def lengths(self) -> list[int]:
+        """The values of K that the rule covers."""
+        step = self.multiple
+        return [k for low, high in self._spans(SIDES_ASKED - 1) for k in range(-(-low // step) * step, high + 1, step)]
+
     def _others(self) -> Iterator[tuple[Feature, int | None, int | None]]:
         """The limited features other than M, N and K, with the smallest and the largest value of each."""
         for number, feature in enumerate(FEATURES[len(self.sizes) :], len(self.sizes)):

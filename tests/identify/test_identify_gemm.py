@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,11 @@ from mmaprobe.queries.plans.candidates import Candidates, cut_alike
 from mmaprobe.queries.plans.first_step import first_step
 from mmaprobe.queries.plans.forms import plain
 from mmaprobe.queries.plans.lane_stages import ALL, blocks_of, epilogues_of, lanes_of
+from mmaprobe.queries.plans.lengths import LENGTHS, lengths_asked
 from mmaprobe.queries.plans.mapping import rules_of
-from mmaprobe.queries.plans.rules import FEATURES, Shape, chosen, features_of, learned
+from mmaprobe.queries.plans.rules import FEATURES, Rule, Shape, chosen, features_of, learned
 from mmaprobe.queries.plans.rules import blocks_of as blocks_of_side
+from mmaprobe.queries.plans.rules import sizes_of as size_classes
 from mmaprobe.queries.plans.tree_stages import stages_of
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
@@ -86,6 +89,11 @@ def edges(a, b):
     for start in range(0, b.shape[1] % 4):
         found[:, -1 - start] = chain(a[:, ::-1], b[::-1])[:, -1 - start]
     return found
+
+
+def but_at_one(a, b):
+    half = 27 if a.shape[1] == 53 else 0
+    return chain(a, b, 0, half) + chain(a, b, half) if half else chain(a, b)
 
 
 def shuffled(a, b):
@@ -203,6 +211,42 @@ def test_a_change_of_the_plan_with_k_is_found(tmp_path: Path) -> None:
     assert np.array_equal(d.view(np.float32), space["changes"](a, b))
     assert parse_plan_path(str(tmp_path / "plan.yaml")).reference == found["rules"][0]["plan"]
     check_map(tmp_path, found, space["changes"])
+
+
+def test_rules_are_held_at_every_k_of_their_range(tmp_path: Path) -> None:
+    """A single K at which the library cuts K has its own rule, or none, and no other rule speaks of it."""
+    _, found, _ = asked(tmp_path, "but_at_one", "--length", "60")
+    (tmp_path / "map.json").write_text(json.dumps(found))
+    known, rng, space = rules_of(tmp_path / "map.json"), np.random.default_rng(6), dict[str, Any]()
+    exec(LIBRARY, space)
+    for rule in found["rules"]:
+        assert rule["lengths_asked"] == rule["lengths"]
+    for k in range(1, 61):
+        a, b = rng.standard_normal((5, k)).astype(np.float32), rng.standard_normal((k, 6)).astype(np.float32)
+        multiply = partial(simulate, a.view(np.uint32), b.view(np.uint32), None)
+        d = known.product(Shape(5, 6, k), multiply)
+        assert np.array_equal(d.view(np.float32), space["but_at_one"](a, b)), k
+
+
+def test_where_k_are_too_many_those_beside_cuts_are_asked_first() -> None:
+    models = parse_reference("ieee/fma/f32"), parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
+    of_loops, of_units = (
+        next(plain(parse_signature(formats, 1), R.format)).plan(promoted(256, Chain(model), R))
+        for formats, model in zip(("f32,f32,f32", "f16,f16,f32"), models, strict=True)
+    )
+    assert of_loops is not None
+    assert of_units is not None
+    sizes = (frozenset({1}), frozenset({1}), frozenset(size_classes(np.arange(1, 3001)).tolist()))
+    rules = [Rule((), (), number, sizes, (1, 1, 3000)) for number in range(2)]
+    found = lengths_asked([(rules[0], of_loops), (rules[1], of_units)])
+    assert len(found) == len(set(found)) == LENGTHS
+    for number in range(2):
+        mine = [length for at, length in found if at == number]
+        assert set(mine[:2]) == {1, 3000}
+        assert {k + off for k in range(256, 3000, 256) for off in (-1, 0, 1)} <= set(mine)
+        if number:  # the tiles of the unit are then next
+            assert all(length in (1, 3000) or length % 16 in (0, 1, 15) for length in mine)
+    assert sorted(k for _, k in lengths_asked([(replace(rules[0], most=(1, 1, 40)), of_loops)])) == [*range(1, 41)]
 
 
 def test_of_plans_that_are_one_at_small_k_the_chain_comes_first(tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""The K at which a rule is held against its library: a plan that is wrong where it cuts K at other places than the
+library may be right at most K."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice, zip_longest
+
+import numpy as np
+
+from mmaprobe.queries.plans.rules import Rule
+from mmaprobe.smtmodel.plans import Chain, Plan, Stage
+from mmaprobe.smtmodel.plans.stages import Parted
+
+LENGTHS = 512  # K of all rules together
+MIXED = 2654435761  # an odd number by which K are put in no order
+
+
+def lengths_asked(rules: Iterable[tuple[Rule, Plan]]) -> list[tuple[int, int]]:
+    """The K at which rules are held, each with the number of its rule; of all rules in turn, `LENGTHS` at most."""
+    queues = [[(number, length) for length in _ranked(*rule)] for number, rule in enumerate(rules)]
+    return list(islice((one for some in zip_longest(*queues) for one in some if one is not None), LENGTHS))
+
+
+def _ranked(rule: Rule, plan: Plan) -> Sequence[int]:
+    """The K of a rule's range: its ends, then those next to multiples of the sizes that the plan names, the largest
+    first, then the others in no order."""
+    lengths = np.array(rule.lengths, dtype=np.int64)
+    ranks = np.zeros_like(lengths)
+    for size in sorted({size for products in plan.sums for size in _sizes(products.stage)}):
+        rests = lengths % size
+        ranks[(rests <= 1) | (rests == size - 1)] = size
+    ends = [k for k in (0, -1) if len(lengths)]
+    for at in np.flatnonzero(np.diff(lengths) != rule.multiple).tolist():
+        ends += [at, at + 1]
+    ranks[ends] = np.max(ranks, initial=0) + 1
+    found: list[int] = lengths[np.lexsort((lengths * MIXED % (1 << 32), -ranks))].tolist()
+    return found
+
+
+def _sizes(stage: Stage) -> Iterator[int]:
+    """The sizes of uses of a unit, runs, tiles and grains of a stage."""
+    own = [stage.model.length] if isinstance(stage, Chain) else []
+    if isinstance(stage, Parted):
+        own = [size for size in vars(stage.partition).values() if isinstance(size, int)]
+    yield from (size for size in own if size > 1)
+    yield from chain.from_iterable(map(_sizes, stage.parts))
