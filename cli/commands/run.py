@@ -126,12 +126,12 @@ def _summary(session: VectorRun, output: str | None, file: str) -> None:
             if session.wrong
             else "every answer is its model's"
         )
+        for row in session.wrong[:SHOWN]:
+            show_mismatch(row, file)
         if session.shape is not None:
             rows, columns = session.shape
             asked = f"asked as products of {rows} x K and K x {columns} alone"
             say(f"{asked}: mmaprobe identify --gemm asks for other shapes")
-        for row in session.wrong[:SHOWN]:
-            show_mismatch(row, file)
     for family in sorted(session.families):
         kept = "ANSWERS" if output in (None, "-") else output
         device = shlex.quote(f"recorded:{kept}")
