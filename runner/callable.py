@@ -38,6 +38,7 @@ class CallableDevice(Device):
     Arrays have NumPy's type of their format, or that of ml_dtypes. The result may hold patterns as unsigned integers.
     """
 
+    shape: Shape
     scaled = False
 
     def __init__(

@@ -17,7 +17,6 @@ from mmaprobe.queries.compare.standing import Standings, predictions_of
 from mmaprobe.queries.compare.steady import AGAIN, ContradictionError, Sample, contradictions, spread
 from mmaprobe.runner.answers import AnswersFile, answered_row, provenance
 from mmaprobe.runner.batches import BatchDevice
-from mmaprobe.runner.callable import CallableDevice
 from mmaprobe.runner.devices import DeviceError, open_device
 from mmaprobe.runner.protocol import Device
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
@@ -98,7 +97,7 @@ class VectorRun:
             return
         with self._device() as device:
             self.description = device.description
-            self.shape = device.shape if isinstance(device, CallableDevice) else None
+            self.shape = device.shape
             try:
                 for vector, d in device.answers(_checked(vectors, name)):
                     self.description = device.description

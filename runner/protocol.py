@@ -71,13 +71,15 @@ class Device(ABC):
 
     `description` (name, driver, ...) is what the device says of itself, complete once it has answered a vector.
     A device is closed on leaving its `with` block. `steady`: it gives the same answer always, and need not be asked
-    twice; `scaled`: scale factors can be given to it.
+    twice; `scaled`: scale factors can be given to it. `shape`: the rows and columns of the products that a function of
+    matrices is asked.
     """
 
     name: str
     description: dict[str, Any]
     steady: bool = False
     scaled: bool = True
+    shape: tuple[int, int] | None = None
     patience: Patience = Patience()
 
     def check_time(self, vector: Vector, number: int) -> None:
