@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate
 
 import numpy as np
 
@@ -18,14 +17,14 @@ from mmaprobe.queries.candidates.kinds import candidate_of, why_alike
 from mmaprobe.queries.compare.observed import agrees
 from mmaprobe.queries.kernel.problem import Candidates
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.search.samples import Table
+from mmaprobe.queries.search.samples import every_row
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.queries.tactics.normalising import Normaliser
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import OutOfTimeError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row, evaluate_rows
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.operands import Layout, unpadded
+from mmaprobe.smtmodel.evaluate.operands import unpadded
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes import Node, Round
 from mmaprobe.smtmodel.nodes.normal import normal as normal_form
@@ -69,16 +68,6 @@ def name_of(
     return Naming(equal, [*witnesses, *partitioned.witnesses], _without(others, equal), late)
 
 
-def _every_row(layout: Layout) -> Table | None:
-    """Every input, where all its bits together are at most FEW."""
-    widths = [0 if place in layout.unread else fmt.width for place, fmt in enumerate(layout.formats)]
-    if sum(widths) > FEW:
-        return None
-    every, starts = np.arange(1 << sum(widths), dtype=np.uint64), accumulate(widths, initial=0)
-    columns = [every >> np.uint64(at) & np.uint64((1 << width) - 1) for at, width in zip(starts, widths, strict=False)]
-    return np.stack(columns, axis=1)
-
-
 def _by_evaluation(
     own: Model, others: Sequence[Model], deadline: float | None
 ) -> tuple[list[tuple[Model, str]], list[tuple[int, ...]], list[Model]]:
@@ -89,7 +78,7 @@ def _by_evaluation(
     left: list[Model] = []
     for model in others:
         problem = Candidates(own.any_nan, model.any_nan)
-        rows = _every_row(problem.layout)
+        rows = every_row(problem.layout, FEW)
         if rows is None or (deadline is not None and time.monotonic() > deadline):
             left.append(model)
         elif len(differ := np.flatnonzero(replay(problem, rows).differs)):

@@ -21,7 +21,7 @@ from mmaprobe.queries.properties.bound_samples import (
     numbers_of,
     value_of,
 )
-from mmaprobe.queries.search.samples import Table, sample_rows
+from mmaprobe.queries.search.samples import Table, every_row, sample_rows
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 from mmaprobe.smtmodel.nodes import FusedSum, Node
@@ -42,7 +42,7 @@ def wrapped_input(model: Model, count: int) -> Near | None:
     if not any(isinstance(node, FusedSum) and node.carry_bits is not None for node in walk(model.unit.result)):
         return None
     layout, roomy = layout_of(model), Model(model.reference, _with_room(model))
-    table = _every_row(layout)
+    table = every_row(layout, SMALL)
     if table is None:
         table = np.concatenate([dominated(layout), sample_rows(layout, ROWS, SEED)])
     (results, fine), (others, _) = covered(model, table), covered(roomy, table)
@@ -58,15 +58,6 @@ def _with_room(model: Model) -> Unit:
         return replace(new, carry_bits=None) if isinstance(new, FusedSum) else new
 
     return replace(model.unit, result=rebuilt(model.unit.result, change, {}), names={}, signals={}, titles={})
-
-
-def _every_row(layout: Layout) -> Table | None:
-    """All inputs; None if there are too many."""
-    widths = [fmt.width for fmt in layout.formats]
-    if sum(widths) > SMALL:
-        return None
-    axes = np.meshgrid(*(np.arange(1 << width, dtype=np.uint64) for width in widths), indexing="ij")
-    return np.stack([axis.ravel() for axis in axes], axis=1)
 
 
 def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Near]:

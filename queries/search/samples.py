@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,18 @@ TINY = 0.6  # share of the rows with ties that are about the smallest results
 KEPT = 600_000  # the most patterns of a table that is kept for the next question
 NARROW = 8  # the most bits of formats that some units multiply in wider ones
 FAR = 40  # the most places below the largest term that matter to a unit
+
+
+def every_row(layout: Layout, most: int) -> Table | None:
+    """All inputs, with zeros for elements that are not read; None if these have more than `most` bits together."""
+    widths = [0 if place in layout.unread else fmt.width for place, fmt in enumerate(layout.formats)]
+    total = sum(widths)
+    if total > most:
+        return None
+    every = np.arange(1 << total, dtype=np.uint64)  # the first element in the highest bits
+    columns = [every >> np.uint64(total - end) & np.uint64((1 << width) - 1)
+               for end, width in zip(accumulate(widths), widths, strict=True)]  # fmt: skip
+    return np.stack(columns, axis=1)
 
 
 def sample_rows(layout: Layout, count: int, seed: int = 1) -> Table:
