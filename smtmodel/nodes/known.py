@@ -131,6 +131,12 @@ def turns_of(every: Iterable[Known]) -> bool | None:
     return True if not ways else ways.pop() if len(ways) == 1 else None
 
 
+def turned(turns: bool | None, signless: bool) -> bool | None:
+    """`Known.turns` after a step that sees magnitudes alone (`signless`), or signs too: of the latter only what stays
+    as it is, is known to."""
+    return turns if signless or not turns else None
+
+
 def _least(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else min(one, other)
 

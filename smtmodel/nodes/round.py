@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, select, truth
 from mmaprobe.smtmodel.nodes.cut import Cut
 from mmaprobe.smtmodel.nodes.element import Element, Literal
-from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, power
+from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, power, turned
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -139,7 +139,7 @@ class Rounding:
         fmt, plain = self.format, self.nan_or_zero or fits
         if not fmt.subnormals:  # a zero, or what is near it, becomes the smallest number
             return Known.number(frozenset({fmt}))
-        turns = y.turns if self.is_signless or not y.turns else None
+        turns = turned(y.turns, self.is_signless)
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
         same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # an infinity is not written as a number
         below = fits or (same and y.top is not None and y.top <= fmt.emax)
