@@ -48,6 +48,8 @@ class Negated(Problem):
     """A model compared with itself with every a and c negated, and the result negated back. Raises ParameterError if a,
     c or d has no sign."""
 
+    signs_apart = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("a", "c", "d"):
@@ -67,10 +69,6 @@ class Negated(Problem):
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
         a = tuple(negated(x, self.left.a) for x in operands.a)
         return replace(operands, a=a, c=negated(operands.c, self.left.c) if self.left.addend else operands.c)
-
-    @property
-    def signs_apart(self) -> bool:
-        return True
 
     @property
     def sides(self) -> tuple[str, str]:

@@ -64,6 +64,8 @@ class Number(Value):
     """A single number, not a sum. `native`: its format and pattern, where it is an input or a result of the processor's
     own instruction; a NaN's pattern is arbitrary."""
 
+    is_sum = False
+
     def __init__(self, item: Unpacked, pattern: Bits | None = None, native: tuple[Format, Bits] | None = None) -> None:
         super().__init__(item.term, item.is_nan, pattern)
         self._item, self._native = item, native
@@ -91,10 +93,6 @@ class Number(Value):
     @property
     def negatives(self) -> tuple[Bit, Bit]:
         return self.sign, self.sign
-
-    @property
-    def is_sum(self) -> bool:
-        return False
 
     @property
     def item(self) -> Unpacked:
@@ -316,10 +314,11 @@ class Node:
     #: operands that nodes of published digests lack: left out of the node's text (`structure`) where there is none
     later: ClassVar[frozenset[str]] = frozenset()
 
-    @property
-    @abstractmethod
+    @kept_property
     def operands(self) -> tuple[Node, ...]:
-        """The nodes whose values it reads."""
+        """The nodes whose values it reads: those in its fields, in their order."""
+        every = (value if type(value) is tuple else (value,) for value in self._fields)
+        return tuple(one for each in every for one in each if isinstance(one, Node))
 
     @abstractmethod
     def evaluate(self, context: Context, keep: int | None) -> Value:
@@ -410,6 +409,11 @@ class Node:
         return (self,)
 
     @property
+    def bits_of_terms(self) -> tuple[int, ...]:
+        """The number of bits kept of each term below the largest exponent, in their order; () where all are."""
+        return ()
+
+    @property
     def binds(self) -> int | None:
         """The level of the loop whose variable its operands see; None where it is no loop."""
         return None
@@ -470,10 +474,6 @@ class Unary(Node):
     """A node with one operand, whose place it has."""
 
     term: Node
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return (self.term,)
 
     def place(self, context: Context) -> str:
         return self.term.place(context)
@@ -538,13 +538,7 @@ class Knowledge:
 class Terminal(Node):
     """A node without operands: an input or a constant."""
 
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return ()
-
-    @property
-    def is_number(self) -> bool:
-        return True
+    is_number = True
 
 
 def walk(node: Node, without: Container[Node] = ()) -> Iterator[Node]:

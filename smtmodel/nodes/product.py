@@ -35,10 +35,6 @@ class Product(Node):
                 raise ParameterError("product", f"its operands are inputs or rounded results, not a {operand.kind}")
 
     @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.left, self.right
-
-    @property
     def factors(self) -> tuple[Node, Node] | None:
         return (self.left, self.right) if self.limit is None else None
 

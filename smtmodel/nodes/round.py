@@ -227,6 +227,7 @@ class Round(Unary):
     later: ClassVar[frozenset[str]] = frozenset({"random"})
     rounding: Rounding
     random: Element | Literal | None = None
+    is_number = True
 
     def __post_init__(self) -> None:
         if self.rounding.stochastic != (self.random is not None):
@@ -240,19 +241,11 @@ class Round(Unary):
         if isinstance(self.random, Literal) and not is_random(self.random.format):
             raise ParameterError("round", f"{self.random.format.name} is no format of random bits: uint2 to uint64 are")
 
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return (self.term,) if self.random is None else (self.term, self.random)
-
     def bits(self, random: Term) -> Bits:
         """The random bits, of the number that they are."""
         if isinstance(self.random, Literal):
             return constant(random.sign.carrier, self.random.pattern, self.random.format.width)
         return random.significand
-
-    @property
-    def is_number(self) -> bool:
-        return True
 
     @property
     def never_below_zero(self) -> bool:
@@ -262,6 +255,10 @@ class Round(Unary):
     def converts(self) -> Element | None:
         """The input that the node converts to another format, if it does nothing else."""
         return self.term if isinstance(self.term, Element) and self.random is None else None
+
+    @property
+    def bits_of_terms(self) -> tuple[int, ...]:
+        return (self.rounding.format.fraction,)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         return self.rounding.known(operands[0], knowledge.fits)

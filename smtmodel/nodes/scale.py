@@ -24,10 +24,6 @@ class Scale(Node):
     left: Node
     right: Node
 
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.term, self.left, self.right
-
     def place(self, context: Context) -> str:
         return self.term.place(context)
 

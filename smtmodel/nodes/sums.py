@@ -42,15 +42,6 @@ class Sum(Node):
                 check_number(name, number, EXPONENTS)
 
     @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.items
-
-    @property
-    def bits_of_terms(self) -> tuple[int, ...]:
-        """The number of bits kept of each term below the largest exponent, in their order; () where all are."""
-        return ()
-
-    @property
     def raises_of_terms(self) -> tuple[int, ...]:
         """How much higher than its own exponent each term counts in the alignment, in the order of the terms."""
         return (0,) * len(self.bits_of_terms)

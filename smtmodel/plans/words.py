@@ -39,6 +39,7 @@ class Gathered(Terminal):
     operand: str
     format: Format
     block: int | None = field(default=None, kw_only=True)
+    never_below_zero = True
 
     @property
     @abstractmethod
@@ -56,10 +57,6 @@ class Gathered(Terminal):
     @abstractmethod
     def over(self, items: tuple[Node, ...]) -> Node:
         """The node over these elements."""
-
-    @property
-    def never_below_zero(self) -> bool:
-        return True
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         raise ParameterError(self.kind, f"{self.sentence()} has a value for a given K only")
@@ -142,11 +139,6 @@ class Scaled(Round):
         if self.factor is None or not any(part.block for part in gathered(self.factor)):
             raise ParameterError("block_scaled", "the factor of a block is made of what its elements give, "
                                  "as largest(a, block=32), and rounded")  # fmt: skip
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        assert self.factor is not None
-        return (*super().operands, self.factor)
 
     @property
     def element(self) -> Round:
