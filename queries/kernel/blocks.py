@@ -20,8 +20,9 @@ from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, r
 from mmaprobe.queries.kernel.wording import up_text
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.nodes import Constant, Element, Literal, Node, Product, Quotient, Round
+from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.given import Given
-from mmaprobe.smtmodel.nodes.node import of_kind, walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain
@@ -78,7 +79,7 @@ def loses_of_blocks(plan: Plan, length: int, reach: int, spread: int | None, cha
         raise RuleError("loses_of_blocks: K is from 1 on, and powers are from 1 on")
     if [model.unit for model in plan.models] != [goal.unit]:
         raise RuleError("loses_of_blocks: the premise is not about the plan's unit")
-    if any(isinstance(one, Element) and one.subnormals != "keep" for one in walk(goal.unit.result)):
+    if flushed_in(goal.unit.result):
         raise RuleError("loses_of_blocks: a unit reads subnormal numbers as zero")
     adds_products_once(goal.unit, True)
     words = list(dict.fromkeys(plan.read(use.words) for use in plan.chains))
@@ -207,7 +208,7 @@ class _Sizes:
             return replace(size, low=size.low * below, high=size.high * above)
         if not fmt.subnormals:
             raise RuleError("loses_of_blocks: an element is rounded to a format without zero")
-        tiny = size.tiny * above + power(fmt.emin - fmt.fraction)
+        tiny = size.tiny * above + power(fmt.unit)
         return replace(size, low=size.low * below, high=size.high * above, tiny=tiny)
 
 
@@ -328,7 +329,7 @@ class _Results:
                 found, fmt = self.of(node.term), node.rounding.format
                 _, above = off_by(node.rounding)
                 share = found.share + (above - 1) * (self.most + found.share)
-                return replace(found, share=share, rest=found.rest * above + power(fmt.emin - fmt.fraction))
+                return replace(found, share=share, rest=found.rest * above + power(fmt.unit))
         raise RuleError(f"loses_of_blocks: nothing is told of results with a {node.kind}")
 
     def _sum(self) -> _Result:

@@ -630,7 +630,7 @@ def _hanging(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bit
                 cases.add(f"{ONE_BIT} lost", case, flag & _is_place(span, place) & finite, alone=True)
     if fmt.subnormals:  # below the last place of the smallest numbers
         for place in range(1, term.significand.width):
-            at = _equals(found.weight, fmt.emin - fmt.fraction - 1 - place) & small & finite
+            at = _equals(found.weight, fmt.unit - 1 - place) & small & finite
             for word, flag in (("", found.less), ("one more than ", found.more)):
                 case = f"{word}one bit {place} places below half of the smallest number decides"
                 cases.add(f"{ONE_BIT} lost", case, at & flag, alone=True)

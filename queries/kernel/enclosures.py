@@ -618,9 +618,9 @@ def after_rounding(y: Facts, how: Rounding) -> Facts:
     relative = Fraction(0) if known.bits is not None and known.bits <= fmt.precision else power(-fmt.fraction)
     flush = how.subnormals != "keep" and (known.grid is None or known.grid < fmt.emin)
     normal = known.formats is not None and known.never_tiny and known.least is not None and known.least >= fmt.emin
-    fine = normal or (known.grid is not None and known.grid >= fmt.emin - fmt.fraction)
+    fine = normal or (known.grid is not None and known.grid >= fmt.unit)
     flush = flush and not normal
-    fixed = Fraction(0) if fine else power(fmt.emin - fmt.fraction)
+    fixed = Fraction(0) if fine else power(fmt.unit)
     sides = []
     for loss in LOSSES[how.fixed]:
         tiny = power(fmt.emin) if flush else fixed * loss

@@ -340,7 +340,7 @@ class _Words:
         interval_of(node, None)  # raises where it may overflow
         if how != Rounding(fmt, how.mode):
             raise RuleError("loses_of_largest: a rounding with rules of its own")
-        least = Fraction(2) ** (fmt.emin - fmt.fraction)
+        least = Fraction(2) ** fmt.unit
         if term.keeps is None or term.keeps.precision > fmt.precision or term.keeps.complement:
             raise RuleError("loses_of_largest: a word is rounded that has more bits")
         return _Affine(term.of, term.factors, term.error + least, term.keeps)

@@ -292,7 +292,7 @@ def means(model: Model) -> list[Problem]:
     bits, fmt, given = unit.formats[RANDOM.name].width, last.rounding.format, unit.formats[RANDOM.name]
     if bits > MOST_BITS:
         raise ParameterError(RANDOM.name, f"the mean of 2^{bits} results is not asked for; at most of 2^{MOST_BITS}")
-    low, high = fmt.emin - fmt.fraction - 2, fmt.emax + bits + 2
+    low, high = fmt.unit - 2, fmt.emax + bits + 2
     exponent = max(2 - low, high + 1).bit_length() + 1
     wide = Rounding(format_named(f"e{exponent}m{fmt.precision + bits + 3}_ieee"), "to_odd", "infinity")
     results = tuple(replace(last, random=Literal(one, given)) for one in range(1 << bits))

@@ -236,7 +236,7 @@ class Followed:
             return True
         if known.bits is None or known.top is None or known.grid is None:
             return False
-        return known.bits <= fmt.precision and known.top <= fmt.emax and known.grid >= fmt.emin - fmt.fraction
+        return known.bits <= fmt.precision and known.top <= fmt.emax and known.grid >= fmt.unit
 
 
 @rule

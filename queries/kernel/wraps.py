@@ -286,7 +286,7 @@ def _left_over(word: ExactSum, most: int | None) -> Interval | None:
     room = _within(integers.format, None)
     if -math.floor(-low) < room[0] or math.floor(high) > room[1]:
         return None
-    below = 1 - Fraction(2) ** max(-fmt.fraction - 1, fmt.emin - fmt.fraction)
+    below = 1 - Fraction(2) ** max(-fmt.fraction - 1, fmt.unit)
     return max(low, -below), min(high, below)
 
 
@@ -297,7 +297,7 @@ def _within(fmt: Format, most: int | None) -> Interval:
     """Of all finite numbers of a format, of a magnitude of at most `most`."""
     high = exact_value(fmt.largest, fmt)
     assert isinstance(high, Fraction)
-    low = Fraction(0) if not fmt.signed else -high - fmt.complement * Fraction(2) ** (fmt.emin - fmt.fraction)
+    low = Fraction(0) if not fmt.signed else -high - fmt.complement * Fraction(2) ** fmt.unit
     return (low, high) if most is None else (max(low, Fraction(-most)), min(high, Fraction(most)))
 
 

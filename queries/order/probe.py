@@ -83,7 +83,7 @@ class Span:
 
 def exponents(fmt: Format, normal: bool) -> tuple[int, int]:
     """The smallest and the largest exponent of a power of two; `normal`: without subnormals."""
-    low = fmt.emin if normal or not fmt.subnormals else fmt.emin - fmt.fraction
+    low = fmt.emin if normal or not fmt.subnormals else fmt.unit
     return low, fmt.emax
 
 
@@ -209,7 +209,7 @@ class Probe:
             for unit in range(mask - bits, mask - self.needed + 1, 4):
                 yield Span(mask, unit), normal
         within = FORMATS["f16"]  # sums may have this format, whatever that of the result
-        low, high = max(given[True][0], within.emin - within.fraction), min(given[True][1], within.emax)
+        low, high = max(given[True][0], within.unit), min(given[True][1], within.emax)
         if high < mask and high - low >= self.needed:
             yield Span(high, low), True
         if (most := max((abs(shift) for _, shift in self.weights.values()), default=0)) > 0:

@@ -46,7 +46,7 @@ from mmaprobe.smtmodel.nodes import (
     Segment,
     Sum,
 )
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Visit
 from mmaprobe.smtmodel.operand import OPERANDS
 
@@ -181,8 +181,7 @@ class _Explainer:
 
     def _inputs(self) -> dict[str, Input]:
         layout, row = layout_of(self.model), padded(self.operands, self.model).every
-        flushing = {node.operand for node in walk(self.model.unit.result)
-                    if isinstance(node, Element) and node.subnormals != "keep"}  # fmt: skip
+        flushing = flushed_in(self.model.unit.result)
         inputs = {}
         for (operand, _), name, pattern, fmt in zip(layout.places, layout.names, row, layout.formats, strict=True):
             item = item_of_pattern(name, pattern, fmt)

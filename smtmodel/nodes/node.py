@@ -77,7 +77,7 @@ class Number(Value):
             return same
         term = self.term
         least, most = term.exponent.least - term.fraction, term.exponent.high + term.integer
-        if term.significand.width > fmt.precision or least < fmt.emin - fmt.fraction or most > fmt.emax + 1:
+        if term.significand.width > fmt.precision or least < fmt.unit or most > fmt.emax + 1:
             return None
         finite = round_and_pack(term.sign, term.significand, term.exponent.offset(-term.fraction), Target(fmt, "up"))
         return with_specials(finite, self.is_nan, *self.infinities, fmt, fmt.nan)

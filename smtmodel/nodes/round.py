@@ -167,7 +167,7 @@ class Rounding:
         fmt = self.format
         if not fmt.subnormals or y.grid is None:  # it has no zero
             return False
-        fine = y.grid >= (fmt.emin - fmt.fraction if self.subnormals == "keep" else fmt.emin)
+        fine = y.grid >= (fmt.unit if self.subnormals == "keep" else fmt.emin)
         if self.bounds_infinity and not y.finite:
             return False
         if _is_number(y, fmt):
@@ -205,7 +205,7 @@ class Rounding:
         other terms is zero, the sum is x. Else let it be a multiple of 2^g: if x is below 2^(g - 1), the sum is at
         least 2^(g - 1); if not, x is a multiple of 2^(g - p), and so is the sum."""
         fmt, terms = self.format, y.terms or (y,)
-        least = fmt.emin if normal else fmt.emin - fmt.fraction
+        least = fmt.emin if normal else fmt.unit
         if y.grid is not None and y.grid >= least:
             return True
         near = [known for known in terms if known.grid is None or known.grid - fmt.precision < least]
