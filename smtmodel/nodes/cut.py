@@ -32,6 +32,7 @@ class Cut(Unary):
     bits: int
     mode: Mode = "toward_zero"
     least: int | None = None
+    without_loss = "operand"
 
     def __post_init__(self) -> None:
         if not 2 <= self.bits <= 256:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
@@ -311,6 +311,8 @@ class Node:
 
     kind: ClassVar[str]
     source: ClassVar[str]
+    #: what it is of its operands if nothing is rounded or cut off; None: none of these
+    without_loss: ClassVar[Literal["sum", "product", "operand"] | None] = None
     #: operands that nodes of published digests lack: left out of the node's text (`structure`) where there is none
     later: ClassVar[frozenset[str]] = frozenset()
 

@@ -27,6 +27,7 @@ class Product(Node):
     right: Node
     normalised: bool = False
     limit: int | None = None
+    without_loss = "product"
 
     def __post_init__(self) -> None:
         check_number("limit", self.limit, EXPONENTS)

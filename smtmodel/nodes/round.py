@@ -228,6 +228,7 @@ class Round(Unary):
     rounding: Rounding
     random: Element | Literal | None = None
     is_number = True
+    without_loss = "operand"
 
     def __post_init__(self) -> None:
         if self.rounding.stochastic != (self.random is not None):

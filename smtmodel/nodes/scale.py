@@ -23,6 +23,7 @@ class Scale(Node):
     term: Node
     left: Node
     right: Node
+    without_loss = "product"
 
     def place(self, context: Context) -> str:
         return self.term.place(context)

@@ -19,6 +19,7 @@ class Sum(Node):
     """A sum of its operands; an operand that stands for several terms adds all of them."""
 
     items: tuple[Node, ...]
+    without_loss = "sum"
 
     def check_items(self) -> None:
         """Raises ParameterError for a sum of nothing."""
