@@ -35,7 +35,7 @@ from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.kernel.theorem import Made, OpenLemmaError, RuleError, Theorem, goal_of, is_theorem, rule
 from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.queries.kernel.wording import form_text
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.wording import counted
@@ -309,11 +309,9 @@ def constant(unit: Unit | PlanAt | Windowed, node: Constant) -> Made:
 @rule
 def literal(unit: Unit | PlanAt | Windowed, node: Literal) -> Made:
     """A fixed number is exact, and finite."""
-    value = exact_value(node.pattern, node.format)
-    if isinstance(value, str) and value != "-0":
-        raise RuleError(f"literal: {value} is not a number")
-    size = number(0 if isinstance(value, str) else abs(value))
-    return Made(Enclosed(unit, node, (), numbers(_known(node, ()), NOUGHT, NOUGHT, size)))
+    if (value := finite_value(node.pattern, node.format)) is None:
+        raise RuleError("literal: a constant is not a number")
+    return Made(Enclosed(unit, node, (), numbers(_known(node, ()), NOUGHT, NOUGHT, number(abs(value)))))
 
 
 @rule

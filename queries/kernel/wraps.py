@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import reduce
 
 from mmaprobe.queries.kernel.theorem import Made, RuleError, rule
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
@@ -216,8 +216,7 @@ def interval_of(word: Node, most: int | None) -> Interval:
         case Given():
             return _within(word.format, most)
         case Literal():
-            value = exact_value(word.pattern, word.format)
-            if not isinstance(value, Fraction):
+            if (value := finite_value(word.pattern, word.format)) is None:
                 raise RuleError("never_wraps: a word has a factor that is not a number")
             return min(value, Fraction(0)), max(value, Fraction(0))
         case Product(left=Given(format=fmt), right=SharedOf(inverse=True, up=up), limit=None):
@@ -295,8 +294,7 @@ def _left_over(word: ExactSum, most: int | None) -> Interval | None:
 
 def _within(fmt: Format, most: int | None) -> Interval:
     """Of all finite numbers of a format, of a magnitude of at most `most`."""
-    high = exact_value(fmt.largest, fmt)
-    assert isinstance(high, Fraction)
+    high = fmt.most
     low = Fraction(0) if not fmt.signed else -high - fmt.complement * Fraction(2) ** fmt.unit
     return (low, high) if most is None else (max(low, Fraction(-most)), min(high, Fraction(most)))
 

@@ -12,7 +12,7 @@ from mmaprobe.queries.compare.steady import AskDevice, spread, stand_by
 from mmaprobe.queries.order.mask_traces import VARIANTS, Power, TraceCounter
 from mmaprobe.queries.order.nested import Nested
 from mmaprobe.queries.order.tree import Leaf, Pair, leaf_order, pair_of
-from mmaprobe.smtmodel.arithmetic.display import exact_value, number_text, powers
+from mmaprobe.smtmodel.arithmetic.display import finite_value, number_text, powers
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -242,8 +242,7 @@ class Probe:
         return results
 
     def _value(self, d: int) -> Fraction | None:
-        value = exact_value(d, self.model.d)
-        return Fraction(0) if value == "-0" else None if isinstance(value, str) else value
+        return finite_value(d, self.model.d)
 
     def value(self, terms: Mapping[Leaf, Power], text: str) -> Fraction | None:
         """The device's sum of powers of two at some leaves; None if it is not finite."""

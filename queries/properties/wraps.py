@@ -19,9 +19,9 @@ from mmaprobe.queries.properties.bound_samples import (
     dominated,
     in_magnitudes,
     numbers_of,
-    value_of,
 )
 from mmaprobe.queries.search.samples import Table, every_row, sample_rows
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 from mmaprobe.smtmodel.nodes import FusedSum, Node
@@ -79,7 +79,7 @@ def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Ne
         if count > len(steps):
             return
     steps = steps[: len(results)]
-    given, d = chained_inputs(model, layout, steps), value_of(model.d, results[-1])
+    given, d = chained_inputs(model, layout, steps), finite_value(results[-1], model.d)
     if given is None or d is None:
         return
     error, size = abs(d - given[1]), magnitudes(model, layout, steps)

@@ -145,9 +145,7 @@ def signalled(inputs: Sequence[int], d: int, fmt: Format, mode: Rounding, tinine
         return 0
     x, y, z = (Fraction(value) for value in numbers[:3])
     exact, rounded = x * y + z, _unbounded(inputs, fmt, mode)
-    largest = exact_value(fmt.largest, fmt)
-    assert isinstance(largest, Fraction)
-    if isinstance(numbers[3], str) or abs(rounded) > largest:
+    if isinstance(numbers[3], str) or abs(rounded) > fmt.most:
         return INEXACT | OVERFLOW
     if numbers[3] == exact:
         return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -30,6 +31,13 @@ def exact_value(pattern: int, fmt: Format) -> Fraction | str:
     assert term.exponent.bits.value is not None
     exponent = term.exponent.bits.value + term.exponent.low - term.fraction
     return (-1 if sign else 1) * term.significand.value * Fraction(2) ** exponent
+
+
+@cache
+def finite_value(pattern: int, fmt: Format) -> Fraction | None:
+    """The number that a pattern stands for, a zero without its sign; None for what is not finite."""
+    value = exact_value(pattern, fmt)
+    return value if isinstance(value, Fraction) else Fraction(0) if value == "-0" else None
 
 
 def ulp_of(value: Fraction, fmt: Format) -> Fraction:

@@ -120,6 +120,12 @@ class Format:
         return exponent - self.bias, 1 + Fraction(fraction, 1 << self.fraction)
 
     @cached_property
+    def most(self) -> Fraction:
+        """The largest number."""
+        exponent, significand = self.largest_number
+        return significand * Fraction(2) ** exponent
+
+    @cached_property
     def has_nan(self) -> bool:
         return self.specials not in ("none", "unused", "complement")
 

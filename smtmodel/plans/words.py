@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import unpack
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
@@ -199,8 +199,7 @@ def share_of(word: Node | None) -> Fraction:
     itself."""
     match word:
         case Literal():
-            value = exact_value(word.pattern, word.format)
-            return value if isinstance(value, Fraction) else Fraction(0)
+            return finite_value(word.pattern, word.format) or Fraction(0)
         case ExactSum():
             return sum(map(share_of, word.items), Fraction(0))
         case Product():
