@@ -9,6 +9,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from mmaprobe.queries.kernel.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial, power
+from mmaprobe.smtmodel.arithmetic.display import exponent_of
 from mmaprobe.smtmodel.nodes import Node, Product, Segment
 from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.node import structure, walk
@@ -39,8 +40,7 @@ def _text(value: Fraction, whole: Callable[[Fraction], int]) -> str:
     rest = value / power(place)
     if rest.denominator == 1 and rest.numerator < SHORT:
         return _times(str(rest.numerator), place)
-    place = value.numerator.bit_length() - value.denominator.bit_length()
-    place -= power(place) > value
+    place = exponent_of(value)
     digits = whole(value * DIGITS / power(place))
     if digits == 2 * DIGITS:
         return _times("1", place + 1)

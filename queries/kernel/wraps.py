@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import reduce
 
 from mmaprobe.queries.kernel.theorem import Made, RuleError, rule
-from mmaprobe.smtmodel.arithmetic.display import finite_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value, ulp_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
@@ -262,11 +262,7 @@ def _magnitude(value: Fraction, rounding: Rounding) -> Fraction:
     ways: Mapping[str, Callable[[Fraction], int]] = {"toward_zero": math.floor, "nearest_even": round}
     if rounding.mode not in ways:
         raise RuleError(f"never_wraps: nothing is told of words rounded {rounding.mode}")
-    if not value:
-        return value
-    fmt, exponent = rounding.format, value.numerator.bit_length() - value.denominator.bit_length()
-    exponent -= Fraction(2) ** exponent > value
-    unit = Fraction(2) ** (max(exponent, fmt.emin) - fmt.fraction)
+    unit = ulp_of(value, rounding.format)
     return ways[rounding.mode](value / unit) * unit
 
 

@@ -40,13 +40,16 @@ def finite_value(pattern: int, fmt: Format) -> Fraction | None:
     return value if isinstance(value, Fraction) else Fraction(0) if value == "-0" else None
 
 
+def exponent_of(value: Fraction) -> int:
+    """The exponent of the leading place of a number above zero."""
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    return exponent - (Fraction(2) ** exponent > value)
+
+
 def ulp_of(value: Fraction, fmt: Format) -> Fraction:
     """The unit in the last place at a number of that size; never below the spacing of the subnormals."""
-    size, exponent = abs(value), fmt.emin
-    if size:
-        exponent = size.numerator.bit_length() - size.denominator.bit_length()
-        exponent -= Fraction(2) ** exponent > size
-    return Fraction(2) ** (max(exponent, fmt.emin) - fmt.fraction)
+    exponent = max(exponent_of(abs(value)), fmt.emin) if value else fmt.emin
+    return Fraction(2) ** (exponent - fmt.fraction)
 
 
 def powers(value: Fraction) -> str:

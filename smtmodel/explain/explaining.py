@@ -37,7 +37,6 @@ from mmaprobe.smtmodel.nodes import (
     ExactSum,
     FusedSum,
     Gate,
-    GridSum,
     Node,
     Product,
     Relu,
@@ -300,8 +299,7 @@ class _Explainer:
         prefix = visit.prefix
         top = self.facts.get(Name(prefix, Stage.MAXIMUM))
         maximum = None if top is None else top.value + (top.scale or 0)
-        keeps = [bits + more for bits, more in zip(node.bits_of_terms, node.raises_of_terms, strict=True)]
-        own = node.frame_term if isinstance(node, GridSum) else None
+        keeps, own = node.kept_of_terms, node.frame_term
         frame = None if own is None else item_of("", self.entered[prefix][1][own][1]).negative
         rows, zeros = [], []
         for position, (name, value) in enumerate(self.entered[prefix][1]):
@@ -325,7 +323,7 @@ class _Explainer:
         total = replace(total, signals=(negative.name, number.name, whole))
         picture = Picture(prefix, tuple(rows), tuple(zeros), total, name=visit.place)
         exact = sum((row.value for row in rows), Fraction(0))
-        jammed = maximum is None or (isinstance(node, FusedSum) and node.sticky)  # the lowest bit is a sticky one
+        jammed = maximum is None or node.sticky  # the lowest bit is a sticky one
         if jammed and exact != total.value:
             picture = replace(picture, total=replace(total, marks=frozenset(["sticky"])))
         if maximum is None or not rows:
