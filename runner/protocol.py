@@ -195,6 +195,13 @@ def check_asked(device: Device, asked: Model) -> Device:
     return device
 
 
+def without_c(device: Device, asked: Model) -> str:
+    """What is said where a function takes c, and the formats that are given leave it out; else nothing."""
+    if asked.addend or not device.addend or device.shape is None:
+        return ""
+    return f"{device.name} takes c: it is zero wherever a, b, d are the formats; give four, a,b,c,d, to ask with it"
+
+
 def unread(vector: Vector, device: str, file: str | None = None) -> InputError:
     """The error for a vector with an addend, where the device takes none."""
     message = f"c: {device} takes no addend: write {to_hex(0, vector.model.c)}, which is +0"

@@ -46,6 +46,16 @@ class Zeros:
                 yield none if zero else manager.Not(none)
 
 
+def leading_zeros(manager: FormulaManager, word: FNode, width: int) -> FNode:
+    """How many zeros a word begins with, in so many bits."""
+    size = word.bv_width()
+    count = manager.BV(size, width)
+    for place in range(size):
+        first = manager.Equals(manager.BVExtract(word, place, place), manager.BV(1, 1))
+        count = manager.Ite(first, manager.BV(size - 1 - place, width), count)
+    return count
+
+
 @dataclass(frozen=True)
 class Case:
     """How far two exponents lie apart, from one number to another one, and the leading zeros of significands."""
