@@ -20,6 +20,7 @@ from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.engine import Engine, Way
 from mmaprobe.smtmodel.plans.joins import Promote, Through
+from mmaprobe.smtmodel.plans.lowering import partly_filled
 from mmaprobe.smtmodel.plans.partitions import All, First, Halves
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
@@ -145,7 +146,7 @@ class SoFar(Step):
 
 @dataclass(frozen=True, eq=False)
 class Tile(Step):
-    """One use of a unit, with `start` as its c; missing products are products of zeros."""
+    """One use of a unit, with `start` as its c; where products are missing, of the unit that has zeros for them."""
 
     model: Model
     read: Pair
@@ -285,7 +286,8 @@ class Recorder(Engine[Recorded]):
 
     def tile(self, model: Model, words: Words, span: Span, start: Recorded) -> Recorded:
         pair = pair_read(self.plan, model, words)
-        return Recorded(made(Tile, model, pair, start.step), start.places.joined(Places.of(span, pair)))
+        step = made(Tile, partly_filled(model, span.count), pair, start.step)
+        return Recorded(step, start.places.joined(Places.of(span, pair)))
 
     def rounded(self, values: Sequence[Recorded], rounding: Rounding) -> Recorded:
         places = Places({})
