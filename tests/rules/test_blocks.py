@@ -209,3 +209,11 @@ def test_what_blocks_of_zeros_become(old: str, new: str, reason: str) -> None:
             lost(plan, 64, 10, 4)
     else:
         assert lost(plan, 64, 10, 4).spread == 4
+
+
+def test_a_factor_that_may_be_subnormal() -> None:
+    """E4M3 has 15 exponents of normal numbers, and elements their own 2: blocks of 2^-16 times a row are too small."""
+    plan = parse_plan_reference(f"plan:{NVFP4}")
+    assert lost(plan, 64, 10, 12).spread == 12
+    with pytest.raises(RuleError, match="may be subnormal"):
+        lost(plan, 64, 10, 16)
