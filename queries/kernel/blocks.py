@@ -20,10 +20,11 @@ from mmaprobe.queries.kernel.parts import adds_products_once
 from mmaprobe.queries.kernel.slices import LEAST, LosesOfLargest
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import up_text
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, kind_of
 from mmaprobe.smtmodel.nodes import Constant, Element, Literal, Node, Product, Quotient, Round
+from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -82,7 +83,7 @@ def loses_of_blocks(plan: Plan, length: int, reach: int, spread: int | None, cha
         raise RuleError("loses_of_blocks: K is from 1 on, and powers are from 1 on")
     if [model.unit for model in plan.models] != [goal.unit]:
         raise RuleError("loses_of_blocks: the premise is not about the plan's unit")
-    if any(isinstance(one, Element) and one.subnormals != "keep" for one in walk(goal.unit.result)):
+    if flushed_in(goal.unit.result):
         raise RuleError("loses_of_blocks: a unit reads subnormal numbers as zero")
     adds_products_once(goal.unit, True)
     words = list(dict.fromkeys(plan.read(use.words) for use in plan.chains))
@@ -194,8 +195,7 @@ class _Sizes:
     def _rounded(self, how: Rounding, size: _Size) -> _Size:
         fmt = how.format
         low, high = self.range(size)
-        room = exact_value(fmt.largest, fmt)
-        assert isinstance(room, Fraction)
+        room = fmt.most
         if fmt.is_integer or fmt.complement or how.subnormals != "keep":
             raise RuleError("loses_of_blocks: a rounding with rules of its own")
         below, above = off_by(how)
@@ -211,7 +211,7 @@ class _Sizes:
             return replace(size, low=size.low * below, high=size.high * above)
         if not fmt.subnormals:
             raise RuleError("loses_of_blocks: an element is rounded to a format without zero")
-        tiny = size.tiny * above + power(fmt.emin - fmt.fraction)
+        tiny = size.tiny * above + power(fmt.unit)
         return replace(size, low=size.low * below, high=size.high * above, tiny=tiny)
 
 
@@ -229,8 +229,8 @@ def off_by(how: Rounding) -> tuple[Fraction, Fraction]:
 
 
 def _positive(node: Literal) -> Fraction | None:
-    value = exact_value(node.pattern, node.format)
-    return value if isinstance(value, Fraction) and value > 0 else None
+    value = finite_value(node.pattern, node.format)
+    return value if value is not None and value > 0 else None
 
 
 def _of_zeros(node: Node, sizes: _Sizes) -> OneOf["zero", "positive", "infinite"]:
@@ -262,8 +262,8 @@ def _idle(word: Scaled, sizes: _Sizes) -> Fraction:
     assert factor is not None
     if (_of_zeros(word.element, sizes), _of_zeros(factor.term, sizes)) != ("zero", "zero"):
         raise RuleError("loses_of_blocks: elements of a block of zeros are not zero")
-    least = exact_value(0, factor.rounding.format)
-    assert isinstance(least, Fraction)
+    least = finite_value(0, factor.rounding.format)
+    assert least is not None
     (own,) = {one.format for one in walk(word.element) if isinstance(one, Given)}
     if sizes.rows and (least or _in_zeros(over_given(word), own) or _in_zeros(factor_over(factor))):
         raise RuleError("loses_of_blocks: elements or factors of a row of zeros are not zero")
@@ -276,7 +276,7 @@ def _in_zeros(over: tuple[Round, tuple[Gathered, ...]], *own: Format) -> bool:
     node, read = over
     formats = (*own, *(part.given for part in read))
     (found,) = Elementwise(node, formats).of([np.zeros(1, dtype=kind_of(fmt)) for fmt in formats])
-    return exact_value(int(found), node.rounding.format) != 0
+    return finite_value(int(found), node.rounding.format) != 0
 
 
 @dataclass(frozen=True)
@@ -304,11 +304,10 @@ class _Side:
         own, how = sizes.of(word.element.term), word.element.rounding
         if not own.element or own.powers[0] or own.powers[2] != -1:
             raise RuleError("loses_of_blocks: what is rounded is not an element divided by its scale factor")
-        fmt, room = how.format, exact_value(how.format.largest, how.format)
+        fmt, room = how.format, how.format.most
         plain = how.mode == "nearest_even" and how.subnormals == "keep" and fmt.subnormals and fmt.signed
         if not plain or fmt.is_integer or fmt.complement:
             raise RuleError("loses_of_blocks: elements are not rounded to nearest numbers of a floating-point format")
-        assert isinstance(room, Fraction)
         middle, unit, least = (own.low + own.high) / 2, power(-fmt.precision), power(fmt.emin)
         low, high = sizes.range(replace(own, low=middle, high=middle))
         off = own.high / middle - 1 + own.tiny / low
@@ -366,7 +365,7 @@ class _Results:
                 found, fmt = self.of(node.term), node.rounding.format
                 _, above = off_by(node.rounding)
                 share = found.share + (above - 1) * (self.most + found.share)
-                return replace(found, share=share, rest=found.rest * above + power(fmt.emin - fmt.fraction))
+                return replace(found, share=share, rest=found.rest * above + power(fmt.unit))
         raise RuleError(f"loses_of_blocks: nothing is told of results with a {node.kind}")
 
     def _sum(self) -> _Result:
