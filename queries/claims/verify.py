@@ -259,10 +259,13 @@ class _Verifier:
 
     def _solve(self) -> None:
         self.options.progress("building the questions")
+        admitted = self.admitted
+        if admitted and self._shares():
+            return
         asked = self._conditions()
         if self._nothing_admitted():
             raise InputError("no input meets all conditions", *self._place())
-        if self._shares():
+        if not admitted and self._shares():
             return
         first = self._first_words()
         question = Question(self.claim.assertion, frozenset(first))
