@@ -41,7 +41,7 @@ class RoundsOpposite:
 
     @property
     def _low(self) -> int:
-        return self.target.format.emin - self.target.format.fraction - 4 - self.bits
+        return self.target.format.unit - 4 - self.bits
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
         fmt, drawn = self.target.format, [symbol("random", self.bits)] if self.bits else []

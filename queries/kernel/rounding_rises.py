@@ -29,7 +29,7 @@ class _OfRounding:
 
     @property
     def _low(self) -> int:
-        return self.target.format.emin - self.target.format.fraction - 5 - self.bits
+        return self.target.format.unit - 5 - self.bits
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
         fmt = self.target.format
