@@ -21,7 +21,7 @@ from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, r
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, Stochastic, Target, is_stochastic, round_and_pack
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose
-from mmaprobe.smtmodel.nodes import Element, Literal, Round
+from mmaprobe.smtmodel.nodes import Element, Round
 
 NEXT: tuple[Mode, ...] = ("toward_zero", "up", "down")
 
@@ -57,12 +57,10 @@ class DrawIsNextTo(OfMagnitudes):
 
 def draw_lemmas(node: Round, formats: Mapping[str, Format]) -> list[Lemma]:
     """The lemmas that `drawn` needs of a unit with operands of these formats. Raises RuleError without random bits."""
-    how, given = node.rounding, formats.get(node.random.operand) if isinstance(node.random, Element) else None
-    if isinstance(node.random, Literal):
-        given = node.random.format
-    if not is_stochastic(how.mode) or given is None:
+    how, given = node.rounding, node.random
+    if not is_stochastic(how.mode) or (isinstance(given, Element) and given.operand not in formats):
         raise RuleError(f"drawn: {how.mode}, without random bits")
-    next_to: Lemma = DrawIsNextTo(how.format, how.mode, given.width)
+    next_to: Lemma = DrawIsNextTo(how.format, how.mode, node.count_of_bits(formats))
     return [next_to, *(RoundingLoses(how.format, mode) for mode in NEXT)]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mmaprobe.queries.kernel.rewriting import target_of
+from mmaprobe.queries.kernel.rewriting import drawn_target
+from mmaprobe.queries.kernel.rounding_rises import rounding_text
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, rule
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, unpack
 from mmaprobe.smtmodel.arithmetic.rounding import Target, round_and_pack
@@ -30,27 +31,30 @@ class Turns:
 class RoundsOpposite:
     """A magnitude with two bits more than the format's precision, at any place in the format's range or just outside
     it, rounded for a target with each sign, gives NaN both times, or one magnitude with the sign given (a zero with
-    either sign)."""
+    either sign). `bits`: how many random bits, the same both times, it is rounded by; it has as many bits more."""
 
     target: Target
+    bits: int = 0
 
     def statement(self) -> str:
-        return f"rounding to {self.target.format.name}, {self.target.rounding}, sees magnitudes alone"
+        return f"{rounding_text(self.target, self.bits)}, sees magnitudes alone"
 
     @property
     def _low(self) -> int:
-        return self.target.format.unit - 4
+        return self.target.format.unit - 4 - self.bits
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
-        fmt = self.target.format
-        return symbol("magnitude", fmt.precision + 2), symbol("place", (fmt.emax + 4 - self._low).bit_length())
+        fmt, drawn = self.target.format, [symbol("random", self.bits)] if self.bits else []
+        magnitude = symbol("magnitude", fmt.precision + 2 + self.bits)
+        return magnitude, symbol("place", (fmt.emax + 4 - self._low).bit_length()), *drawn
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
-        magnitude, place = given
+        magnitude, place, *drawn = given
         fmt = self.target.format
         unit = Exponent(place, self._low, self._low + (1 << place.width) - 1)
         positive = magnitude.any() & ~magnitude.any()
-        one, other = (unpack(round_and_pack(sign, magnitude, unit, self.target), fmt) for sign in (positive, ~positive))
+        one, other = (unpack(round_and_pack(sign, magnitude, unit, self.target, *drawn), fmt)
+                      for sign in (positive, ~positive))  # fmt: skip
         same = one.term.significand.eq(other.term.significand) & one.term.exponent.bits.eq(other.term.exponent.bits)
         signs = ~one.sign & other.sign
         infinite = one.is_infinite & other.is_infinite & signs
@@ -63,15 +67,15 @@ def lemmas_of(unit: Unit) -> tuple[RoundsOpposite, ...]:
     negated."""
     if Knowledge(unit.formats).of(unit.result).turns is not True:
         raise RuleError("turned: that the result is negated is not known")
-    roundings = (node.rounding for node in of_kind(unit.result, Round))
-    return tuple(dict.fromkeys(RoundsOpposite(target_of(how)) for how in roundings if how.is_signless))
+    return tuple(dict.fromkeys(RoundsOpposite(drawn_target(node.rounding), node.count_of_bits(unit.formats))
+                               for node in of_kind(unit.result, Round) if node.rounding.is_signless))  # fmt: skip
 
 
 @rule
 def turned(unit: Unit, lemmas: Sequence[Theorem]) -> Made:
     """Each node derives from its operands whether its value is negated or stays. The nodes' arithmetic does not depend
-    on the sign of a zero, but for the sign of a zero result. What a rounding that sees magnitudes alone does is a lemma
-    about the datapath; one that stays may be rounded in any way."""
+    on the sign of a zero, but for the sign of a zero result. Random bits stay. What a rounding that sees magnitudes
+    alone does is a lemma about the datapath; one that stays may be rounded in any way."""
     if {lemma.goal for lemma in lemmas} != set(lemmas_of(unit)):
         raise RuleError("turned: a lemma about the datapath is missing, or about another one")
     return Made(Turns(unit), tuple(lemmas))

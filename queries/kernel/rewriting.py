@@ -583,6 +583,11 @@ def target_of(how: Rounding) -> Target:
     RuleError for a rounding by random bits: it is no function of the magnitude."""
     if how.stochastic:
         raise RuleError(f"nothing is known of {how.mode}")
+    return drawn_target(how)
+
+
+def drawn_target(how: Rounding) -> Target:
+    """The target of a rounding that may be by random bits: with these it is a function of the magnitude."""
     return Target(how.format, how.mode, how.beyond, how.subnormals == "flush_after", how.zero == "positive")
 
 

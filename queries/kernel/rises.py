@@ -20,7 +20,7 @@ from mmaprobe.queries.kernel.arguments import remembered
 from mmaprobe.queries.kernel.enclosures import LOSSES, terms_of
 from mmaprobe.queries.kernel.gains import NONE, ZERO, Factor, Gains, gains_of, loss, numbers_of, power, products_of
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
-from mmaprobe.queries.kernel.rewriting import target_of
+from mmaprobe.queries.kernel.rewriting import drawn_target
 from mmaprobe.queries.kernel.rounding_rises import RoundingRises, RoundingScales
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, rule
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -75,8 +75,8 @@ class _Rise:
         match node:
             case Round():
                 _check_nan(node.rounding)
-                target = target_of(node.rounding)
-                self.lemmas |= dict.fromkeys((RoundingRises(target), RoundingScales(target)))
+                drawn = drawn_target(node.rounding), node.count_of_bits(self.unit.formats)
+                self.lemmas |= dict.fromkeys((RoundingRises(*drawn), RoundingScales(*drawn)))
                 term = node.term
                 while isinstance(term, (Cut, Relu)):  # a rectified sum does not fall either
                     if isinstance(term, Relu) and term.nan != "keep":

@@ -8,33 +8,43 @@ from dataclasses import dataclass
 from mmaprobe.smtmodel.arithmetic.decode import Exponent
 from mmaprobe.smtmodel.arithmetic.ordering import pattern_key
 from mmaprobe.smtmodel.arithmetic.rounding import Target, round_and_pack
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant
+
+
+def rounding_text(target: Target, bits: int) -> str:
+    """How a number is rounded, by so many random bits, in words."""
+    drawn = f" by {counted(bits, 'random bit')}" if bits else ""
+    return f"rounding to {target.format.name}, {target.rounding}{drawn}"
 
 
 @dataclass(frozen=True)
 class _OfRounding:
     """A lemma about a magnitude with three bits more than the format's precision, at any place in the format's range or
-    just outside it, rounded for a target with either sign."""
+    just outside it, rounded for a target with either sign. `bits`: how many random bits it is rounded by; it has as
+    many bits more."""
 
     target: Target
+    bits: int = 0
 
     @property
     def _low(self) -> int:
-        return self.target.format.unit - 5
+        return self.target.format.unit - 5 - self.bits
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
         fmt = self.target.format
-        width = (fmt.emax + 4 - self._low).bit_length()
-        return symbol("sign", 1), symbol("magnitude", fmt.precision + 3), symbol("place", width)
+        width, drawn = (fmt.emax + 4 - self._low).bit_length(), [symbol("random", self.bits)] if self.bits else []
+        magnitude = symbol("magnitude", fmt.precision + 3 + self.bits)
+        return symbol("sign", 1), magnitude, symbol("place", width), *drawn
 
     def _opened(self, given: tuple[Bits, ...]) -> tuple[Bits, Exponent, Callable[[Bits, Exponent], Bits]]:
         """The magnitude, one bit wider; its unit; and a function that rounds a magnitude in some unit to a key that
         increases with the number."""
-        sign, magnitude, place = given
+        sign, magnitude, place, *drawn = given
         unit = Exponent(place, self._low, self._low + (1 << place.width) - 1)
 
         def rounded(value: Bits, at: Exponent) -> Bits:
-            return pattern_key(round_and_pack(sign.bit(0), value, at, self.target), self.target.format)
+            return pattern_key(round_and_pack(sign.bit(0), value, at, self.target, *drawn), self.target.format)
 
         return magnitude.zext(magnitude.width + 1), unit, rounded
 
@@ -44,7 +54,7 @@ class RoundingRises(_OfRounding):
     """The next larger magnitude does not give a smaller number or, with the sign set, a larger one."""
 
     def statement(self) -> str:
-        return f"rounding to {self.target.format.name}, {self.target.rounding}, does not fall where a number rises"
+        return f"{rounding_text(self.target, self.bits)}, does not fall where a number rises"
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
         wide, unit, rounded = self._opened(given)
@@ -57,7 +67,7 @@ class RoundingScales(_OfRounding):
     """Twice the magnitude in units half as large gives the same number."""
 
     def statement(self) -> str:
-        return f"rounding to {self.target.format.name}, {self.target.rounding}, does not depend on the unit"
+        return f"{rounding_text(self.target, self.bits)}, does not depend on the unit"
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
         wide, unit, rounded = self._opened(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -103,8 +103,9 @@ class Rounding:
 
     @property
     def is_signless(self) -> bool:
-        """Whether a negated number becomes the negated result. A NaN that is written as a number is not negated."""
-        return self.mode in SIGNLESS and self.format.signed and self.nan_or_zero
+        """Whether a negated number becomes the negated result, by the same random bits if it is given any. A NaN that
+        is written as a number is not negated."""
+        return (self.stochastic or self.mode in SIGNLESS) and self.format.signed and self.nan_or_zero
 
     @property
     def nan_pattern(self) -> int:
@@ -241,6 +242,12 @@ class Round(Unary):
             raise ParameterError("round", f"random bits are {' or '.join(DRAWN)}, not {self.random.operand}")
         if isinstance(self.random, Literal) and not is_random(self.random.format):
             raise ParameterError("round", f"{self.random.format.name} is no format of random bits: uint2 to uint64 are")
+
+    def count_of_bits(self, formats: Mapping[str, Format]) -> int:
+        """The number of random bits that it is given by operands of these formats; 0 without any."""
+        if isinstance(self.random, Literal):
+            return self.random.format.width
+        return 0 if self.random is None else formats[self.random.operand].width
 
     def bits(self, random: Term) -> Bits:
         """The random bits, of the number that they are."""

@@ -9,22 +9,27 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.kernel.lemmas import exhausted
 from mmaprobe.queries.kernel.opposite import RoundsOpposite, Turns, lemmas_of, turned
+from mmaprobe.queries.kernel.rises import needed, rises
 from mmaprobe.queries.kernel.statements import negations
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.properties.signs import BY_NODES, symmetry_of
 from mmaprobe.queries.search.contradiction import check_problems
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
-from mmaprobe.smtmodel.arithmetic.rounding import SIGNLESS, Target
+from mmaprobe.smtmodel.arithmetic.rounding import SIGNLESS, STOCHASTIC, Target
 from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit
@@ -145,6 +150,61 @@ def test_the_lemma_is_true_of_modes_that_see_magnitudes(mode: Any) -> None:
                 exhausted(lemma)
 
 
+@pytest.mark.parametrize("mode", STOCHASTIC)
+def test_the_lemma_is_true_of_random_bits(mode: Any) -> None:
+    for bits in (1, 2):
+        assert exhausted(RoundsOpposite(Target(FORMATS["e3m2"], mode), bits))
+
+
+DRAWN = """unit: drawn
+formats: {{a: e2m1, b: e2m1, c: e2m1, d: e3m2_ieee, draws: uint2}}
+length: 1
+roundings:
+  s: round(e3m2_ieee, {})
+  low: round(e3m2_ieee, down)
+steps:
+  d: {}
+"""
+DRAWS = {
+    "s(exact(c, a[0] * b[0]), draws[0])": (True, True),
+    "s(exact(c, low(b[0]) * a[0]), draws[0])": (True, None),
+    "repeat(k in range(0, 1), c, s(exact(acc, a[k] * b[k]), draws[k]))": (True, None),
+    "s(exact(c, b[0] * b[0], a[0]), draws[0])": (False, None),
+    "s(low(exact(c, a[0] * b[0])), draws[0])": (False, True),
+    "s(exact(c, a[0] * b[0], s(b[0] * b[0], draws[0]) * a[0]), draws[0])": (True, None),
+}  # whether each is negated with its operands, and whether it rises; None: it is not known
+
+
+@pytest.mark.parametrize("mode", STOCHASTIC)
+@pytest.mark.parametrize("step", DRAWS)
+def test_what_random_bits_round_is_negated_and_rises(step: str, mode: str) -> None:
+    """On every input, the random bits being the same: a rule that says so is right, and says it where it is."""
+    unit = parse_unit(DRAWN.format(mode, step), "drawn.yaml")
+    model = Model("drawn", unit)
+    layout = layout_of(model)
+    every = np.arange(1 << sum(fmt.width for fmt in layout.formats), dtype=np.uint64)
+    columns = {}
+    for name, fmt in zip(layout.names, layout.formats, strict=True):
+        columns[name], every = every & np.uint64((1 << fmt.width) - 1), every >> np.uint64(fmt.width)
+
+    def values(**changed: Any) -> Any:
+        rows = np.stack([*(columns | changed).values()], axis=1)
+        (results,) = evaluate_models([model], rows)
+        table = np.array([np.nan if (x := exact_value(k, unit.d)) == "nan" else float(x) for k in range(64)])
+        return table[results]
+
+    minus = {name: columns[name] ^ np.uint64(8) for name in ("a0", "c")}
+    plain, other = values(), values(**minus)
+    negated = bool(((plain == -other) | (np.isnan(plain) & np.isnan(other))).all())
+    assert (negated, symmetric(unit)) == (DRAWS[step][0], DRAWS[step][0])
+    above = np.array([1, 2, 3, 4, 5, 6, 7, 7, 0, 8, 9, 10, 11, 12, 13, 14], np.uint64)[columns["c"]]  # the next number
+    raised = bool((values(c=above) >= plain).all())
+    if (known := DRAWS[step][1]) is not None:
+        lemmas = needed(unit, None, normal=False)
+        assert rises(unit, None, False, [believed(lemma) for lemma in lemmas])
+        assert raised == known
+
+
 def document_of(unit: Unit) -> dict[str, Any]:
     return written(unit, [symmetry_of(unit, believed)])
 
@@ -155,14 +215,15 @@ def test_trees_pass_and_changed_ones_do_not() -> None:
         unit = parse_reference(record["instruction"]).unit
         if symmetric(unit):
             assert not list(Tree(document_of(unit)).check()), record["instruction"]
-    for step in (step for step, wanted in STEPS if wanted):
-        document = document_of(unit_of(step))
-        assert not list(Tree(document).check()), step
+    drawn = [parse_unit(DRAWN.format("stochastic_b", step), "drawn.yaml") for step, known in DRAWS.items() if known[0]]
+    for unit in (*drawn, *(unit_of(step) for step, wanted in STEPS if wanted)):
+        document = document_of(unit)
+        assert not list(Tree(document).check()), unit
         *lemmas, _ = document["theorems"]
         for number in range(len(lemmas)):
             broken = copy.deepcopy(document)
             broken["theorems"][number]["goal"]["target"]["rounding"] = "down"
-            assert {k for k, _ in Tree(broken).check()} & {number, len(lemmas)}, (step, number)
+            assert {k for k, _ in Tree(broken).check()} & {number, len(lemmas)}, (unit, number)
             broken = copy.deepcopy(document)
             del broken["theorems"][-1]["premises"][number]
             assert len(lemmas) in {k for k, _ in Tree(broken).check()}

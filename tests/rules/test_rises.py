@@ -25,7 +25,7 @@ from mmaprobe.queries.properties.falls import find_fall
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
-from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode, Overflow, Target
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, STOCHASTIC, Mode, Overflow, Target
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import (
@@ -183,6 +183,9 @@ def test_lemmas_about_rounding() -> None:
     e5m2 = FORMATS["e5m2"]
     for mode in ("nearest_even", "toward_zero", "up", "to_odd"):
         for lemma in (RoundingRises(Target(e5m2, mode)), RoundingScales(Target(e5m2, mode, flush=True))):
+            assert exhausted(lemma).goal == lemma
+    for drawn in STOCHASTIC:
+        for lemma in (RoundingRises(Target(FORMATS["e3m2"], drawn), 2), RoundingScales(Target(e5m2, drawn), 2)):
             assert exhausted(lemma).goal == lemma
 
 

@@ -164,6 +164,15 @@ def operands_of(node: Mapping[str, Any]) -> list[int]:
     return [node[name] for name in names if name in node] + list(node.get("items", ()))
 
 
+def random_bits(tree: Any, node: Mapping[str, Any]) -> int:
+    """How many random bits a number is rounded by."""
+    if node["random"] is None:
+        return 0
+    drawn = tree.nodes[node["random"]]
+    fmt = tree.formats[tree.unit[drawn["operand"]] if drawn["kind"] == "element" else drawn["format"]]
+    return int(fmt["exponent"] + fmt["fraction"])
+
+
 def largest_number(fmt: Mapping[str, Any]) -> tuple[int, int]:
     """The exponent of the largest number of a format, and its fraction field."""
     exponent, fraction, specials = fmt["exponent"], fmt["fraction"], fmt["specials"]

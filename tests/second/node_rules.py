@@ -9,7 +9,16 @@ from fractions import Fraction
 from itertools import count
 from typing import Any
 
-from tests.second.document import ANY, LOSSES, Document, conclude, largest_number, need_lemmas, need_nothing
+from tests.second.document import (
+    ANY,
+    LOSSES,
+    Document,
+    conclude,
+    largest_number,
+    need_lemmas,
+    need_nothing,
+    random_bits,
+)
 from tests.second.goals import CHAIN, Condition, Facts, Goal, frozen
 from tests.second.magnitudes import ONE, Form, Monomial, add, most, need, plain, single, times, two
 
@@ -343,14 +352,12 @@ def drawn(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "round")
     how, drawn_by = what["rounding"], what["random"]
     need(drawn_by is not None and how["mode"].startswith("stochastic_"), "it is not rounded by random bits")
-    random = tree.nodes[drawn_by]
-    of = tree.unit[random["operand"]] if random["kind"] == "element" else random["format"]
     operands = [(one, tree.bound(one, goal.places)) for one in (what["term"], drawn_by)]
     top = largest_number(tree.formats[how["format"]])[0]
     y, _bits = tree.about(goal, premises[:2], operands, lambda every: without_overflow(goal, top, every[0]))
     draws = [premise for premise in premises[2:] if tree.goals[premise].kind == "DrawIsNextTo"]
-    fmt, width = how["format"], tree.formats[of]["exponent"] + tree.formats[of]["fraction"]
-    need_lemmas(tree, draws, "DrawIsNextTo", [{"format": fmt, "mode": how["mode"], "bits": width}])
+    fmt = how["format"]
+    need_lemmas(tree, draws, "DrawIsNextTo", [{"format": fmt, "mode": how["mode"], "bits": random_bits(tree, what)}])
     others = [premise for premise in premises[2:] if premise not in draws]
     need_lemmas(
         tree, others, "RoundingLoses", [{"format": fmt, "mode": mode} for mode in ("toward_zero", "up", "down")]

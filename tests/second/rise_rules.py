@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from tests.second.document import LOSSES, Document, holds, nan_as
+from tests.second.document import LOSSES, Document, holds, nan_as, random_bits
 from tests.second.goals import Goal
 from tests.second.magnitudes import need
 
@@ -79,15 +79,15 @@ def rises(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
 class _Unit:
     def __init__(self, tree: Document, raised: int | None, normal: bool) -> None:
         self.tree, self.raised, self.normal = tree, raised, normal
-        self.targets: list[Plain] = []
+        self.roundings: list[Plain] = []  # targets, each with a number of random bits
         self.aligned: set[tuple[int, int, int, str]] = set()  # of terms: width, digits, bits kept, and mode
 
     def need_lemmas(self, known: Iterable[Goal]) -> None:
         """Check that exactly the lemmas that the datapath needs are known. Raises FaultError if they are not."""
         left = list(known)
-        for target in self.targets:
+        for rounding in self.roundings:
             for kind in ("RoundingRises", "RoundingScales"):
-                own = [goal for goal in left if goal.kind == kind and goal.parts == {"target": target}]
+                own = [goal for goal in left if goal.kind == kind and goal.parts == rounding]
                 need(bool(own), "that a rounding does not fall is not known")
                 left = [goal for goal in left if goal not in own]
         wider: dict[tuple[int, int, str], int] = {}
@@ -121,8 +121,9 @@ class _Unit:
         self._nan(how)
         target = {"format": how["format"], "rounding": how["mode"], "overflow": how["overflow"],
                   "flush": how["subnormals"] == "flush_after", "positive_zero": how["zero"] == "positive"}  # fmt: skip
-        if target not in self.targets:
-            self.targets.append(target)
+        rounding: Plain = {"target": target, "bits": random_bits(self.tree, what)}
+        if rounding not in self.roundings:
+            self.roundings.append(rounding)
         inner = what["term"]
         while self.tree.nodes[inner]["kind"] in ("cut", "relu"):  # to fewer bits, or rectified: it does not fall either
             need(self.tree.nodes[inner].get("nan", "keep") == "keep", "a NaN becomes a number")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from tests.second.document import Document, nan_as, need_lemmas, operands_of
+from tests.second.document import Document, nan_as, need_lemmas, operands_of, random_bits
 from tests.second.goals import Goal
 from tests.second.magnitudes import need, two
 
@@ -21,13 +21,18 @@ def turned(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         if tree.nodes[node]["kind"] == "round" and _alike(tree, how := tree.nodes[node]["rounding"]):
             flush, positive = how["subnormals"] == "flush_after", how["zero"] == "positive"
             wanted.append({"target": {"format": how["format"], "rounding": how["mode"], "overflow": how["overflow"],
-                                      "flush": flush, "positive_zero": positive}})  # fmt: skip
+                                      "flush": flush, "positive_zero": positive},
+                           "bits": random_bits(tree, tree.nodes[node])})  # fmt: skip
     need_lemmas(tree, premises, "RoundsOpposite", wanted)
 
 
 def _alike(tree: Document, how: Mapping[str, Any]) -> bool:
     fmt = tree.formats[how["format"]]
-    return how["mode"] in ALIKE and fmt["signed"] and nan_as(how, fmt) != "number"
+    return (
+        (how["mode"] in ALIKE or how["mode"].startswith("stochastic_"))
+        and fmt["signed"]
+        and nan_as(how, fmt) != "number"
+    )
 
 
 def turns(tree: Document, node: int, so_far: Mapping[int, bool]) -> bool:
