@@ -38,10 +38,7 @@ TURNS = 24  # of learning from fresh vectors that refute conditions
 ROUNDS = 8  # of the same, where conditions only have to hold
 EXACT = 0.7  # share of the time after which they only have to
 GOOD = 0.6  # the most of the vectors that do not differ, on which a condition that only has to hold may hold too
-NEAR = (
-    0.5  # the most of vectors on which a device may differ from a unit near it; where it differs on more random ones,
-)
-# the most of the others on which a condition that only has to hold may hold too
+NEAR = 0.5  # the most of vectors on which a device may differ from a unit near it, of random ones above all
 FEW = 0.01  # of the vectors that differ, about so many others conditions may be wrong until these are learnt from
 BAD = 0.002  # the most of the fresh vectors that conditions may be wrong about
 SIMPLE = (False, False, 0.0, 3.5)  # the order of what is learnt, up to which no other unit is looked at
@@ -325,7 +322,7 @@ class Describer:
             learnt = _Learnt(self.asked, unit, rows, answers, self.random, loose)
             if not learnt.good:
                 return None
-            fresh, wrong, idle, inside = 0, 0, 0, np.zeros(2, dtype=np.int64)
+            fresh, wrong, inside = 0, 0, np.zeros(2, dtype=np.int64)
             shares = {"random": [0, 0], "shaped": [0, 0]}
             most = BATCH // 20 if learnt.one_sided else BATCH // 100
             while fresh < FRESH and time.monotonic() < self.until and wrong < most:
@@ -339,8 +336,6 @@ class Describer:
                 start = 0
                 for name, part in parts:
                     here = differs[start : start + len(part)]
-                    if name == "random":
-                        idle += int((told & ~differs)[start : start + len(part)].sum())
                     if name:
                         shares[name][0] += int(here.sum())
                         shares[name][1] += len(part)
@@ -350,9 +345,7 @@ class Describer:
                 rows, answers = np.concatenate([rows, batch[some]]), np.concatenate([answers, results[some]])
             if not wrong or time.monotonic() > self.until:
                 break
-        differ, asked = shares["random"]
-        far = learnt.one_sided and differ > NEAR * asked and idle > NEAR * (asked - differ)
-        if not fresh or wrong > BAD * fresh or far:
+        if not fresh or wrong > BAD * fresh or (learnt.one_sided and shares["random"][0] > NEAR * shares["random"][1]):
             return None
         counted = tuple((name, count, whole) for name, (count, whole) in shares.items())
         some = (int(inside[0]), int(inside[1])) if learnt.one_sided else None
