@@ -71,6 +71,7 @@ MENDS = 4  # of these and of the known units, those that are changed further
 COMPARED = 5  # near units, of which the one with the simplest difference is described
 SHOWN = 200  # vectors of each kind, by which these are chosen
 MENDED = 160  # answers with which changed units are compared first
+TURNS = 4  # of changing them further, each by the answers that those of the one before do not give
 ALONE = 16  # questions about products without c, which show how many bits their sums have
 TRIED = 20  # orders that are tried one by one, where no uniform arithmetic fits any
 
@@ -336,9 +337,16 @@ class Builder:
         whole = wrong_on(np.arange(len(rows)), best)
         told = np.flatnonzero(whole.any(axis=0))
         some = np.unique(np.concatenate([sample[: MENDED // 2], self.random.permutation(told)[:MENDED]]))
-        changed = mended(best, lambda units: wrong_on(some, units))
-        right = [unit for unit in changed if not wrong_on(np.arange(len(rows)), [unit]).any()]
-        return [Candidate(None, unit) for unit in right]
+        for _ in range(TURNS):  # what gives these gives not all: it is changed further, by what it gives wrongly
+            if not (changed := mended(best, partial(wrong_on, some))):
+                break
+            whole = wrong_on(np.arange(len(rows)), changed)
+            if not whole.any(axis=1).all():
+                return [Candidate(None, changed[at]) for at in np.flatnonzero(~whole.any(axis=1))]
+            ranked = np.argsort(whole.sum(axis=1), kind="stable")[:MENDS]
+            best, told = [changed[at] for at in ranked], np.flatnonzero(whole[ranked].any(axis=0))
+            some = np.union1d(some, self.random.permutation(told)[:MENDED])
+        return []
 
     def _near(self) -> list[tuple[Unit, Draft]]:
         """The last near candidates that are drafts of this sketch."""
@@ -464,8 +472,10 @@ class Builder:
             told, models = ask(new), [Model(BUILT, unit) for unit in near]
             wrong = (self.answers.same(evaluate_models(models, new)) != told).sum(axis=1)
             sizes = [len(list(walk(unit.result))) for unit in near]
-            units = [*(near[at] for at in np.lexsort((sizes, wrong))[:COMPARED].tolist()), best]
-            units = list(dict.fromkeys([*units[:-1], *map(_plain, units), best]))
+            ranked = [near[at] for at in np.lexsort((sizes, wrong)).tolist()]
+            units, known = ranked[:COMPARED], {model.unit for model in self.known}
+            units += [unit for unit in ranked if unit in known][:1]  # which a simple condition may be about
+            units = list(dict.fromkeys([*units, *map(_plain, [*units, best]), best]))
             rows, answers = joined_rows([*self.answers.bank, *self.answers.validated])
             rows, answers = np.concatenate([rows, new]), np.concatenate([self.answers.same(answers), told])
             return Describer(self.asked, self.shapes, ask, until).described(units, rows, answers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
 from operator import or_
@@ -38,12 +38,13 @@ TURNS = 24  # of learning from fresh vectors that refute conditions
 ROUNDS = 8  # of the same, where conditions only have to hold
 EXACT = 0.7  # share of the time after which they only have to
 GOOD = 0.6  # the most of the vectors that do not differ, on which a condition that only has to hold may hold too
-NEAR = 0.5  # the most of random vectors on which a device may differ where a condition only has to hold
+NEAR = 0.5  # the most of vectors on which a device may differ from a unit near it, of random ones above all
 FEW = 0.01  # of the vectors that differ, about so many others conditions may be wrong until these are learnt from
 BAD = 0.002  # the most of the fresh vectors that conditions may be wrong about
-SIMPLE = (False, 0.0, 3.5)  # the order of what is learnt, up to which no other unit is looked at
+SIMPLE = (False, False, 0.0, 3.5)  # the order of what is learnt, up to which no other unit is looked at
 CHOOSING = 0.3  # share of the time after which no other unit is looked at
 MANY = 24.0  # cost of conditions that say too much
+HALF = 0.6  # of the vectors about which a condition that only has to hold is wrong, that two for parts may be
 PART = 0.04  # of the vectors that do not differ, which a fact of a condition that only has to hold has to rule out
 RANDOM: tuple[Kind, ...] = ("middle", "anything")
 SHAPED: tuple[Kind, ...] = ("heavy", "small", "vanishing", "subnormal", "large")
@@ -81,9 +82,10 @@ class Description:
 
     def sentences(self) -> list[str]:
         """The description in words, a line for each fact."""
-        where = "where" if self.inside is None else "only where"
-        lines = [f"{one.how} {where} {' and '.join(one.condition)}" for one in self.differences]
+        lines = [f"{one.how} where {' and '.join(one.condition)}" for one in self.differences]
         if self.inside is not None:
+            every = ", or where ".join(" and ".join(one.condition) for one in self.differences)
+            lines = [f"{self.differences[0].how} only where {every}"]
             lines.append(f"there it differs on {self.inside[0]} of {self.inside[1]} vectors asked")
         tested = "all" if not self.wrong else f"all but {self.wrong}"
         lines.append(f"this is so on {tested} of {self.fresh} fresh vectors")
@@ -228,9 +230,25 @@ def _parting(features: dict[str, Feature], differs: Flags, other: Flags, whole: 
     return [fact for some in (flags, sizes) for _, fact in sorted(some, key=lambda one: one[0])[:SPLITS]]
 
 
-def necessary(features: dict[str, Feature], differs: Flags, other: Flags) -> Condition:
-    """The few facts that hold wherever `differs`, each of which rules out a good part of `other`."""
-    condition = smallest(features, differs, other)
+def necessary(features: dict[str, Feature], differs: Flags, other: Flags) -> list[Condition]:
+    """A condition that holds wherever `differs`; or one for each of two parts of these vectors, where both rule out
+    much more of `other`."""
+    whole = _few(features, differs, other, smallest(features, differs, other))
+    best, wrong = [whole], HALF * whole.wrong
+    for fact in _parting(features, differs, other, whole) if whole.wrong else ():
+        parts = list[Condition]()
+        for one in _sides(fact):
+            side = holds(one, features)
+            condition = smallest(features, differs & side, other & side, True)
+            few = _few(features, differs & side, other & side, condition)
+            parts.append(replace(few, facts=(one, *(x for x in few.facts if x != one))))
+        if sum(one.wrong for one in parts) < wrong:
+            best, wrong = parts, sum(one.wrong for one in parts)
+    return best
+
+
+def _few(features: dict[str, Feature], differs: Flags, other: Flags, condition: Condition) -> Condition:
+    """The facts of a condition that rule out a good part of `other` each."""
     kept, left, cost = list[Fact](), other.copy(), 0.0
     for fact in condition.facts:
         inside = left & holds(fact, features)
@@ -282,7 +300,7 @@ class Describer:
         are, or the time is over."""
         rows, first = np.unique(rows, axis=0, return_index=True)
         answers = answers[first]
-        ranked: list[tuple[tuple[bool, float, float], int]] = []
+        ranked: list[tuple[tuple[bool, bool, float, float], int]] = []
         start = time.monotonic()
         for number, unit in enumerate(units):
             if ranked and time.monotonic() > start + CHOOSING * (self.until - start):
@@ -382,7 +400,8 @@ class _Way(NamedTuple):
 
 class _Learnt:
     """What is learnt of a unit from answers: for each way in which they differ, conditions; or, if `loose` or where
-    these are wrong or many, a condition that only has to hold wherever they differ (`one_sided`)."""
+    these are wrong or many, conditions one of which only has to hold wherever they differ (`one_sided`). `far`: they
+    differ on most vectors."""
 
     def __init__(
         self, asked: Signature, unit: Unit, rows: Table, answers: Patterns, random: np.random.Generator,
@@ -391,6 +410,7 @@ class _Learnt:
         self.asked, self.unit = asked, unit
         own = self.results(rows)
         differs = answers != own
+        self.far = bool(differs.mean() > NEAR)
         if len(rows) > LEARNT:
             keep = differs | (random.random(len(rows)) < LEARNT / len(rows))
             if differs.sum() > LEARNT // 2:
@@ -416,7 +436,7 @@ class _Learnt:
                 self.ways = [_Way("the device gives another result", None, joint)]
         if loose or self.rank[0] > FEW * differs.sum() + 2 or self.rank[1] > MANY:
             self.one_sided = True
-            self.ways = [_Way("the device differs", None, [necessary(self.features, differs, ~differs)])]
+            self.ways = [_Way("the device differs", None, necessary(self.features, differs, ~differs))]
         self._texts = {fact: words(fact, self.features[fact.name])
                        for way in self.ways for one in way.conditions for fact in one.facts}  # fmt: skip
 
@@ -430,9 +450,9 @@ class _Learnt:
         return sum(one.wrong for one in self._every), sum(one.cost for one in self._every)
 
     @property
-    def order(self) -> tuple[bool, float, float]:
-        """Its rank among what is learnt of several units."""
-        return self.one_sided, *self.rank
+    def order(self) -> tuple[bool, bool, float, float]:
+        """Its rank among what is learnt of several units: last those that differ on most vectors."""
+        return self.far, self.one_sided, *self.rank
 
     @property
     def good(self) -> bool:

@@ -111,6 +111,13 @@ class _Features:
             self._number(f"product {place}", products, place, f"product {place}", 1.0)
         self._size("largest", products.exponent.max(axis=1), self._largest, 0.9)
         every = "the product" if length == 1 else "every product"
+        last = np.minimum(products.last.min(axis=1), self.read["c"].last[:, 0] if self.asked.addend else -LOW)
+        what = "term has a bit below 2^{}" if self.asked.addend else "product has a bit below 2^{}"
+        self.by_name["finest"] = Feature(last, f"no {what}", f"a {what}", 1.0)
+        if length == 1:
+            bits = self.read["a"].bits[:, 0] + self.read["b"].bits[:, 0]
+            self.by_name["bits"] = Feature(bits, "a0 and b0 have at least {} significant bits together",
+                                           "a0 and b0 have fewer than {} significant bits together", 1.1)  # fmt: skip
         self._flag("no product", products.zero.all(axis=1), f"{every} is +-0", "a product is not zero", 0.9)
         if length == 1:
             return

@@ -58,6 +58,7 @@ WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 LIKELY = ("ieee", "hopper", "ampere", "turing", "blackwell", "ada-lovelace", "volta", "cdna3", "cdna2", "cdna1")
 FEW = 3  # of these sizes, the likeliest
 SPLITS = (2, 3, 4, 5, 6, 8, 16)  # numbers of parts of a kernel that splits K
+DEALT = (4, 8, 16, 32, 64, 128)  # products of a tile, of which a kernel that splits K may deal as many to each part
 GRAINS = (1, 2, 4, 8)  # uses of an instruction that one accumulator takes in turn
 THREADS = (32, 64, 128, 256)  # numbers of lanes of kernels of vectors on GPUs, besides WAYS
 TAKEN = (1, 2, 4, 8, 16, 32, 64)  # products that one of these lanes takes in a turn
@@ -134,11 +135,7 @@ class Candidates:
         grains = [grain for grain in (0, 64, 32, 128) if grain % unit == 0]
         cuts = [(ways, grain) for grain in grains for ways in SPLITS if grain * ways < 2 * length]
         yield from (in_runs(ways, chain, how, "sequential", grain) for ways, grain in cuts)
-        yield from (
-            in_runs(ways, chain, how, "sequential", grain, "even")
-            for ways, grain in cuts
-            if 0 < -(-length // (grain or unit)) % ways < ways - 1
-        )  # others end alike
+        yield from evenly(chain, how, length)
         if self.asked.d != model.d and model.c.holds(self.asked.d):  # a workspace in the format of the result
             stored = in_format(chain, Rounding(self.asked.d))
             yield from (in_runs(ways, stored, how, "sequential", grain) for ways, grain in cuts)
@@ -186,7 +183,8 @@ class Candidates:
             if model.d.name not in WIDER:
                 return
         bodies = [stage for stage in known if stage.d == model.d and parts_of(stage, Runs, Promote) is None]
-        stages = [in_windows(WINDOW, Chain(model), how), *lanes_of(products, model, how),
+        stages = [*evenly(Chain(model), how, len(leaves_of(products))),
+                 in_windows(WINDOW, Chain(model), how), *lanes_of(products, model, how),
                  *blocks_of(products, model, how),
                  *turns_of(products, model), *cut_alike(products, known, model, how),
                  *stages_of(products, model, how, bodies)]  # fmt: skip
@@ -309,6 +307,13 @@ def vectors(chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
             if ways * grain < 2 * length:
                 for folds in dict.fromkeys((_halved(ways), (Fold(ways, 1),))):
                     yield in_vectors(chain, how, (ways, *folds), grain=grain)
+
+
+def evenly(chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
+    """K = `length` split in runs of tiles that are divided evenly, where this is not how other splits end."""
+    for grain in (size for size in DEALT if size % chain.model.length == 0):
+        uneven = (ways for ways in SPLITS if 0 < -(-length // grain) % ways < ways - 1)
+        yield from (in_runs(ways, chain, how, "sequential", grain, "even") for ways in uneven)
 
 
 def _orders(ways: int) -> tuple[Order, ...]:

@@ -19,6 +19,7 @@ from mmaprobe.queries.building.describing import (
     Fact,
     conditions,
     holds,
+    necessary,
     smallest,
     ways,
     words,
@@ -181,6 +182,24 @@ def test_vectors_that_differ_are_parted_where_one_condition_is_wrong() -> None:
     assert (told == differs).all()
     some = conditions(features, x >= 5, x < 5)
     assert [one.facts for one in some] == [(Fact("x", 5, True),)]
+
+
+def test_two_conditions_that_only_have_to_hold() -> None:
+    """Large sums saturate, and of others a bit that is cut off may change the result: each a condition of its own."""
+    rng = np.random.default_rng(8)
+    size, finest = rng.integers(0, 30, 4000), rng.integers(-40, 10, 4000)
+    features = {"size": Feature(size, "the sum is at least 2^{}", "the sum is below 2^{}", 1.0),
+                "finest": Feature(finest, "no bit lies below 2^{}", "a bit lies below 2^{}", 1.0)}  # fmt: skip
+    differs = (size >= 25) | ((finest < -24) & (rng.random(4000) < 0.5))
+    found = necessary(features, differs, ~differs)
+    assert {frozenset(words(fact, features[fact.name]) for fact in one.facts) for one in found} == {
+        frozenset(("the sum is at least 2^25",)), frozenset(("the sum is below 2^25", "a bit lies below 2^-24"))
+    }  # fmt: skip
+    covered = np.any([np.all([holds(fact, features) for fact in one.facts], axis=0) for one in found], axis=0)
+    assert covered[differs].all()
+    assert sum(one.wrong for one in found) == (covered & ~differs).sum() < 0.5 * (~differs).sum()
+    alone = necessary(features, size >= 25, (size < 25) & (finest < 0))
+    assert [[fact.name for fact in one.facts] for one in alone] == [["size"]]
 
 
 def test_no_condition_is_made_up() -> None:

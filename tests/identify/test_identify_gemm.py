@@ -830,7 +830,6 @@ def test_a_multiple_is_stored_before_c_is_added(tmp_path: Path) -> None:
     assert rule["plan"].startswith("r2(exact(r2(r(product(number(0x3f333333, f32), sum(")  # of units that agree
 
 
-@pytest.mark.slow
 def test_a_split_whose_tiles_are_divided_evenly_is_found(tmp_path: Path) -> None:
     code, found, said = asked(tmp_path, "in_tiles", "--length", "40")
     assert code == 0, said

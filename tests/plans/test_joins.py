@@ -42,7 +42,7 @@ pytestmark = pytest.mark.compilers
 CUTS: dict[str, tuple[str, tuple[int, ...]]] = {
     "8": ("", (16, 5, 20)), "8, tail": (", tail=mma", (16, 22)), "8, even": (", even=2", (16, 21)),
     "8, share": (", share=2", (16, 19)), "[4, 12]": ("", (20, 14)), "split(3)": ("", (12, 5, 17)),
-    "split(3, grain=2)": ("", (12, 7, 22)), "split(3, grain=2, tiles=even)": ("", (12, 1, 7)),
+    "split(3, grain=2)": ("", (12, 7, 22)), "split(3, grain=2, tiles=even)": ("", (12, 1, 13)),
     "interleave(3, grain=4)": ("", (12,)),
     "interleave(2, grain=4)": (", tail=fma", (16, 19)), "swizzle(3, grain=4)": ("", (12, 20)),
     "halve(4, grain=4)": ("", (16, 7, 22)), "halve(3, first=smaller)": ("", (8, 6, 13, 20)),
