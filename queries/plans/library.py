@@ -701,7 +701,7 @@ class Mapper(Candidates):
         mapped = self.found
         mapped.checked, mapped.right, mapped.open = 0, 0, []
         self._find_rivals(rules)
-        count = min(CHECKED, max(DOUBTED, self._shapes()))
+        count = min(CHECKED, max(2 * CONFIRMED, self._shapes()))
         for number in range(count):
             self._say(f"{number} of {count} random shapes")
             shape = self.random_shape(number)
