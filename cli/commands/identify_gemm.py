@@ -38,7 +38,7 @@ def map_gemm(
     start = time.monotonic()
     least, most = shapes_of(shape, length)
     asked = parse_signature(formats, most[2], longest=MOST)
-    mapper = mapper_of(name, asked, most[:2], options.timeout, device_timeout, progress, least, multiple, layout)
+    mapper = mapper_of(name, asked, most[:2], options.timeout, device_timeout, progress, least, multiple, layout, say)
     failure: MmaprobeError | None = None
     try:
         try:
