@@ -14,7 +14,7 @@ from mmaprobe.bounds import Bound, bound
 from mmaprobe.documents.emulate import Explained, Term
 from mmaprobe.machines import Patterns, Rule
 from mmaprobe.pictures import explain
-from mmaprobe.queries.plans.planmap import PlanMap
+from mmaprobe.queries.plans.planmap import PlanMap, numbers_in
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import MmaprobeError
@@ -47,10 +47,10 @@ def bound_of(rule: Rule, a: Any, b: Any) -> NDArray[np.float64] | None:
     none: special values, a map with several plans, or a plan whose bound is not known."""
     how = rule.how
     if isinstance(how, PlanMap):
-        own = np.unique(how.plans_of(Shape(a.shape[0], b.shape[1], a.shape[1])))
+        own = numbers_in(how.plans_of(Shape(a.shape[0], b.shape[1], a.shape[1])))
         if len(own) > 1:
             return None
-        how = how.rules[int(own[0])].plan
+        how = how.rules[own[0]].plan
     try:
         return np.asarray(_bound(how, a.shape[1]).at(a, b, convert=rule.convert))
     except MmaprobeError:

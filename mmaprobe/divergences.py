@@ -164,7 +164,7 @@ def _share(seen: Multiplied, one: Machine, other: Machine, differ: NDArray[np.bo
 
 
 def _rule(seen: Multiplied, machine: Machine) -> Rule:
-    return machine.rule_of(seen.asked, seen.shape[0])
+    return machine.rule_of(seen.asked, seen.shape)
 
 
 def _explained(seen: Multiplied, one: Machine, other: Machine) -> Explained | None:

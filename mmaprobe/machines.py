@@ -17,10 +17,10 @@ from mmaprobe.documents.identify import Layout
 from mmaprobe.named import Model, WantedError, model_of, plan_of
 from mmaprobe.products import Plans, Units
 from mmaprobe.queries.plans.mapping import YAML, read_map
-from mmaprobe.queries.plans.planmap import PlanMap
+from mmaprobe.queries.plans.planmap import PlanMap, numbers_in
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
-from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers, type_of
 from mmaprobe.smtmodel.nodes import Constant, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -118,7 +118,7 @@ class Rule:
             return multiply(self.how, a, b, c, scales)
         shape = Shape(a.shape[1], b.shape[2], a.shape[2])
         own = self._numbers(self.how, shape)
-        first, *others = np.unique(own).tolist()
+        first, *others = numbers_in(own)
         results = multiply(self.how.rules[first].plan, a, b, c, scales)
         for number in others:
             results[:, own == number] = multiply(self.how.rules[number].plan, a, b, c, scales)[:, own == number]
@@ -128,9 +128,15 @@ class Rule:
         """The names of the plans that compute a product of a shape."""
         if isinstance(self.how, Plan):
             return (self.name,)
-        return tuple(
-            self.how.rules[number].plan.reference for number in np.unique(self._numbers(self.how, shape)).tolist()
-        )
+        return tuple(self.how.rules[number].plan.reference for number in numbers_in(self._numbers(self.how, shape)))
+
+    def knows(self, shape: Shape) -> bool:
+        """Whether there is a plan for each element of a product of a shape."""
+        try:
+            self.plans_of(shape)
+        except IncompleteError:
+            return False
+        return True
 
     def _numbers(self, rules: PlanMap, shape: Shape) -> NDArray[np.int64]:
         """Of each element of a product the number of the rule of a map that computes it; kept, as models ask for the
@@ -165,17 +171,19 @@ class Machine:
     batched: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
     laid: Mapping[tuple[str, str, Layout, bool], Rule] = field(default_factory=dict)
 
-    def rule_of(self, asked: Asked, blocks: int = 1, *, addend: bool = False) -> Rule:
-        """The rule for one product, of several matrices at once where there are `blocks`. Raises
-        UnsupportedProductError."""
+    def rule_of(self, asked: Asked, shape: tuple[int, int, int, int] = (1, 1, 1, 1), *, addend: bool = False) -> Rule:
+        """The rule for one product of a shape (blocks, M, N, K); that of a map for another layout where no map for its
+        own has the shape. Raises UnsupportedProductError."""
+        blocks = shape[0]
         if asked.scale is not None:
             return self._scaled_rule(asked.a, asked.b, *asked.scale)
         if blocks == 1 or not self.batched:
             pair = asked.a, asked.b
             addends = (addend,) if addend and pair in self.with_c else (addend, False)
             for one in addends:
-                if (*pair, asked.layout, one) in self.laid:
-                    return self.laid[*pair, asked.layout, one]
+                own = self.laid.get((*pair, asked.layout, one))
+                if own is not None and (pair not in self.rules or own.knows(Shape(*shape[1:]))):
+                    return own
         return self.rule(asked.a, asked.b, addend=addend, fast=asked.fast, blocks=blocks)
 
     def _scaled_rule(self, a: str, b: str, scale: str, block: int) -> Rule:
@@ -447,7 +455,7 @@ def product_of(
     (blocks x M x K), `b`: patterns (blocks x K x N); `c`: numbers that broadcast to D, or None; `scales`: patterns of
     `scale_a` (blocks x M x factors) and `scale_b` (blocks x factors x N); `by`: as of `Rule.product`; `memory`: where c
     and D are."""
-    rule = machine.rule_of(asked, a.shape[0], addend=c is not None)
+    rule = machine.rule_of(asked, (*a.shape[:2], b.shape[2], a.shape[2]), addend=c is not None)
     plan = rule.plan
     said = [] if asked.scale is None else ["{} for {} products each".format(*asked.scale)]
     x, y = (_taken(side, name, fmt, rule.convert) for side, name, fmt in

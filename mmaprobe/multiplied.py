@@ -46,7 +46,7 @@ class Tally:
     def plans_of(self, asked: Asked, shape: tuple[int, int, int, int], addend: bool = False) -> tuple[str, ...]:
         """The plans that compute a product (blocks, M, N, K). Raises UnsupportedProductError, and IncompleteError where
         a map has no rule."""
-        rule = self.machine.rule_of(asked, shape[0], addend=addend)
+        rule = self.machine.rule_of(asked, shape, addend=addend)
         return () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
 
     def add(
@@ -55,7 +55,7 @@ class Tally:
     ) -> None:  # fmt: skip
         """One more product; `arrays`: a, b, c, d and scales of `Multiplied`, for the listener."""
         plans = self.plans_of(asked, shape, addend)
-        known = self.machine.rule_of(asked, shape[0], addend=addend).known_for(operator, shape, asked.layout)
+        known = self.machine.rule_of(asked, shape, addend=addend).known_for(operator, shape, asked.layout)
         self.products[operator, backward, (asked.a, asked.b, asked.d), shape, plans, *known, after] += 1
         if self.listener is not None:
             self.listener(Multiplied(operator, backward, "", asked, shape, plans, **arrays()))

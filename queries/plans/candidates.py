@@ -57,6 +57,7 @@ WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 #: architectures, in the order in which their units are tried and named, before all others
 LIKELY = ("ieee", "hopper", "ampere", "turing", "blackwell", "ada-lovelace", "volta", "cdna3", "cdna2", "cdna1")
 FEW = 3  # of these sizes, the likeliest
+PAIR = 2  # products of instructions of processors, whose libraries cut K for their caches, and split it for no block
 SPLITS = (2, 3, 4, 5, 6, 8, 16)  # numbers of parts of a kernel that splits K
 DEALT = (4, 8, 16, 32, 64, 128)  # products of a tile, of which a kernel that splits K may deal as many to each part
 GRAINS = (1, 2, 4, 8)  # uses of an instruction that one accumulator takes in turn
@@ -131,7 +132,8 @@ class Candidates:
         runs = [
             run for run in dict.fromkeys((128, 2 * unit, 4 * unit, *RUNS)) if unit < run < length and not run % unit
         ]
-        yield from (promoted(run, chain, how) for run in runs[:FEW])
+        few = len(runs) if unit == PAIR else FEW
+        yield from (promoted(run, chain, how) for run in runs[:few])
         grains = [grain for grain in (0, 64, 32, 128) if grain % unit == 0]
         cuts = [(ways, grain) for grain in grains for ways in SPLITS if grain * ways < 2 * length]
         yield from (in_runs(ways, chain, how, "sequential", grain) for ways, grain in cuts)
@@ -139,7 +141,7 @@ class Candidates:
         if self.asked.d != model.d and model.c.holds(self.asked.d):  # a workspace in the format of the result
             stored = in_format(chain, Rounding(self.asked.d))
             yield from (in_runs(ways, stored, how, "sequential", grain) for ways, grain in cuts)
-        yield from (promoted(run, chain, how) for run in runs[FEW:])
+        yield from (promoted(run, chain, how) for run in runs[few:])
         for order in ORDERS[1:]:
             yield from (in_runs(ways, chain, how, order, grain) for ways, grain in cuts if ways > 2)
         if unit == 1 and model.d == model.c:  # lanes are folded in the format of their sums

@@ -81,6 +81,7 @@ LONGEST = 2  # times as much ends its search
 ORDERING = 0.4  # of the time for learning, that all orders may take
 UNITS = 4  # uses of a known unit in K from which its other cuts are tried before an order is revealed
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
+AGAIN, NARROW_D = 4, 16  # products more in which a plan has to give an element of a format of so many bits
 POOL = 1 << 20  # numbers that are drawn of a matrix; a larger one repeats them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless all shapes left are longer
 
@@ -380,7 +381,7 @@ class Mapper(Candidates):
         if self._lacks(looked):
             self.failed += 1
             return
-        one = looked.alone(number)
+        one = self._again(looked, number)
         for group in self._groups(looked, number):
             plans = self._fitting_plans(dict.fromkeys(self._while_learning(group)), one, self._forms(looked))
             fitting = [plan for plan in plans if plan not in self.known]
@@ -415,6 +416,16 @@ class Mapper(Candidates):
                 break
             left &= ~gives.pop(best)
             self._know(best)
+
+    def _again(self, looked: Looked, number: int) -> Sample:
+        """An element of a shape, with its results in more products, as a narrow format fits many plans by chance."""
+        row, column = looked.places[number : number + 1].T
+        more = [
+            self._drawn(looked.shape, row, column, True) for _ in range(AGAIN if self.asked.d.width <= NARROW_D else 0)
+        ]
+        one = looked.alone(number)
+        return Sample(*(np.concatenate([getattr(one, side), *(np.array([part[n]]) for part in more)])
+                        for n, side in enumerate("abcd")))  # fmt: skip
 
     def _best_of(self, plans: list[Plan], looked: Looked) -> list[Plan]:
         """Those of many plans that give most of the unexplained elements of the shape: one element may fit by chance,
@@ -707,7 +718,7 @@ class Mapper(Candidates):
         mapped = self.found
         mapped.checked, mapped.right, mapped.open = 0, 0, []
         self._find_rivals(rules)
-        count = min(CHECKED, max(DOUBTED, self._shapes()))
+        count = min(CHECKED, max(2 * CONFIRMED, self._shapes()))
         for number in range(count):
             self._say(f"{number} of {count} random shapes")
             shape = self.random_shape(number)

@@ -43,6 +43,12 @@ class Reach:
     plan: Plan
 
 
+def numbers_in(own: NDArray[np.int64]) -> list[int]:
+    """The numbers of the rules that `PlanMap.plans_of` says, each once; of a large product all are often one."""
+    found: list[int] = np.unique(own[:1, :1] if own.strides == (0, 0) else own).tolist()
+    return found
+
+
 @dataclass(frozen=True)
 class PlanMap:
     """The rules of a map that are relied on, for products of matrices that lie so in memory."""
@@ -58,14 +64,16 @@ class PlanMap:
 
     def numbers_of(self, shape: Shape) -> NDArray[np.int64]:
         """The number of each element's rule (M x N), -1 for none."""
-        rows, columns = (places.ravel() for places in np.indices((shape.rows, shape.columns)))
+        alike = all(limit.feature.of_shape for rule in self.rules for limit in rule.limits)
+        size = (1, 1) if alike else (shape.rows, shape.columns)
+        rows, columns = (places.ravel() for places in np.indices(size))
         found = np.full(len(rows), -1)
         for number, rule in enumerate(self.rules):
             own = np.ones(len(rows), dtype=np.bool_)
             for limit in rule.limits:
                 own &= limit.holds(shape, rows, columns)
             found[own & (found < 0)] = number
-        return found.reshape(shape.rows, shape.columns)
+        return np.broadcast_to(found.reshape(size), (shape.rows, shape.columns))
 
     def plans_of(self, shape: Shape) -> NDArray[np.int64]:
         """The same. Raises IncompleteError if an element has no rule that is relied on."""
@@ -82,7 +90,7 @@ class PlanMap:
         """The patterns of D (M x N), each element computed by its plan; `multiply`: the whole D of one plan. Raises
         IncompleteError if an element has no rule that is relied on."""
         own = self.plans_of(shape)
-        results = {number: multiply(self.rules[number].plan) for number in np.unique(own).tolist()}
+        results = {number: multiply(self.rules[number].plan) for number in numbers_in(own)}
         d = np.zeros_like(next(iter(results.values())))
         for number, result in results.items():
             d[own == number] = result[own == number]

@@ -86,6 +86,11 @@ class Feature:
         """Whether its values are numbers, rather than 1 for true and 0 for false."""
         return self.kind in ("number", "rest")
 
+    @property
+    def of_shape(self) -> bool:
+        """Whether all elements of a product have the same value."""
+        return self.kind in ("number", "rest", "multiple")
+
     def values(self, shape: Shape, rows: Numbers, columns: Numbers) -> Numbers:
         """The values of the feature for elements of one product."""
         m, n, k = shape.rows, shape.columns, shape.length

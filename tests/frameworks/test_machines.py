@@ -163,8 +163,19 @@ def test_a_map_is_for_matrices_that_lie_as_it_was_asked(tmp_path: Path) -> None:
     known_for = machine_of(turned).rule_of(formats[0]).known_for("aten.mm", shape, "nn")
     assert known_for == ("inferred", "inferred from products of layout nt, not nn: identify --gemm: map80.json")
     batched = machine_of([plain, turned], batched=plain)
-    assert batched.rule_of(formats[1], 3).evidence == "identify --gemm: map.json"
+    assert batched.rule_of(formats[1], (3, 1, 1, 1)).evidence == "identify --gemm: map.json"
     assert batched.rule_of(formats[1]).evidence == "identify --gemm: map80.json"
+
+
+def test_a_shape_that_a_map_for_its_layout_lacks_is_inferred_from_the_other_map(tmp_path: Path) -> None:
+    """A map of one shape of a model, as of its vocabulary, takes no plan from the others."""
+    machine = machine_of([short_map(tmp_path, 80), short_map(tmp_path, layout="nt")])
+    asked = Asked("f32", "f32", "f32", layout="nt")
+    found = [
+        machine.rule_of(asked, shape).known_for("aten.mm", shape, "nt") for shape in ((1, 2, 2, 64), (1, 2, 2, 65))
+    ]
+    assert found[0] == ("recorded", "identify --gemm: map.json")
+    assert found[1] == ("inferred", "inferred from products of layout nn, not nt: identify --gemm: map80.json")
 
 
 def test_a_second_map_is_for_what_the_first_lacks(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 tests/data/pytorch_cpu_*.json.gz are maps that `identify --gemm --json --length 256 --shape 256,256` found of PyTorch
 2.13.0, one thread, on an AMD EPYC with AVX-512 and its bf16: of `matmul` and `addmm` of examples/torch_device.py; and
-pytorch_cpu_wide_*.json.gz those of `--length 3072 --shape 64..3072,64..3072 --multiple 64`, which are asked after them.
+pytorch_cpu_wide_*.json.gz those of `--length 3072 --shape 64..3072,64..3072 --multiple 64`, which are asked after them;
+pytorch_cpu_words_*.json.gz those of single shapes with a side of 50,257 words (docs/torch.md).
 """
 
 from __future__ import annotations
@@ -146,3 +147,19 @@ def test_a_map_that_identify_found_is_this_processors_products(fmt: str, tmp_pat
     seen, unknown = products([path], fmt, 64, 64)
     assert not differing(seen, fmt)
     assert (len(seen), unknown) == (35, 0)
+
+
+def test_the_products_of_a_vocabulary_by_the_maps_of_their_shapes(tmp_path: Path) -> None:
+    """Logits of 50,257 words and their two gradients, each as its own map in its own layout has it."""
+    maps = [tmp_path / f"words_{layout}_f32.json" for layout in ("nt", "nn", "tn")]
+    for path in maps:
+        path.write_bytes(gzip.decompress((ROOT / "tests" / "data" / f"pytorch_cpu_{path.name}.gz").read_bytes()))
+    x, words = (side.requires_grad_() for side in tensors("f32", (64, 768), (50257, 768)))
+    native = [logits := x @ words.T, *torch.autograd.grad(logits.square().sum(), (x, words))]
+    seen: list[Multiplied] = []
+    with Emulation(machine_of(maps), listener=seen.append) as context:
+        found = [logits := x @ words.T, *torch.autograd.grad(logits.square().sum(), (x, words))]
+    if not same(found[0], native[0]):
+        pytest.skip("this processor's library runs other plans than those of the maps")
+    assert all(same(one, other) for one, other in zip(found, native, strict=True))
+    assert [row.known for row in context.report.products] == ["recorded"] * 3
