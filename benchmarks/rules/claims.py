@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial, reduce
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -52,6 +53,7 @@ from mmaprobe.smtmodel.algorithms.scene import Shape
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.plans.multiword import is_scheme, parse_scheme
+from mmaprobe.smtmodel.plans.stages import Parted
 from mmaprobe.smtmodel.units.unit import Unit
 from tests.oracles import algorithm_oracle, claim_oracle, node_oracle, oracle
 from tests.said import believed
@@ -80,7 +82,12 @@ def run_of(part: Part, given: str) -> Any:
         if given != source:
             a, b = ([algorithm_oracle.convert(x, given, source, "nearest_even") for x in side] for side in (a, b))
         if not is_scheme(part.text):
-            return algorithm_oracle.gemm(result, unit.length, a, b, c)
+            stage, runs = part.plan.sums[0].stage, [c]
+            size = stage.period if isinstance(stage, Parted) else len(a)
+            for start in range(0, len(a), size):
+                own = (side[start : start + size] for side in (a, b))
+                runs.append(algorithm_oracle.gemm(result, unit.length, *own, 0 if start else runs.pop()))
+            return reduce(partial(oracle.ieee_add, unit.d.name, "nearest_even"), runs)
         return claim_oracle.algorithm_of(parse_scheme(part.text), model, result)(a, b, c)
 
     return run
@@ -214,6 +221,14 @@ PREDICATES = ("bits(p) == bits(q)", "value(p) == value(q)", "error(p) <= error(q
 CONDITIONS = ("finite(p)", "finite(p) and finite(q)", "nonnegative(a)", "nonzero(b)", "value(p) >= 0", "not zero(q)")
 
 
+ADDED = """plan: added
+formats: {{a: {factors}, b: {factors}, c: e4m3, d: e4m3}}
+units: {{unit: ./p.yaml}}
+roundings: {{r: "round(e4m3, nearest_even)"}}
+steps: {{d: "sum(add({run}, unit, r), c)"}}
+"""
+
+
 def claim_in(folder: Path, rng: random.Random) -> Claim:
     """A random claim: of units alone or of algorithms of two words, some against the sum of magnitudes."""
     while True:
@@ -236,6 +251,10 @@ def claim_in(folder: Path, rng: random.Random) -> Claim:
                 Path(parts[name]).write_text(own, encoding="utf-8")
             if rng.random() < 0.5:
                 data, parts = _of_words(data, parts, rng)
+            elif share and rng.random() < 0.3:
+                text = ADDED.format(factors=factors, run=length * rng.choice((1, 1, 2)))
+                parts["p"] = f"{folder}/added.yaml"
+                Path(parts["p"]).write_text(text, encoding="utf-8")
             (found,) = build_claims(read_yaml(yaml.safe_dump(data | {"parts": parts}, width=1000), "mine.yaml"))
         except MmaprobeError:
             continue
@@ -320,11 +339,12 @@ def _every_length(campaign: Campaign, assertion: Assertion, part: Part, rng: ran
     first = period if rng.random() < 0.8 else rng.choice((1, 2, 3))
     last = first * rng.choice((1, 2, 4)) + (rng.random() < 0.05)
     space = replace(space_of(assertion), terms=last)
+    lengths = None if rng.random() < 0.95 else period, first if rng.random() < 0.9 else 2 * first
     try:
-        bound = bound_of_plan(part.plan, None if rng.random() < 0.95 else period, believed, windows_of(space))
+        bound, once = (bound_of_plan(part.plan, count, believed, windows_of(space)) for count in lengths)
     except (MmaprobeError, RuleError):
         return
-    within = campaign.call("of_plan", space, part, first, bound)
+    within = campaign.call("of_plan", space, part, first, bound, once if rng.random() < 0.9 else None)
     (name,) = (name for name, own in assertion.shape.parts.items() if own is part)
     for share in (f"({rng.choice(SHARES[:4])} + {rng.choice((0, 1))} * terms())", rng.choice(SHARES)):
         about = replace(assertion, terms=first, most=last, text=f"error({name}) <= {share} * magnitude_sum()")

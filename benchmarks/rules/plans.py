@@ -510,12 +510,22 @@ class Composing:
     def __init__(
         self, campaign: Campaign, truths: Truths, plan: Plan, model: Model, chain: Theorem | None, rng: random.Random
     ) -> None:
-        self.campaign, self.truths, self.plan, self.model = campaign, truths, plan, model
-        self.chain, self.rng = chain, rng
-        own = Deriving(campaign, truths, model.unit, rng, chain=True)
+        self.campaign, self.truths, self.plan, self.model, self.rng = campaign, truths, plan, model, rng
+        self.chains = {model: (chain, self._from_zero(model))}
+
+    def _from_zero(self, model: Model) -> Theorem | None:
+        own = Deriving(self.campaign, self.truths, model.unit, self.rng, chain=True)
         own.mixing, own.zero = False, CHAIN
-        top = own.node(model.unit.result, ()) if rng.random() < 0.8 else None
-        self.zero = None if top is None else campaign.call("from_zero", top)
+        top = own.node(model.unit.result, ()) if self.rng.random() < 0.8 else None
+        return None if top is None else self.call("from_zero", top)
+
+    def known(self, model: Model) -> tuple[Theorem | None, Theorem | None]:
+        """What is known of one instruction, from any addend and from zero: of the plan's unit, and of one that is
+        partly filled."""
+        if model not in self.chains:
+            chain = chain_known(self.campaign, self.truths, model, self.rng)
+            self.chains[model] = chain, self._from_zero(model)
+        return self.chains[model]
 
     def call(self, name: str, *arguments: Any) -> Theorem | None:
         return self.campaign.call(name, *arguments)
@@ -556,10 +566,10 @@ class Composing:
                 return call("nothing", self.plan, step)
             case Tile():
                 start = self.step(step.start, formats)
-                if start is None or self.chain is None:
+                chain, zero = self.known(step.model if rng.random() < 0.95 else self.model)
+                if start is None or chain is None:
                     return None
-                chain = self.zero if self.zero and (is_zero(start) or rng.random() < 0.1) else self.chain
-                return call("tile", step, chain, start)
+                return call("tile", step, zero if zero and (is_zero(start) or rng.random() < 0.1) else chain, start)
             case Added():
                 values = [self.step(value, formats) for value in step.values]
                 every = [value for value in values if value is not None]
@@ -594,20 +604,24 @@ def chained_plan(campaign: Campaign, truths: Truths, rng: random.Random) -> Made
     """A plan with its unit, and what is known of a chain of this one, mostly something."""
     for _ in range(6):
         plan, model = some_plan(rng, rng.choice((some_stage, some_halves)))
-        own = Deriving(campaign, truths, model.unit, rng, chain=True)
-        own.mixing = False
-        top = own.node(model.unit.result, ())
-        chain = None if top is None else campaign.call("chained", top)
+        chain = chain_known(campaign, truths, model, rng)
         if chain is not None:
             break
     return plan, model, chain
 
 
+def chain_known(campaign: Campaign, truths: Truths, model: Model, rng: random.Random) -> Theorem | None:
+    own = Deriving(campaign, truths, model.unit, rng, chain=True)
+    own.mixing = False
+    top = own.node(model.unit.result, ())
+    return None if top is None else campaign.call("chained", top)
+
+
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
-    """The steps of a random plan, for a given K and for any; then the result."""
+    """The steps of a random plan, for a given K (at times one that fills no tile) and for any; then the result."""
     plan, model, chain = chained_plan(campaign, truths, rng)
     stage = plan.sums[0].stage
-    for length in (None, stage.period * rng.choice((1, 2))):
+    for length in (None, stage.period * rng.choice((1, 2)) - rng.choice((0, 0, 1)) * (stage.period > 1)):
         composing = Composing(campaign, truths, plan, model, chain, rng)
         found = composing.stage(stage, length)
         if found is not None:

@@ -19,6 +19,7 @@ from mmaprobe.queries.kernel.shares import (
     space_of,
     units,
 )
+from mmaprobe.queries.kernel.steps import repeated
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.unit_shares import Errs, of_plan, of_plan_at, of_unit, share_claim, unit_of, windows_of
 from mmaprobe.queries.plans.bound import bound_of_plan
@@ -42,7 +43,11 @@ def within_lengths(claim: Claim, settle: Settle) -> Theorem:
     if len(wanted.parts) > 1:
         raise RuleError("several parts are compared for one number of products alone")
     space, (part,) = space_of(assertion.at(assertion.most)), wanted.parts
-    return of_plan(space, part, assertion.terms, bound_of_plan(part.plan, None, settle, windows_of(space)))
+    windows, first = windows_of(space), assertion.terms
+    bound = bound_of_plan(part.plan, None, settle, windows)
+    before = {repeated(products.stage).before for products in part.plan.sums}
+    once = bound_of_plan(part.plan, first, settle, windows) if before == {first} else None
+    return of_plan(space, part, first, bound, once)
 
 
 class _Sharing:

@@ -5,6 +5,7 @@ they are proved: a case is tried before its parts, and how long, parts of its si
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -103,19 +104,22 @@ class Patience:
     """How long cases of each depth are tried, by how long those of the next one took."""
 
     costs: dict[int, float] = field(default_factory=dict)
-    failures: dict[int, int] = field(default_factory=dict)
-    skipped: dict[int, int] = field(default_factory=dict)
+    failures: Counter[int] = field(default_factory=Counter)
+    skipped: Counter[int] = field(default_factory=Counter)
 
     def limit(self, depth: int) -> float:
         """The seconds for a case; 0: its parts are tried at once."""
-        if self.skipped.get(depth, 0):
-            self.skipped[depth] -= 1
+        if self.skipped[depth]:
             return 0
         return max(LEAST, 3 * self.costs[depth + 1]) if depth + 1 in self.costs else FIRST
+
+    def skip(self, depth: int) -> None:
+        """That the parts of a case were tried at once."""
+        self.skipped[depth] -= 1
 
     def tell(self, depth: int, seconds: float, proved: bool) -> None:
         """That a case was proved, or not, in so many seconds."""
         if proved:
             self.costs[depth] = (self.costs.get(depth, seconds) + seconds) / 2
-        self.failures[depth] = 0 if proved else min(self.failures.get(depth, 0) + 1, MOST)
+        self.failures[depth] = 0 if proved else min(self.failures[depth] + 1, MOST)
         self.skipped[depth] = (1 << self.failures[depth]) - 1

@@ -472,6 +472,8 @@ class _Sweep(Attempt[Designed]):
                     continue
                 if found is False or not parts or left == 0:
                     return found
+            else:
+                patience.skip(case.depth)
             waiting += reversed(parts)
         try:
             engines = self.options.engines(self._remaining(), f"lemma {RESULT}, all cases")

@@ -30,7 +30,7 @@ from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.forms import Factor, Form
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.same import SidesAgree, undiffering
-from mmaprobe.queries.kernel.steps import Step, recorded
+from mmaprobe.queries.kernel.steps import Step, Tile, recorded
 from mmaprobe.queries.kernel.theorem import RULES, Theorem
 from mmaprobe.queries.kernel.undecided import Question
 from mmaprobe.queries.solvers.asking import Engines
@@ -77,14 +77,15 @@ class Subject:
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """The units of all models and plans, each once; then those with any NaN, which rules may speak of as well; and
-        those that parts of claims are."""
+        """The units of all models and plans, each once; then those with any NaN, which rules may speak of as well;
+        those that parts of claims are; and those of tiles that are partly filled."""
         models = [*self.models, *(model for plan in self.plans for model in plan.models)]
         every = [one.unit for model in models for one in (model, model.any_nan)]
         for assertion in self.assertions:
             for part in assertion.shape.parts.values():
                 with suppress(ParameterError):
                     every.append(part.unit(assertion.shape.factors, assertion.terms))
+        every += [step.model.unit for step in self.steps if isinstance(step, Tile)]
         return tuple(dict.fromkeys(every))
 
     @property

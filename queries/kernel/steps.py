@@ -16,10 +16,11 @@ from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, Index, Node, Round
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.engine import Engine, Way
 from mmaprobe.smtmodel.plans.joins import Promote, Through
+from mmaprobe.smtmodel.plans.lowering import partly_filled
 from mmaprobe.smtmodel.plans.partitions import All, First, Halves
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
@@ -110,9 +111,7 @@ def pair_read(plan: Plan, model: Model, words: Words) -> Pair:
         name = "ab"[side]
         element = Element(name, Index())
         node: Node = element if word is None else word_at(word, element, _refused)
-        flushes = any(isinstance(one, Element) and one.operand == name and one.subnormals != "keep"
-                      for one in walk(model.unit.result))  # fmt: skip
-        if flushes and plan.words_read(side) != (None,):
+        if name in flushed_in(model.unit.result) and plan.words_read(side) != (None,):
             node = Round(node, Rounding(model.unit.formats[name], subnormals="flush_after"))
         read.append(node)
     return read[0], read[1]
@@ -147,7 +146,7 @@ class SoFar(Step):
 
 @dataclass(frozen=True, eq=False)
 class Tile(Step):
-    """One use of a unit, with `start` as its c; missing products are products of zeros."""
+    """One use of a unit, with `start` as its c; where products are missing, of the unit that has zeros for them."""
 
     model: Model
     read: Pair
@@ -287,7 +286,8 @@ class Recorder(Engine[Recorded]):
 
     def tile(self, model: Model, words: Words, span: Span, start: Recorded) -> Recorded:
         pair = pair_read(self.plan, model, words)
-        return Recorded(made(Tile, model, pair, start.step), start.places.joined(Places.of(span, pair)))
+        step = made(Tile, partly_filled(model, span.count), pair, start.step)
+        return Recorded(step, start.places.joined(Places.of(span, pair)))
 
     def rounded(self, values: Sequence[Recorded], rounding: Rounding) -> Recorded:
         places = Places({})

@@ -7,6 +7,7 @@ over its factors and c, and a bound of that unit in magnitudes of inputs is a sh
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -31,26 +32,9 @@ from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.predicate import power_of
 from mmaprobe.smtmodel.algorithms.scene import Scene
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.nodes import (
-    Cancelling,
-    Constant,
-    Cut,
-    Each,
-    Element,
-    ExactSum,
-    FusedSum,
-    Gate,
-    Index,
-    Node,
-    Product,
-    Relu,
-    Repeat,
-    Round,
-    Running,
-    Scale,
-    Segment,
-)
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes import Element, Index, Node, Repeat, Running
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO
+from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.plans.plan import Products
 
 
@@ -188,21 +172,35 @@ class ErrsUpTo:
 
 
 @rule
-def of_plan(space: Space, part: Part, first: int, bound: Theorem) -> Made:
+def of_plan(space: Space, part: Part, first: int, bound: Theorem, once: Theorem | None = None) -> Made:
     """The result of a plan for any K is within its bound of c + sum of a_k b_k. Each coefficient of the bound is a
     constant, K, G, or a product of these: G is a product of sums of powers of r >= 1, so that it, and the share of M
     that the bound is at most, is convex in the number of repetitions. Between the smallest and the largest K it is at
     most the line that joins its values there. (G of levels of halves is not convex, but grows.) Nothing overflows for
-    the largest K with the largest inputs, so nothing does for a smaller K, whose sums are smaller."""
+    the largest K with the largest inputs, so nothing does for a smaller K, whose sums are smaller. Of what the plan
+    takes before it repeats anything `once` tells: at the smallest K, and at the one after it, the share is then at
+    most the larger of the two."""
     goal, at = _of_plan(space, part, bound)
     if at.length is not None:
         raise RuleError("of_plan: the bound is not that of the part's result for any K")
     repeats, last = at.repeats, space.terms
-    if first < 1 or last < first or last % first or (not repeats.width and (repeats.before or first % repeats.period)):
+    multiples = first % repeats.period == repeats.before % repeats.period == 0 and first >= repeats.before
+    if first < 1 or last < first or last % first or not (repeats.width or multiples):
         raise RuleError(f"of_plan: the bound is not for every multiple of {first} up to {last}")
     _no_overflow(goal, _Values(space, at, last))
-    ends = [_Values(space, at, count).share(goal.facts.error) for count in (first, last)]
-    return Made(ErrsUpTo(space, part, first, (ends[bool(repeats.width)], ends[1])), (bound,))
+    if repeats.width or first > repeats.before:
+        ends = [_Values(space, at, count).share(goal.facts.error) for count in (first, last)]
+        return Made(ErrsUpTo(space, part, first, (ends[bool(repeats.width)], ends[1])), (bound,))
+    if once is None or last == first:
+        raise RuleError(f"of_plan: the bound is for more than {first} products: K = {first} is wanted besides")
+    least, at_least = _of_plan(space, part, once)
+    if at_least.length != first:
+        raise RuleError(f"of_plan: the other bound is not for K = {first}")
+    values = _Values(space, at_least, first)
+    _no_overflow(least, values)
+    shares = [values.share(least.facts.error)]
+    shares += [_Values(space, at, count).share(goal.facts.error) for count in (2 * first, last)]
+    return Made(ErrsUpTo(space, part, first, (max(shares[:2]), max(shares))), (bound, once))
 
 
 @rule
@@ -317,30 +315,29 @@ def makes_zero(result: Node) -> None:
     """Checks that a result is zero where c, and of each product a_k b_k a factor, is zero, and each sum of all products
     that starts from a zero. Raises RuleError.
 
-    Of each node: the inputs of which any makes it zero; and whether it is zero there. A result so far is taken to be
-    zero, as it is by induction if the start is, and the body whenever the result so far is."""
-    inputs, zero = dict[Node, frozenset[tuple[str, Index | None]]](), dict[Node, bool]()
+    `zero`: the nodes that are zero there; `inputs`: of each node those of which any makes it zero. A result so far is
+    taken to be zero, as it is by induction if the start is, and the body whenever the result so far is."""
+    inputs, zero = dict[Node, frozenset[tuple[str, Index | None]]](), set[Node]()
     for node in walk(result):  # operands first
-        every, below = [inputs[one] for one in node.operands], [zero[one] for one in node.operands]
-        none = frozenset[tuple[str, Index | None]]()
-        some, all_zero = none.union(*every), all(below)
-        match node:
-            case Element():
-                inputs[node], zero[node] = frozenset({(node.operand, node.index)}), False
-            case Constant() | Running():
-                inputs[node], zero[node] = none, True
-            case Product() | Scale():
-                inputs[node], zero[node] = some, any(below)
-            case Round() | Cut() | Relu() | Cancelling() | Gate() | Each() | Segment():
-                inputs[node], zero[node] = some, all_zero
-            case ExactSum() | FusedSum():
-                inputs[node], zero[node] = frozenset.intersection(*every), all_zero
-            case _:
-                inputs[node], zero[node] = none, isinstance(node, (Repeat, Products)) and all_zero
-        own = inputs[node]
-        zero[node] |= any(name == "c" or (name == "a" and ("b", index) in own) for name, index in own)
-    if not zero[result]:
+        below = node.operands
+        if isinstance(node, Element):
+            own, there = frozenset({(node.operand, node.index)}), False
+        elif isinstance(node, (Running, Repeat, Products)):
+            own, there = frozenset(), zero.issuperset(below)
+        else:
+            every, there = frozenset(x for one in below for x in inputs[one]), _is_zero(node, zero)
+            own = frozenset(x for x in every if _is_zero(node, zero.union(one for one in below if x in inputs[one])))
+        inputs[node] = own
+        if there or any(name == "c" or (name == "a" and ("b", index) in own) for name, index in own):
+            zero.add(node)
+    if result not in zero:
         raise RuleError("makes_zero: it is not known that the unit makes a zero of zeros")
+
+
+def _is_zero(node: Node, zeros: Set[Node]) -> bool:
+    """Whether a node is zero where these of its operands are, by what is known of its value from theirs."""
+    terms = [ZERO if one in zeros else UNKNOWN for one in node.operands for _ in range(one.count)]
+    return node.known(Knowledge({}, fits=True), terms).zero
 
 
 # -- claims
@@ -364,8 +361,7 @@ def share_claim(assertion: Assertion) -> ShareClaim:
     another claim."""
     names, compared, _, against = _sides(assertion)
     space = space_of(assertion)
-    scene = _reads_no_result(assertion)
-    exact = scene.exact()
+    exact = _reads_no_other(assertion, names).exact()
     if exact.unit > space.unit:
         raise RuleError("share_claim: the exact sum has another unit")
     # numbers of a claim are multiples of the exact sum's unit, within its width
@@ -380,12 +376,14 @@ def share_at(assertion: Assertion, count: int) -> Fraction:
     return constant + each * count
 
 
-def _reads_no_result(assertion: Assertion) -> Scene:
-    """A scene of a claim. Raises RuleError where a condition reads a result, which would have to be a number."""
+def _reads_no_other(assertion: Assertion, names: Sequence[str]) -> Scene:
+    """A scene of a claim. Raises RuleError where a condition reads the result of another part than those compared: it
+    would have to be a number, as these are."""
     # of two rows: the quantities of one are constants, which fold
     scene = lanes_of(assertion, np.zeros((2, len(assertion.layout.formats)), dtype=np.uint64))
-    if any(scene.truth(tree).reads for tree in assertion.conditions):
-        raise RuleError("share_claim: a condition reads a result, and whether that is a number is not known here")
+    others = {name for tree in assertion.conditions for name in scene.truth(tree).reads} - set(names)
+    if others:
+        raise RuleError(f"share_claim: a condition reads {min(others)}, and whether that is a number is not known here")
     return scene
 
 
@@ -463,7 +461,7 @@ def for_every_length(assertion: Assertion, within: Theorem) -> Made:
     if assertion.most is None:
         raise RuleError("for_every_length: the claim is about one number of products")
     names = _sides(assertion)[0]
-    _reads_no_result(assertion.at(assertion.terms))
+    _reads_no_other(assertion.at(assertion.terms), names)
     goal: ErrsUpTo = goal_of(within, ErrsUpTo, "for_every_length")
     about = (space_of(assertion.at(assertion.most)), [goal.part], assertion.terms)
     if about != (goal.space, [assertion.shape.parts[name] for name in names], goal.first):

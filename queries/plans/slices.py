@@ -56,7 +56,7 @@ def bound_in_largest(goal: InLargest, a: Numbers, b: Numbers) -> Numbers:
         if spread is not None:
             least = np.maximum(least, most.max(1, keepdims=True) * 2.0**-spread)
         within = (most >= least) & (most <= 2.0**goal.reach)
-        if not (within | ((most == 0) & (spread is None))).all():
+        if not (within | (most == 0)).all():
             raise ParameterError(name, f"{goal.where}, in this bound")
         sides.append(most)
     found: Numbers = sides[0] @ sides[1].T * (

@@ -165,7 +165,7 @@ def _count(model: Model, length: int | None) -> int:
     if not 1 <= length <= MOST_CARRIED or length % model.length:
         raise ParameterError(
             "length", f"{length} is not a chain of {model.reference}: it takes a multiple of {model.length}, at most "
-            f"{MOST_CARRIED}"
+            f"{MOST_CARRIED}; plan:{model.reference} takes any K, its last tile filled up with zeros"
         )  # fmt: skip
     return length // model.length
 

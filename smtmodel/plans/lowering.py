@@ -80,6 +80,20 @@ def _depth(node: Node) -> int:
     return depths[id(node)]
 
 
+@lru_cache(maxsize=256)
+def partly_filled(model: Model, count: int) -> Model:
+    """The unit that takes the first `count` of a unit's products, and zeros for the others: the unit itself, if it has
+    no others."""
+    if count >= model.length:
+        return model
+    unit, block = model.unit, model.scale_block
+    result = numbered(_padded(written_out(unit.result), count, block))
+    length = -(-count // block) * block if block else count
+    return Model(
+        model.reference, replace(unit, length=length, result=result, names={}, signals={}, titles={}, unrolled=None)
+    )
+
+
 class Lowering(Engine[Node]):
     """Makes expressions. `signals`: what the signals of loops begin with."""
 
@@ -141,9 +155,7 @@ class Lowering(Engine[Node]):
 
     def tile(self, model: Model, words: Words, span: Span, start: Node) -> Node:
         read = self.plan.read(words)
-        result = model.unit.result
-        if span.count < model.length:
-            result = numbered(_padded(written_out(result), span.count, model.scale_block))
+        result = partly_filled(model, span.count).unit.result
         if span.groups > 1 or self._blocks:  # the place of each element is told, as in which block it lies
             result = _spelt(written_out(result))
 
@@ -192,7 +204,7 @@ class Lowering(Engine[Node]):
         if isinstance(node, Constant):
             return Constant(node.negative and not plus)
         if isinstance(node, Element):
-            if flushes and self.plan.c.emin - self.plan.c.fraction >= fmt.emin:  # no c is subnormal in this format
+            if flushes and self.plan.c.unit >= fmt.emin:  # no c is subnormal in this format
                 return replace(node, positive_zeros=plus)
             if not flushes or self.plan.c.emin == fmt.emin:
                 return replace(node, subnormals=element.subnormals, positive_zeros=plus)

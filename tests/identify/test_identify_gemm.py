@@ -115,6 +115,11 @@ def tripled(a, b):
     return np.float32(3) * chain(a, b)
 
 
+def long(a, b):
+    assert a.shape[1] > 18, "no shape of these was asked for"
+    return chain(a, b)
+
+
 def even(a, b):
     assert not (len(a) % 2 or a.shape[1] % 2 or b.shape[1] % 2), "no shape of these was asked for"
     return chain(a, b)
@@ -176,6 +181,30 @@ def test_only_multiples_are_asked_and_spoken_of(tmp_path: Path) -> None:
     code, _, said = asked(tmp_path, "even", "--multiple", "9")
     assert code == 2
     assert "--multiple" in said
+
+
+def test_only_the_k_of_a_span_are_asked_and_spoken_of(tmp_path: Path) -> None:
+    """K with M and N, as of the products of one model; of a single shape all products asked are of that one."""
+    (tmp_path / "library.py").write_text(LIBRARY)
+    path = tmp_path / "map.json"
+    for spans, within, without in (("1..4,1..4,19..24", Shape(2, 2, 19), Shape(2, 2, 18)),
+                                   ("3..3,5..5,5000..5000", Shape(3, 5, 5000), Shape(3, 5, 4999))):  # fmt: skip
+        given = ["--formats", "f32,f32,f32", "--shape", spans, "--json"]
+        found = CliRunner().invoke(
+            main, ["identify", "--gemm", "--device", f"python:{tmp_path}/library.py:long", *given]
+        )
+        assert found.exit_code == 0, found.stderr
+        path.write_text(found.stdout)
+        known = rules_of(path)
+        assert (known.plans_of(within) == 0).all()
+        assert (known.numbers_of(without) == -1).all()
+
+
+def test_a_large_matrix_repeats_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm_plans, "POOL", 64)
+    mapper = gemm_plans.Mapper(parse_signature("f32,f32,f32", 1), lambda a, b, c: c, lambda *_: None, Shape(4, 4, 8))
+    few, many = (mapper._random(FORMATS["f32"], (10, width), 2) for width in (6, 20))
+    assert (few.size, len(np.unique(few)), many.size, len(np.unique(many))) == (60, 60, 200, 64)
 
 
 def test_matrices_are_handed_over_transposed_in_memory(tmp_path: Path) -> None:
@@ -437,7 +466,9 @@ def test_rules_are_learned_as_they_are() -> None:
         (["--device", "python:library.py:fails"], 3, "no product of this kind"),
         (["--device", "model:volta/mma/m8n8k4.f32.f16.f16.f32"], 2, "a function that multiplies matrices"),
         (["--device", "python:library.py:chain", "--shape", "9"], 2, "give M,N"),
-        (["--device", "python:library.py:chain", "--shape", "9..8,8"], 2, "or two LOW..HIGH"),
+        (["--device", "python:library.py:chain", "--shape", "9..8,8"], 2, "or spans LOW..HIGH"),
+        (["--device", "python:library.py:chain", "--shape", "8,8,8"], 2, "K is given once"),
+        (["--device", "python:library.py:chain", "--length", "70000"], 2, "from 1 to 65536"),
         (["--device", "python:library.py:chain", "--shape", "4..8,8", "--invariant"], 2, "from 1 x 1 on"),
         (["--device", "python:library.py:changes", "--formats", "f32,f32,f32,f32"], 2, "takes no addend"),
     ],

@@ -43,7 +43,7 @@ SUMS: list[tuple[str, int | None]] = [
     ("sum(lanes(fma, r, 4, fold(2, 2), fold(2, 1)), c)", None), ("sum(promote(1, fma, r), +0)", 12),
     ("sum(promote(8, mma, f), c)", 32), ("sum(compensate(16, mma, r), c)", 64), ("sum(compensate(8, fma, r), c)", None),
     ("sum(compensate(16, mma, r, by=kahan), +0)", 48), ("sum(compensate(8, mma, r, by=kahan), c)", None),
-    (test_plan_bounds.AXPBY, 16), ("loop/pairwise", None),
+    (test_plan_bounds.AXPBY, 16), ("loop/pairwise", None), ("sum(mma, c)", 21), ("sum(promote(8, mma, r), +0)", 10),
 ]  # fmt: skip
 #: with words, some of them scaled; of units that flush; through several formats
 SHIPPED = ["multiword/ootomo-yokota", *sorted({*plans()} - {"multiword/ootomo-yokota", "openblas/sgemm"})]
@@ -183,7 +183,7 @@ def test_bounds_in_the_largest_elements_that_are_too_small_are_refused(
 
 # -- one thing changed in a document
 
-CHANGED = [SUMS[0], SUMS[3], SUMS[5], SUMS[8], SUMS[9], SUMS[10], SUMS[11], ("multiword/markidis", None)]
+CHANGED = [SUMS[0], SUMS[3], SUMS[5], SUMS[8], SUMS[9], SUMS[10], SUMS[11], ("multiword/markidis", None), SUMS[-2]]
 
 
 def found_at(document: Document, number: int) -> bool:
@@ -241,6 +241,8 @@ def changes(document: Document) -> Iterator[tuple[str, Document]]:
                 changed = 0
             elif name == "read":
                 changed = value[::-1]
+            elif name == "model":
+                changed = next((other for other in range(len(document["units"])) if other != value), None)
             if changed is not None:
                 broken = copy.deepcopy(document)
                 broken["steps"][number_][name] = changed
@@ -267,8 +269,8 @@ def test_steps_that_are_not_what_the_stage_does_are_found() -> None:
         for what, broken in changes(document_of(*case)):
             assert list(PlanTree(broken).check()), (case, what)
             seen.add(what)
-    assert seen >= {"Loop.count", "Compensated.by", "Compensated.count", "Tile.read", "Added.values", "Halved.leaves",
-                    "Added.rounding", "Tile.start", "a product left out", "rounded otherwise",
+    assert seen >= {"Loop.count", "Compensated.by", "Compensated.count", "Tile.model", "Tile.read", "Added.values",
+                    "Halved.leaves", "Added.rounding", "Tile.start", "a product left out", "rounded otherwise",
                     "begun otherwise"}  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.oracle
 
 WINDOWS = {"format": "f32", "a": [-20, -11], "b": [-8, 8], "c": "zero"}
 WIDE = {"format": "f16", "a": [-4, 4], "b": [-4, 4], "c": [-6, 6]}
+ADDED = Path(__file__).parents[1] / "data" / "added.yaml"  # runs of 16 products, from c and from +0
 CLAIMS: dict[str, Claim] = {
     "one word": CLAIM,
     "three products": error("(terms() * 2**-24 + 2**-13)", "plan:triton/bf16x3", inputs=WINDOWS,
@@ -36,6 +38,8 @@ CLAIMS: dict[str, Claim] = {
     "an addend": error("(2**-20 * terms() + 2**-20)", "ampere/mma/m16n8k16.f32.f16.f16.f32",
                        inputs=WIDE, terms={"multiples": 16, "most": 2048}),
     "halves": error("2**-17", "plan:loop/pairwise", inputs=WINDOWS, terms={"multiples": 100, "most": 3000}),
+    "runs that are added": error("(2**-18 + terms() * 2**-24)", str(ADDED), inputs=WIDE,
+                                 terms={"multiples": 16, "most": 4096}),
     "compensation": error("2**-17", "plan:compensated/chunks", inputs=WIDE | {"c": "zero"},
                           terms={"multiples": 128, "most": 4096}),
 }  # fmt: skip
@@ -43,16 +47,21 @@ CLAIMS: dict[str, Claim] = {
 
 def told_of(theorem: Theorem) -> dict[str, Any]:
     goal: Any = theorem.goal
-    (bound,) = theorem.premises
-    about: Any = bound.goal
+    about: Any = theorem.premises[0].goal
     written, space = WrittenPlan(about.unit) if is_of_plan(about.unit) else Written(unit_in(about.unit)), goal.space
-    conditions = [written._plain(one) for one in about.provided]
+
+    def bounded(goal: Any) -> dict[str, Any]:
+        numbers = [written._plain(one) for one in goal.provided]
+        return {"form": written._plain(goal.facts.error),
+                "conditions": [written.document["conditions"][number] for number in numbers]}  # fmt: skip
+
     told = {
         "windows": {name: getattr(space.window, name) for name in "abc"}, "addend": not space.no_addend,
         "fraction": space.factors.fraction, "addend_fraction": space.addend.fraction, "terms": space.terms,
-        "form": written._plain(about.facts.error),
-        "conditions": [written.document["conditions"][number] for number in conditions],
-    }  # fmt: skip
+    } | bounded(about)  # fmt: skip
+    for more in theorem.premises[1:]:
+        once: Any = more.goal
+        told["once"] = {"length": plan_at(once.unit).length} | bounded(once)
     if isinstance(goal, ErrsUpTo):
         at = plan_at(about.unit)
         repeats = {"growth": str(at.growth), "loops": at.loops, **written._plain(at.repeats)}
@@ -147,6 +156,21 @@ def test_a_share_that_is_too_small_is_refused(name: str, monkeypatch: pytest.Mon
         except FaultError:
             found += 1
     assert found
+
+
+def test_the_first_run_alone_has_a_bound_of_its_own() -> None:
+    told = told_of(within_lengths(CLAIMS["runs that are added"], believed))
+    once = told["once"]
+    loose = [[str(Fraction(value) * 1000), atom] for value, atom in once["form"]]
+    for change in (
+        {"length": 32},
+        {"form": loose},
+        {"conditions": [one | {"below": -1000} for one in once["conditions"]]},
+    ):
+        with pytest.raises(FaultError):
+            share_rules.of_plan(told | {"once": once | change})
+    with pytest.raises(FaultError):
+        share_rules.of_plan({name: value for name, value in told.items() if name != "once"})
 
 
 def test_loops_one_after_another_count() -> None:

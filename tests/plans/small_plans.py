@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.gemm import simulate
-from mmaprobe.smtmodel.tables.reference import parse_plan_reference
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 
 UNIT = """unit: tiny
 formats: {a: FACTOR, b: FACTOR, c: SUM, d: SUM}
@@ -38,6 +38,22 @@ def small(folder: Path, factor: str, total: str, start: str, stage: str) -> Plan
         changed = text.replace("FACTOR", factor).replace("SUM", total).replace("START", start)
         (folder / f"{name}.yaml").write_text(changed.replace("STAGE", stage))
     return parse_plan_reference(f"plan:{folder / 'small.yaml'}")
+
+
+WIDE = """unit: tiny
+formats: {a: FACTOR, b: FACTOR, c: SUM, d: SUM}
+length: LENGTH
+roundings: {r: "round(SUM, toward_zero)"}
+steps:
+  d: r(fused(a[0:LENGTH] * b[0:LENGTH], c, F=3))
+"""
+
+
+def in_tiles(folder: Path, factor: str, total: str, length: int) -> Plan:
+    """A plan that has a unit take products in tiles, from c: they are aligned, and cut."""
+    text = WIDE.replace("FACTOR", factor).replace("SUM", total).replace("LENGTH", str(length))
+    (folder / "tiny.yaml").write_text(text)
+    return Plan.chained(parse_reference(str(folder / "tiny.yaml")))
 
 
 def values_of(fmt: Format) -> NDArray[np.float64]:

@@ -40,7 +40,7 @@ from mmaprobe.smtmodel.nodes import Element, Index
 from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.gemm import simulate
-from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.lowering import partly_filled, unit_of_plan
 from mmaprobe.smtmodel.plans.plan_files import plans
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.span import Span
@@ -49,6 +49,7 @@ from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_plan_refer
 from mmaprobe.studies.file import study_named
 from mmaprobe.studies.run import Draw, Product
 from tests.marks import some_slow
+from tests.plans.small_plans import compared, in_tiles
 from tests.said import believed
 
 pytestmark = pytest.mark.solvers
@@ -104,6 +105,23 @@ def test_no_product_is_beyond_its_bound(step: str) -> None:
     assert near is not None
     assert tried > 100
     assert near.ratio > Fraction(1, 20)
+
+
+@pytest.mark.parametrize("k", [2, 6, 7])
+def test_a_tile_that_is_partly_filled_loses_less(k: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit of four products, of which two or three are there: by all inputs of two, and many of more."""
+    plan = in_tiles(tmp_path, "e2m1", "e4m3_ieee", 4)
+    error, limit = compared(plan, error_of(bound_of_plan(plan, k, believed)), k, addend=True)
+    assert (error <= limit).all()
+    with monkeypatch.context() as patched:
+        patched.setattr(steps, "partly_filled", lambda model, count: model)
+        _, full = compared(plan, error_of(bound_of_plan(plan, k, believed)), k, addend=True)
+    assert (limit <= full).all()
+    assert limit.sum() < full.sum() * (0.75 if k == 2 else 0.95)
+    if k == 2:  # a product that is forgotten
+        monkeypatch.setattr(steps, "partly_filled", lambda model, count: partly_filled(model, 1))
+        error, limit = compared(plan, error_of(bound_of_plan(plan, k, believed)), k, addend=True)
+        assert (error > limit).any()
 
 
 @pytest.mark.parametrize("step", [step for step in STEPS if "halve" not in step])

@@ -18,20 +18,22 @@ from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.report import document_of
-from mmaprobe.queries.claims.shares import within_lengths
+from mmaprobe.queries.claims.shares import within_lengths, within_of
 from mmaprobe.queries.claims.verify import verify
 from mmaprobe.queries.kernel.enclosures import NoOverflow
 from mmaprobe.queries.kernel.shares import Space, space_of
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.undecided import NoInputDecides, NoLengthDecides
-from mmaprobe.queries.kernel.unit_shares import ErrsUpTo, for_every_length, of_plan, windows_of
+from mmaprobe.queries.kernel.unit_shares import ErrsUpTo, compares, for_every_length, of_plan, windows_of
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.plans.gemm import simulate
 from tests.claims.test_claim_stages import VOLTA, claim_of
+from tests.plans.small_plans import small, values_of
 from tests.said import believed
 
 pytestmark = pytest.mark.solvers
@@ -91,6 +93,15 @@ def test_a_claim_about_all_of_them_holds_or_is_refuted_by_one(tmp_path: Path) ->
     assert {one.kind for one in check_folder(tmp_path / "proved")} == {"fine"}
 
 
+def test_conditions_may_read_the_result_that_is_compared() -> None:
+    """It is a number on every input."""
+    inputs = INPUTS | {"where": ["value(p) > 2**-30", "error(p) <= ulp(exact())"]}
+    claim = error("2**-6", inputs=inputs, terms={"multiples": 8, "most": 4096})
+    assert for_every_length(claim.assertion, known(claim)).goal == NoLengthDecides(claim.assertion)
+    one = error("2**-6", inputs=inputs, terms=24)
+    assert compares(one.assertion, within_of(one, believed)).goal == NoInputDecides(one.assertion)
+
+
 def test_one_number_of_products_refutes_a_claim_about_all(tmp_path: Path) -> None:
     false = verified(error("2**-8", inputs=INPUTS | {"where": ["nonzero(a)"]}))
     assert false.verdict == "refuted"
@@ -117,7 +128,8 @@ REFUSED: dict[str, Callable[[Claim], Claim]] = {
     "another part": lambda _: error("1", FLUSHED),
     "an addend": lambda _: error("1", inputs=INPUTS | {"c": [-8, 8]}),
     "one K alone": lambda claim: claim.at(8),
-    "a condition that reads a result": lambda _: error("1", inputs=INPUTS | {"where": ["zero(p)"]}),
+    "a condition that reads another result": lambda _: error("1", inputs=INPUTS | {"where": ["zero(q)"]},
+                                                             parts={"p": BF16, "q": FLUSHED}),
 }  # fmt: skip
 
 
@@ -155,6 +167,35 @@ def test_the_bound_of_a_plan_is_of_its_inputs_and_multiples() -> None:
         of_plan(space, part, 8, bound_of_plan(part.plan, 64, believed, windows_of(space)))
     with pytest.raises(RuleError, match="inputs of the space"):
         of_plan(space, part, 8, bound_of_plan(part.plan, None, believed))
+
+
+def test_the_first_run_alone_is_told_by_its_own_bound(tmp_path: Path) -> None:
+    """Runs of two products are added: the formula begins with two of them. No input of one run, nor of many of more,
+    errs by a larger share."""
+    small(tmp_path, "e2m1", "e4m3_ieee", "+0", "add(2, mma, r)")
+    inputs = {"format": "e2m1", "a": [0, 1], "b": [0, 1], "c": "zero"}
+    claim = error("1", str(tmp_path / "small.yaml"), inputs=inputs, terms={"multiples": 2, "most": 8})
+    least, most = shares(claim)
+    rng, e2m1 = np.random.default_rng(1), claim.shape.factors
+    numbers = [one for one, value in enumerate(values_of(e2m1)) if value == 0 or 1 <= abs(value) < 4]
+    for count in (2, 4, 6, 8):
+        every = np.stack(np.meshgrid(*[numbers] * count), -1).reshape(-1, count) if count == 2 else (
+            rng.choice(numbers, (300, count)))  # fmt: skip
+        a, b = every.astype(np.uint8), every.T.astype(np.uint8)
+        plan = claim.shape.parts["p"].plan
+        c = np.zeros((len(a), len(a)), dtype=np.uint8)
+        x, y, d = (values_of(own)[side] for own, side in ((e2m1, a), (e2m1, b), (plan.d, simulate(a, b, c, plan))))
+        whole = np.abs(x) @ np.abs(y)
+        worst = (np.abs(d - x @ y)[whole > 0] / whole[whole > 0]).max()
+        line = float(least + (most - least) * Fraction(count - 2, 6))
+        assert worst <= line
+        assert worst > line / 3
+    bound, space, part = bound_and_space(claim)
+    with pytest.raises(RuleError, match="K = 2 is wanted besides"):
+        of_plan(space, part, 2, bound)
+    with pytest.raises(RuleError, match="other bound is not for K = 2"):
+        of_plan(space, part, 2, bound, bound_of_plan(part.plan, 4, believed, windows_of(space)))
+    of_plan(space, part, 4, bound)
 
 
 def test_what_may_overflow_for_the_largest_number_of_products_has_no_share() -> None:

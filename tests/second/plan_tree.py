@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -142,7 +143,7 @@ class PlanTree(Tree):
     def need_same_steps(self, step: int, stage: int) -> None:
         what = self.stages[stage]
         for turns, record in enumerate(what["records"], 1):
-            unrolled = Unrolled(self.steps, record, turns)
+            unrolled = Unrolled(self, record, turns)
             need(unrolled.same(step, (True, ()), record["result"]), "the stage does something else")
 
 
@@ -166,11 +167,88 @@ def _counts(nodes: Sequence[Any]) -> list[Counter[Any]]:
     return found
 
 
+def is_filled(tree: PlanTree, whole: int, partly: int, count: int) -> bool:
+    """Whether a unit is another one of whose products only the first `count` are there, and the others are zeros."""
+    one, other = tree.units[whole], tree.units[partly]
+    if count == one["length"]:
+        return whole == partly
+    block = one["scale_block"] or 1
+    alike = all(one[name] == other[name] for name in ("a", "b", "c", "d", "scale_block"))
+    return alike and other["length"] == -(-count // block) * block and (
+        Filled(tree, count, block).same(one["result"], {}, {}, other["result"], {}))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Filled:
+    """An expression of which inputs from `count` on are zeros, its loops written out or not; `block`: how many products
+    share scale factors."""
+
+    tree: PlanTree
+    count: int
+    block: int
+
+    def same(self, own: int, places: Mapping[int, int], so_far: Mapping[int, Any], other: int,
+             others: Mapping[int, int]) -> bool:  # fmt: skip
+        """`so_far`: by level, the loop around, after how many rounds the value is, and what was around the loop."""
+        one, two_ = self.tree.nodes[own], self.tree.nodes[other]
+        if one["kind"] == "repeat":
+            return self.after(own, len(one["places"]), places, so_far, other, others)
+        if one["kind"] == "acc":
+            return self.after(*so_far[one["level"]], other, others)
+        if one["kind"] == "element" and one["index"] is not None:
+            place = _place(one["index"], places)
+            if place * (self.block if one["operand"].startswith("scale") else 1) >= self.count:
+                return bool(two_["kind"] == "zero" and not two_["negative"])
+            same = {name: (value, two_.get(name)) for name, value in one.items() if name != "index"}
+            return all(x == y for x, y in same.values()) and two_["index"] is not None and (
+                place == _place(two_["index"], others))  # fmt: skip
+        if one["kind"] != two_["kind"]:
+            return False
+        if "items" not in one:
+            inner = [name for name in ("left", "right", "term") if name in one]
+            return all(two_[name] == value for name, value in one.items() if name not in inner) and all(
+                self.same(one[name], places, so_far, two_[name], others) for name in inner)  # fmt: skip
+        terms = list(self._terms(one["items"], places)), list(self._terms(two_["items"], others))
+        return len(terms[0]) == len(terms[1]) and all(
+            self.same(x, at, so_far, y, other_at) and _given(one, k) == _given(two_, n)
+            for (x, at, k), (y, other_at, n) in zip(*terms, strict=True)
+        )
+
+    def after(self, loop: int, rounds: int, places: Mapping[int, int], so_far: Mapping[int, Any], other: int,
+              others: Mapping[int, int]) -> bool:  # fmt: skip
+        what = self.tree.nodes[loop]
+        if not rounds:
+            return self.same(what["start"], places, so_far, other, others)
+        level, before = what["level"], (loop, rounds - 1, places, so_far)
+        inside = {**places, level: what["places"][rounds - 1]}
+        return self.same(what["body"], inside, {**so_far, level: before}, other, others)
+
+    def _terms(self, items: Sequence[int], places: Mapping[int, int]) -> Iterator[tuple[int, Mapping[int, int], int]]:
+        for position, item in enumerate(items):
+            what = self.tree.nodes[item]
+            if what["kind"] != "each":
+                yield item, places, position
+                continue
+            for place in what["places"]:
+                inner = self._terms([what["body"]], {**places, what["level"]: place})
+                yield from ((node, at, position) for node, at, _ in inner)
+
+
+def _place(index: Mapping[str, Any], places: Mapping[int, int]) -> int:
+    return int(index["offset"] + sum(factor * places[level] for level, factor in index["factors"]))
+
+
+def _given(what: Mapping[str, Any], position: int) -> list[Any]:
+    """What a sum says of the operand at a position."""
+    return [(name, value[position] if isinstance(value, list) and value else value == position if name == "frame"
+             and value is not None else value) for name, value in what.items() if name != "items"]  # fmt: skip
+
+
 class Unrolled:
     """Steps with loops, compared with what is done one after another. `turns`: of a loop of any number of rounds."""
 
-    def __init__(self, steps: Sequence[Any], record: Mapping[str, Any], turns: int) -> None:
-        self.steps, self.nodes, self.turns = steps, record["nodes"], turns
+    def __init__(self, tree: PlanTree, record: Mapping[str, Any], turns: int) -> None:
+        self.tree, self.steps, self.nodes, self.turns = tree, tree.steps, record["nodes"], turns
         self.counts = [sum(one.values()) for one in _counts(self.nodes)]
         self.known: dict[Any, bool] = {}
 
@@ -191,7 +269,9 @@ class Unrolled:
                 loop, left, outer = dict(loops)[step["level"]]
                 return self._loop(loop, left, outer, at)
             case "Tile":
-                return node[:3] == ["tile", step["model"], step["read"]] and self.same(step["start"], around, node[3])
+                if node[0] != "tile" or node[2] != step["read"] or not self.same(step["start"], around, node[3]):
+                    return False
+                return is_filled(self.tree, node[1], step["model"], len(node[4]))
             case "Added":
                 own = self._operands(at, step["rounding"])
                 pairs = list(zip(step["values"], own, strict=False))

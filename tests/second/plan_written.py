@@ -120,7 +120,8 @@ class WrittenPlan(Written):
         if unit not in self.units:
             self.units[unit] = len(self.units)
             own = {name: self._plain(getattr(unit, name)) for name in "abcd"}
-            self.more["units"].append(own | {"length": unit.length, "result": self._number(unit.result)})
+            own |= {"length": unit.length, "scale_block": unit.scale_block}
+            self.more["units"].append(own | {"result": self._number(unit.result)})
         return self.units[unit]
 
     def read(self, model: Model, words: Words) -> list[int]:

@@ -123,14 +123,24 @@ class Inputs:
 
 def of_plan(told: Told) -> None:
     """The share is convex in the number of repetitions, so that at both ends it is that of the bound; of halves it
-    grows, so that the last one is that of all."""
+    grows, so that the last one is that of all. Where the bound begins after the smallest number of products, `once` has
+    that for this one; no share before the second number is then larger than that of the first, as it is told."""
     first, last, at = told["first"], told["terms"], told["at"]
     need(1 <= first <= last and last % first == 0, "not every number of products is a multiple")
-    need(at["width"] or (not at["before"] and first % at["period"] == 0), "the bound is about other multiples")
+    counts = [at["before"] + turns * at["period"] for turns in range(1, 2 + (2 * last) // at["period"])]
+    begins = 2 * first if "once" in told else first
+    wanted = range(begins, last + 1, first)
+    need(at["width"] or (begins <= last and set(wanted) <= set(counts)), "the bound is about other multiples")
     need(Fraction(at["growth"]) >= 1 and at["loops"] >= 1, "G does not grow")
     form, conditions = read_form(told["form"]), list(map(read_condition, told["conditions"]))
     need(all(map(Inputs(told, last).fits, conditions)), "a rounding may overflow on the largest inputs")
-    shares = [Inputs(told, count).share(form) for count in (last if at["width"] else first, last)]
+    shares = [Inputs(told, count).share(form) for count in (last if at["width"] else begins, last)]
+    if "once" in told:
+        need(told["once"]["length"] == first, "the other bound is about another number of products")
+        alone = Inputs(told | {"at": at | {"period": first, "before": 0}}, first)
+        need(all(map(alone.fits, map(read_condition, told["once"]["conditions"]))), "one run may overflow")
+        least = max(shares[0], alone.share(read_form(told["once"]["form"])))
+        shares = [least, max(least, shares[1])]
     for claimed, least in zip(map(Fraction, told["shares"]), shares, strict=True):
         need(least <= claimed <= least * SLACK, "the conclusion does not follow")
 
