@@ -246,7 +246,7 @@ def test_a_proof_by_cases_has_a_certificate(tmp_path: Path, monkeypatch: pytest.
     proof = prove_design(small_fma(tmp_path, name), options, confirm=False)
     assert len([lemma for lemma in proof.lemmas if "apart" in lemma.name]) == 4
     certify_proofs("equal", [proof], tmp_path / "certificate", options)
-    assert {found.kind for found in check_folder(tmp_path / "certificate")} == {"fine"}
+    assert not [found.says for found in check_folder(tmp_path / "certificate") if found.kind != "fine"]
 
 
 @pytest.mark.parametrize("width", [1, 2, 5, 24])
