@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.search.distinguish import Options
 
 LISTED = 3  # shapes that are listed
+MANY = 16  # shapes, of which it is said what is odd in all
 MOST = 65536  # M, N or K: vocabularies have so many words
 RECORDED = "recorded:"  # prefix of the files of one product
 
@@ -52,7 +53,7 @@ def map_gemm(
     mapped = mapper.found
     if mapped.asked or failure is None:
         _show(mapped, time.monotonic() - start)
-    save_plan(save, mapped.plans)
+    save_plan(save, mapped.plans, besides=_besides(mapped))
     if as_json:
         print_json(document_of_map(mapped, name, time.monotonic() - start, failure, layout))
     if failure is not None:
@@ -111,12 +112,20 @@ def shapes_of(text: str, length: int | None) -> tuple[tuple[int, int, int], tupl
     return (m, n, k), (rows, columns, products)
 
 
+def _besides(mapped: Mapped) -> str:
+    """What the first plan of a map does not give, in words; empty if it is the plan of every product."""
+    if not mapped.plans or (mapped.whole and len(mapped.plans) == 1):
+        return ""
+    gives = mapped.gives[mapped.plans[0]]
+    return f"not of every product: it gives {gives} of {counted(mapped.observed, 'element')} looked at"
+
+
 def _show(mapped: Mapped, seconds: float) -> None:
     from mmaprobe.queries.plans.library import LOOKED
     from mmaprobe.queries.plans.report import outline_of
 
     for what, shapes in _missing(mapped).items():
-        say(f"{what} in {counted(len(shapes), 'shape')} without a plan: {_some(shapes)}")
+        say(f"{what} in {counted(len(shapes), 'shape')} without a plan{_parity(shapes)}: {_some(shapes)}")
     for (shape, _), tree in sorted(mapped.orders.items(), key=lambda one: one[1] is None)[:1]:  # one that is revealed
         say(f"order of {shape}:")
         for line in outline_of(tree):
@@ -179,6 +188,14 @@ def _missing(mapped: Mapped) -> dict[str, list[Shape]]:
         for line in lines:
             texts.setdefault(line, []).append(shape)
     return texts
+
+
+def _parity(shapes: Sequence[Shape]) -> str:
+    """Which of M, N and K is odd in all of many shapes, or even."""
+    sides = {"M": [x.rows for x in shapes], "N": [x.columns for x in shapes], "K": [x.length for x in shapes]}
+    alike = [f"{name} {'odd' if every[0] % 2 else 'even'}" for name, every in sides.items()
+             if len(shapes) >= MANY and len({side % 2 for side in every}) == 1]  # fmt: skip
+    return f", all of {' and '.join(alike)}" if alike else ""
 
 
 def _step(ends: Mapping[Shape, int]) -> int | None:

@@ -39,13 +39,14 @@ FACTORS = ["scale_a", "scale_b"]
 class LosesOfBlocks:
     """For K = `length`, c = +0 and finite elements, where no rounding of sums overflows: |d - exact| <= share * the sum
     over blocks of the number of products of a whole one times the largest magnitudes of both sides, plus `rest`. The
-    largest magnitude of each block is zero or from 2^-reach to 2^reach; with `spread`, one that is not zero is at least
-    2^-spread times that of its row, or of its column."""
+    largest magnitude of each block is from 2^-reach to 2^reach, or, with `zeros`, zero; with `spread`, one that is not
+    zero is at least 2^-spread times that of its row, or of its column."""
 
     plan: Plan
     length: int
     reach: int
     spread: int | None
+    zeros: bool
     share: Fraction
     rest: Fraction
 
@@ -64,7 +65,7 @@ class LosesOfBlocks:
         """The largest magnitudes for which it is."""
         said = f"the largest magnitudes of blocks of {self.block} are from 2^-{self.reach} to 2^{self.reach}"
         rows = f" and at least 2^-{self.spread} times those of their rows and columns"
-        return f"{said}{'' if self.spread is None else rows}, or 0"
+        return f"{said}{'' if self.spread is None else rows}{', or 0' if self.zeros else ''}"
 
     def statement(self) -> str:
         return f"{self.plan.reference or 'a plan'}: {self.bound} (K = {self.length}, c = 0; {self.where})"
@@ -74,7 +75,7 @@ InLargest: TypeAlias = LosesOfLargest | LosesOfBlocks  # bounds in largest magni
 
 
 @rule
-def loses_of_blocks(plan: Plan, length: int, reach: int, spread: int | None, chain: Theorem) -> Made:
+def loses_of_blocks(plan: Plan, length: int, reach: int, spread: int | None, zeros: bool, chain: Theorem) -> Made:
     """What a chain of instructions from zero gives for quantised numbers and their factors is as far from their exact
     sum as in `_Results`. A quantised number is as far from its element as in `_Side`; so products of two of them from
     those of elements."""
@@ -89,13 +90,13 @@ def loses_of_blocks(plan: Plan, length: int, reach: int, spread: int | None, cha
     words = list(dict.fromkeys(plan.read(use.words) for use in plan.chains))
     if len(words) > 1 or not all(isinstance(one, Scaled) for one in words[0]):
         raise RuleError("loses_of_blocks: units read other words than those of one block format")
-    a, b = (_Side.of(one, reach, spread) for one in words[0] if isinstance(one, Scaled))
+    a, b = (_Side.of(one, reach, spread, zeros) for one in words[0] if isinstance(one, Scaled))
     found = _Results(goal, a, b, length, reach).of(plan.result)
     if found.rows != (-a.rows, -b.rows):
         raise RuleError("loses_of_blocks: the largest magnitudes of a row do not cancel")
     times = found.times * a.middle * b.middle
     share = times * found.share + abs(times - 1) * a.most * b.most + (1 + a.loss) * (1 + b.loss) - 1
-    return Made(LosesOfBlocks(plan, length, reach, spread, share, found.rest), (chain,))
+    return Made(LosesOfBlocks(plan, length, reach, spread, zeros, share, found.rest), (chain,))
 
 
 # -- numbers found from elements
@@ -265,7 +266,8 @@ def _idle(word: Scaled, sizes: _Sizes) -> Fraction:
     least = finite_value(0, factor.rounding.format)
     assert least is not None
     (own,) = {one.format for one in walk(word.element) if isinstance(one, Given)}
-    if sizes.rows and (least or _in_zeros(over_given(word), own) or _in_zeros(factor_over(factor))):
+    by_row = any(isinstance(one, LargestOf) and one.block is None for one in walk(word))
+    if by_row and (least or _in_zeros(over_given(word), own) or _in_zeros(factor_over(factor))):
         raise RuleError("loses_of_blocks: elements or factors of a row of zeros are not zero")
     return least
 
@@ -284,7 +286,7 @@ class _Side:
     """A quantised number times its factor, divided by `middle` and by `rows` times the largest magnitude of the row, is
     an element up to `loss` times the largest magnitude of the block; its magnitude, or that of the smallest normal
     number with the same factor, is at most `most` times that, and the factor at most `factor` times that. `idle`: the
-    factor of a block of zeros."""
+    factor of a block of zeros, if there may be one."""
 
     middle: Fraction
     rows: int
@@ -294,7 +296,7 @@ class _Side:
     idle: Fraction
 
     @classmethod
-    def of(cls, word: Scaled, reach: int, spread: int | None) -> _Side:
+    def of(cls, word: Scaled, reach: int, spread: int | None, zeros: bool) -> _Side:
         """With y what is rounded to the format of elements, and t the largest magnitude times what an element is
         multiplied by on the way to it: |y| <= t + tiny, of which rounding to nearest loses no more than of the
         smallest normal number, or than the relative error u/(1 + u), and saturation what is beyond the largest one."""
@@ -317,7 +319,8 @@ class _Side:
                 raise RuleError("loses_of_blocks: an element may overflow")
             loss = max(loss, 1 + off - room / high)
         loss += off
-        return cls(middle, own.powers[1], loss, max(1 + loss, least / low), 1 / low, _idle(word, sizes))
+        idle = _idle(word, sizes) if zeros else Fraction(0)
+        return cls(middle, own.powers[1], loss, max(1 + loss, least / low), 1 / low, idle)
 
     def largest_factor(self, reach: int) -> Fraction:
         """Where no factor hangs on the row."""

@@ -114,7 +114,7 @@ class Errors:
         return cls(
             np.multiply.outer(abs(a).max(1), abs(b).max(1)), sizes[np.array(times) > 0].max(0),
             abs(d - (every * products).sum(0)), (every * sizes).sum(0),
-            np.array([isinstance(x, Fraction) for x in values])[places.reshape(results.shape)],
+            np.array([isinstance(x, Fraction) or x == "-0" for x in values])[places.reshape(results.shape)],
         )  # fmt: skip
 
     def near(self, span: int) -> NDArray[np.bool_]:

@@ -136,7 +136,8 @@ class Mapped:
     """The map of a library. `checked`: how many random shapes were looked at in the last check; `right`: on how many of
     them all elements are as the rules say; `open`: the shapes with elements for which there is no rule, or a rule
     without a plan; `orders`: the revealed summation orders, by shape and place; `asked`: how many matrix products the
-    library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice."""
+    library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice; `gives`: how
+    many of the `observed` elements each plan reproduces."""
 
     rules: list[Said] = field(default_factory=list)
     checked: int = 0
@@ -145,11 +146,14 @@ class Mapped:
     orders: dict[tuple[Shape, tuple[int, int]], Node | Leaf | None] = field(default_factory=dict)
     asked: int = 0
     left_out: dict[Shape, Summed] = field(default_factory=dict)
+    gives: dict[Plan, int] = field(default_factory=dict)
+    observed: int = 0
 
     @property
     def plans(self) -> list[Plan]:
-        """The plans found, each once."""
-        return list(dict.fromkeys(said.plan for said in self.rules if said.plan is not None))
+        """The plans found, each once, that of the most elements first."""
+        every = dict.fromkeys(said.plan for said in self.rules if said.plan is not None)
+        return sorted(every, key=lambda plan: -self.gives.get(plan, 0))
 
     @property
     def whole(self) -> bool:
@@ -361,6 +365,8 @@ class Mapper(Candidates):
         features, fits, _ = self._table()
         self.rules = rules = learned(features, fits, self.least, self.multiple)
         self.found.rules = [Said(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
+        self.found.gives = dict(zip(self.known, fits.sum(axis=0).tolist(), strict=True))
+        self.found.observed = len(fits)
         return rules
 
     @staticmethod

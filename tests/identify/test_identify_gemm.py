@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +131,22 @@ def transposed(a, b):
     wanted = (4 * a.shape[1], 4), (4, 4 * b.shape[0])  # of one row or column too
     assert (a.strides, b.strides) == wanted, "other matrices were handed over"
     return chain(a, b)
+
+
+def without_last_of_odd(a, b):
+    return chain(a, b, 0, a.shape[1] - len(a) % 2)
+
+
+def biased(a, b, c):
+    scaled = (np.float32(0.7) * chain(a.astype(np.float32), b.astype(np.float32))).astype(np.float16)
+    return (scaled.astype(np.float32) + c.astype(np.float32)).astype(np.float16)
+
+
+def in_tiles(a, b):
+    tiles = -(-a.shape[1] // 4)
+    cuts = [min(a.shape[1], -(-tiles * i // 3) * 4) for i in range(4)]
+    parts = [chain(a, b, i, j) for i, j in zip(cuts, cuts[1:]) if i < j]
+    return sum(parts[1:], parts[0])
 
 
 def fails(a, b):
@@ -555,8 +573,14 @@ def tree_of(stage: Stage, places: list[int]) -> Node | Leaf:
             return added([tree_of(stage.body, places[i:j]) for i, j in zip(cuts, ends, strict=True)])
         case Parted(Equal() as cut, Add(order=order)):
             grain = cut.grain or stage.body.period
-            size = -(-len(places) // (grain * cut.ways)) * grain
-            return added([tree_of(stage.body, places[i : i + size]) for i in range(0, len(places), size)], order)
+            tiles = -(-len(places) // grain)
+            if cut.tiles == "even":
+                ends = [-(-tiles * n // cut.ways) * grain for n in range(cut.ways + 1)]
+                parts = [places[i:j] for i, j in pairwise(ends) if i < j]
+            else:
+                size = -(-tiles // cut.ways) * grain
+                parts = [places[i : i + size] for i in range(0, len(places), size)]
+            return added([tree_of(stage.body, part) for part in parts], order)
         case Parted(At() as cut, Add(order=order)):
             ends = [*cut.at, len(places)]
             parts = [tree_of(stage.body, places[i:j]) for i, j in zip([0, *cut.at], ends, strict=True)]
@@ -796,6 +820,38 @@ def test_the_last_two_sums_are_made_equal(length: int) -> None:
             part = part + np.outer(a[:, k], b[k])
         total, start = total + part, start + size
     assert np.array_equal(simulate(a.view(np.uint32), b.view(np.uint32), None, plan).view(np.float32), total)
+
+
+def test_a_multiple_is_stored_before_c_is_added(tmp_path: Path) -> None:
+    """A factor, a rounding to the format of results, an addend and another rounding, in one plan."""
+    code, found, said = asked(tmp_path, "biased", "--formats", "f16,f16,f16,f16")
+    assert code == 0, said
+    (rule,) = found["rules"]
+    assert rule["plan"].startswith("r2(exact(r2(r(product(number(0x3f333333, f32), sum(")  # of units that agree
+
+
+@pytest.mark.slow
+def test_a_split_whose_tiles_are_divided_evenly_is_found(tmp_path: Path) -> None:
+    code, found, said = asked(tmp_path, "in_tiles", "--length", "40")
+    assert code == 0, said
+    assert "sum(split(3, muladd, r, grain=4, tiles=even), +0)" in {rule["plan"] for rule in found["rules"]}
+
+
+@pytest.mark.slow
+def test_a_saved_plan_is_said_not_to_be_of_every_product(tmp_path: Path) -> None:
+    """Where M is odd a product is left out, and only of even M is there a plan."""
+    path = tmp_path / "plan.yaml"
+    code, found, said = asked(tmp_path, "without_last_of_odd", "--save", str(path), "--timeout", "20")
+    assert code == 3
+    rules = [rule["elements"] for rule in found["rules"] if rule["plan"] and "K = 1" not in rule["elements"]]
+    assert rules
+    assert all(text.endswith("M even") for text in rules)
+    assert "the last product of K is no part of the sum in " in said
+    assert "without a plan, all of M odd: " in said
+    gives, looked = re.findall(rf"saved: {path}: .* \(not of every product: it gives ([0-9]+) of ([0-9]+) elem", said)[
+        0
+    ]
+    assert 0 < int(gives) < int(looked)
 
 
 @pytest.mark.parametrize("name", [name for name in plans() if name != "cutlass/linear-combination"])

@@ -42,8 +42,8 @@ def chain(unit: Unit) -> Theorem:
     return chain_of(unit, believed)
 
 
-def lost(plan: Plan, length: int = 2, reach: int = 4, spread: int | None = None) -> LosesOfBlocks:
-    goal = loses_of_blocks(plan, length, reach, spread, chain(plan.models[0].unit)).goal
+def lost(plan: Plan, length: int = 2, reach: int = 4, spread: int | None = None, zeros: bool = True) -> LosesOfBlocks:
+    goal = loses_of_blocks(plan, length, reach, spread, zeros, chain(plan.models[0].unit)).goal
     assert isinstance(goal, LosesOfBlocks)
     return goal
 
@@ -103,6 +103,7 @@ def test_what_shipped_formats_lose(name: str, elements: float) -> None:
     assert own < goal.share < own + (2**-7 if plan.d.name == "bf16" else 2**-13)
     assert goal.rest < 2**-80
     assert (goal.spread is None) == (name != "transformerengine/nvfp4")
+    assert goal.zeros
 
 
 def test_a_number_of_products_that_fills_no_block() -> None:
@@ -150,7 +151,7 @@ def test_premises_that_are_refused() -> None:
             lost(plan, length, reach, spread)
     other = chain(parse_plan_reference("plan:mx/fp8").models[0].unit)
     with pytest.raises(RuleError, match="not about the plan's unit"):
-        loses_of_blocks(plan, 2, 4, None, other)
+        loses_of_blocks(plan, 2, 4, None, True, other)
 
 
 def test_a_bound_is_reported_and_certified(tmp_path: Path) -> None:
@@ -207,5 +208,14 @@ def test_what_blocks_of_zeros_become(old: str, new: str, reason: str) -> None:
     if reason:
         with pytest.raises(RuleError, match=reason):
             lost(plan, 64, 10, 4)
+        assert not lost(plan, 64, 10, 4, zeros=False).zeros
     else:
         assert lost(plan, 64, 10, 4).spread == 4
+
+
+def test_a_factor_that_may_be_subnormal() -> None:
+    """E4M3 has 15 exponents of normal numbers, and elements their own 2: blocks of 2^-16 times a row are too small."""
+    plan = parse_plan_reference(f"plan:{NVFP4}")
+    assert lost(plan, 64, 10, 12).spread == 12
+    with pytest.raises(RuleError, match="may be subnormal"):
+        lost(plan, 64, 10, 16)

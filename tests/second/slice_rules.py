@@ -463,7 +463,7 @@ def off(how: Rounding) -> tuple[Fraction, Fraction]:
 class Block:
     """The words of a side of a block format."""
 
-    def __init__(self, text: Text, word: ast.expr, reach: int, spread: int | None) -> None:
+    def __init__(self, text: Text, word: ast.expr, reach: int, spread: int | None, zeros: bool) -> None:
         self.text, self.reach, self.spread = text, reach, spread
         name, (element, factor) = text.called(word)
         need(name == "block_scaled", "a unit reads another word")
@@ -474,10 +474,11 @@ class Block:
         how, own = text.roundings[rounding], self.of(term)
         need(own.element and own.powers[0] == 0 and own.powers[2] == -1, "no element divided by its factor is rounded")
         need(how.mode == "nearest_even" and how.format in FORMATS and how.format not in NO_ZERO, "as no element is")
-        for row in (None,) if spread is None else (True, False):
+        self.idle: Fraction | float = Fraction(0)
+        for row in () if not zeros else (None,) if spread is None else (True, False):
             need(not self.at_zero(element, row), "an element of a block of zeros is not zero")
             self.idle = self.at_zero(factor, row)
-            need(spread is None or not self.idle, "a factor of a block of zeros, which hangs on its row")
+            need(not (self.factor.powers[1] and self.idle), "a factor of a block of zeros, which hangs on its row")
         self.rows, self.middle = own.powers[1], (own.low + own.high) / 2
         low, high = self.ends(replace(own, low=self.middle, high=self.middle))
         more = (own.high - self.middle) / self.middle + own.tiny / low
@@ -594,7 +595,7 @@ def loses_of_blocks(told: Told) -> None:
         (result,) = [one for one in operands if one is not factor]
         after.append(("times", factor))
     _, words = text.called(operands[0])
-    a, b = (Block(text, word, told["reach"], told["spread"]) for word in words)
+    a, b = (Block(text, word, told["reach"], told["spread"], told["zeros"]) for word in words)
     count, whole = ceil(Fraction(told["length"], step["length"])), told["length"] % step["length"] == 0
     most = a.most * b.most
     share, alone, size = _told(step["own"]), _told(step["own"], "scale_a scale_b"), _told(step["size"])
