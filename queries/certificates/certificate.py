@@ -71,7 +71,9 @@ def whole_of_query(query: Query, timeout: float | None, memory: int = DEFAULT_ME
     """The formula and proof of one query, whose last assertion is the goal. If the goal says that two terms differ,
     their equality is tried as a lemma. `timeout` is in seconds."""
     *assertions, goal = query.assertions
-    return WholeProof(assertions, goal, [(*sides, ()) for sides in _sides(goal)], timeout, memory, inputs=query.inputs)
+    return WholeProof(
+        assertions, goal, [WholeLemma(*sides) for sides in _sides(goal)], timeout, memory, inputs=query.inputs
+    )
 
 
 def _sides(goal: FNode) -> list[tuple[FNode, FNode]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 
-from mmaprobe.queries.certificates.gates import FALSE, TRUE, Clause, Gates, Kind, defining_clauses, normal
+from mmaprobe.queries.certificates.gates import FALSE, TRUE, Clause, Definition, Gates, Kind, defining_clauses, normal
 
 
 class ProofText:
@@ -37,6 +37,26 @@ def simplified(clause: Iterable[int]) -> Clause | None:
         return None
     kept.pop(FALSE, None)
     return tuple(kept)
+
+
+def propagated(clauses: Sequence[Clause]) -> dict[int, int]:
+    """The values, 1 or -1, of the variables that units give, by variable."""
+    users: dict[int, list[Clause]] = {}
+    for clause in clauses:
+        for literal in clause:
+            users.setdefault(-literal, []).append(clause)
+    values: dict[int, int] = {}
+    waiting = [clause[0] for clause in clauses if len(clause) == 1]
+    while waiting:
+        literal = waiting.pop()
+        if abs(literal) in values:
+            continue
+        values[abs(literal)] = 1 if literal > 0 else -1
+        for clause in users.get(literal, []):
+            left = [x for x in clause if values.get(abs(x)) != (-1 if x > 0 else 1)]
+            if len(left) == 1:
+                waiting.append(left[0])
+    return values
 
 
 class Merging:
@@ -152,6 +172,49 @@ class Merging:
             for clause in clauses:
                 self.proof.add(clause)
         return clauses
+
+    def supposing(self, literal: int, clauses: Sequence[Clause]) -> list[Clause]:
+        """Gates that are equal if a literal is true, by congruence: of words that are then equal, as two exclusive ORs
+        that are then false say. The clauses are added to the proof, each with the literal."""
+        values = propagated([*clauses, (literal,)])
+        same: dict[int, int] = {}
+        written = list[Clause]()
+
+        def find(one: int) -> int:
+            while abs(one) in same:
+                one = same[abs(one)] * (1 if one > 0 else -1)
+            return (
+                one if abs(one) == TRUE or abs(one) not in values else TRUE * values[abs(one)] * (1 if one > 0 else -1)
+            )
+
+        def equate(left: int, right: int, split: int) -> None:
+            if left == right or left == -right:
+                return
+            if abs(left) < abs(right):
+                left, right = right, left
+            for clause in ((-literal, -left, right), (-literal, left, -right)):
+                case = None if abs(split) == TRUE else self.proof.add((*clause, split))
+                if (added := self.proof.add(clause)) is not None:
+                    written.append(added)
+                self.proof.delete(case)
+            same[abs(left)] = right if left > 0 else -right
+
+        inside = sorted({abs(x) for clause in clauses for x in clause} & set(self.gates.definitions))
+        gates = [(variable, *self.gates.definitions[variable]) for variable in inside]
+        for variable, kind, inputs in gates:
+            if kind == "xor" and variable in values:
+                left, right = map(find, self.found(inputs))
+                equate(left, -right * values[variable], TRUE)
+        before = -1
+        while before < len(same):  # a gate may come before others that make its inputs equal
+            before, table = len(same), dict[Definition, int]()
+            for variable, kind, inputs in gates:
+                reduced = tuple(map(find, self.found(inputs)))
+                form = normal(kind, reduced)
+                equal = form if isinstance(form, int) else form[0] * table.setdefault(form[1], form[0] * variable)
+                split = next((x for x in reduced if abs(x) != TRUE), TRUE)
+                equate(find(variable), find(equal), TRUE if kind == "and" else split)
+        return written
 
     def cone(self, roots: Iterable[int], cuts: set[int]) -> list[int]:
         """The gates on which literals depend, over representatives, without those below the variables in `cuts`."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import product
+from typing import NamedTuple
 
 from pysmt.fnode import FNode
 
@@ -22,20 +24,31 @@ from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.base.progress import Count, Wait
 from mmaprobe.smtmodel.carriers.terms import Maximum
 
-WholeLemma = tuple[FNode, FNode, Sequence[FNode]]
 LEMMA_SHARE = 0.25  # the largest share of the remaining time for one lemma
 BRIEF = 3.0  # seconds for a lemma without cut-points
+
+
+class WholeLemma(NamedTuple):
+    """A pair of terms that are equal wherever the assertions hold (if numbers of different widths, one is the other
+    extended), with terms that may be cut-points of its query. A claim is a term that is equal to true, and `facts` are
+    claims before it that its proof rests on. `cases`: for each of some words, the terms that it has a value, one of
+    which is true: a claim is proved of every value of each of them first."""
+
+    left: FNode
+    right: FNode
+    cuts: Sequence[FNode] = ()
+    facts: Sequence[FNode] = ()
+    cases: Sequence[Sequence[FNode]] = ()
 
 
 class WholeProof:
     """`cnf`: the assertions and the goal; `drat`: a proof that they contradict each other.
 
-    A lemma is a pair of terms that are equal wherever the assertions hold (if numbers of different widths, one is the
-    other extended), with terms that may be cut-points of its query. A lemma that is not proved in its share of the time
-    is left out of the proof (`skipped` has its position). `points`: what may be cut-points of the goal, by default
-    those of the lemmas. `maxima`: symbols that the assertions define as the largest
-    of some terms; once their terms are proved equal, so are they; `maximum`: the form of maxima in the terms. Raises
-    OutOfTimeError, and FaultyProofError for a satisfiable goal.
+    A lemma that is not proved in its share of the time is left out of the proof (`skipped` has its position). `points`:
+    what may be cut-points of the goal, by default those of the lemmas; `facts`: claims that its proof rests on.
+    `maxima`: symbols that the assertions define as the largest of some terms; once their terms are proved equal, so are
+    they; `maximum`: the form of maxima in the terms. Raises OutOfTimeError, and FaultyProofError for a goal that can be
+    met.
     """
 
     def __init__(
@@ -51,6 +64,7 @@ class WholeProof:
         progress: Callable[[str], None] = lambda text: None,
         maximum: Maximum = "relational",
         points: Sequence[FNode] | None = None,
+        facts: Sequence[FNode] = (),
     ) -> None:
         self.maximum: Maximum = maximum
         self.query = Query(tuple(inputs), (*assertions, goal))
@@ -64,28 +78,31 @@ class WholeProof:
         self.supports = {literal: self._support(literal) for literal in self.asserted}
         self.maxima = dict(maxima or {})
         self.skipped: list[int] = []
+        self.claimed: dict[FNode, int] = {}
         with SatSolver(solver, memory) as self.solver:
             if points is None:
-                points = [term for lemma in lemmas for term in lemma[2]]
-            self._prove(lemmas, self.blaster.truth(goal), points)
+                points = [term for lemma in lemmas for term in lemma.cuts]
+            self._prove(lemmas, self.blaster.truth(goal), points, facts)
 
-    def _prove(self, lemmas: Sequence[WholeLemma], goal: int, points: Sequence[FNode]) -> None:
+    def _prove(self, lemmas: Sequence[WholeLemma], goal: int, points: Sequence[FNode], facts: Sequence[FNode]) -> None:
         """Prove the lemmas, except those left out (`skipped`), and then the goal."""
         for position, lemma in enumerate(lemmas):
             self.progress(Count(position, len(lemmas), "lemmas", " of the whole proof"))
             self._merge_maxima()
-            if not self._lemma(*lemma, BRIEF if lemma[2] else None):
+            proved = self._claim(lemma) if lemma.right.is_true() else self._lemma(lemma, BRIEF if lemma.cuts else None)
+            if not proved:
                 self.skipped.append(position)
         self._merge_maxima()
         self.progress(Wait("whole proof: the goal", self._remaining()))
         cuts = self._places(points, [[goal]])
-        if not (cuts and self._attempt(goal, cuts, self._share())):
-            for position in [position for position in self.skipped if lemmas[position][2]]:
+        known = self._known(facts)
+        if not (cuts and self._attempt(goal, cuts, self._share(), facts=known)):
+            for position in [position for position in self.skipped if lemmas[position].cuts]:
                 self.progress(Wait(f"whole proof: lemma {position + 1} again", self._remaining()))
-                if self._lemma(*lemmas[position][:2], (), None):
+                if not lemmas[position].right.is_true() and self._lemma(lemmas[position]._replace(cuts=()), None):
                     self.skipped.remove(position)
             if FALSE not in self.asserted and not any(
-                self._refute(goal, set(), self._remaining(), unmerged) for unmerged in (False, True)
+                self._refute(goal, set(), self._remaining(), unmerged, known) for unmerged in (False, True)
             ):
                 raise FaultyProofError("the goal of the whole question is satisfiable")
         self.proof.add(())
@@ -110,16 +127,44 @@ class WholeProof:
         limit = self._remaining()
         return None if limit is None else limit * LEMMA_SHARE
 
-    def _lemma(self, left: FNode, right: FNode, cuts: Sequence[FNode], brief: float | None) -> bool:
+    def _known(self, facts: Sequence[FNode]) -> list[int]:
+        """The literals of claims that have been proved."""
+        return [self.claimed[fact] for fact in facts if fact in self.claimed]
+
+    def _claim(self, lemma: WholeLemma) -> bool:
+        """Prove a claim, from its facts; it is a fact then."""
+        literal, facts = self.blaster.truth(lemma.left), self._known(lemma.facts)
+        facts += self._cases(literal, lemma, facts) if lemma.cases else []
+        self.merging.introduce()
+        self.merging.close()
+        words = {value.arg(0) for values in lemma.cases for value in values}
+        cuts = self._places([cut for cut in lemma.cuts if cut not in words], [[literal]])
+        proved = self._attempt(-literal, cuts, self._share(), facts=facts)
+        if proved:
+            self.claimed[lemma.left] = literal
+        return proved
+
+    def _cases(self, literal: int, lemma: WholeLemma, facts: Sequence[int]) -> list[int]:
+        """A claim in each of its cases, as far as it is proved."""
+        proved = list[int]()
+        for values in product(*lemma.cases):
+            case = self.blaster.gates.disjunction([literal, *(-self.blaster.truth(value) for value in values)])
+            self.merging.introduce()
+            self.merging.close()
+            if self._attempt(-case, self._places(lemma.cuts, [[case]]), self._share(), facts=facts):
+                proved.append(case)
+        return proved
+
+    def _lemma(self, lemma: WholeLemma, brief: float | None) -> bool:
         """Prove two terms equal and merge them: first with cut-points, then without for at most `brief` seconds.
         Returns whether a proof was found."""
-        first, second = (self.blaster.bits(term) for term in (left, right))
+        first, second = (self.blaster.bits(term) for term in (lemma.left, lemma.right))
         self.merging.introduce()
         self.merging.close()
         for sides in _widened(first, second):
             if self._agree(sides):
                 return True
-            if self._equal(sides, self._places(cuts, sides), brief):
+            if self._equal(sides, self._places(lemma.cuts, sides), brief):
                 return True
         return False
 
@@ -150,9 +195,11 @@ class WholeProof:
             if not self._agree(sides):
                 self._equal(sides, {abs(literal) for bits in key for literal in bits} - {TRUE}, BRIEF)
 
-    def _attempt(self, literal: int, cuts: set[int], timeout: float | None, unmerged: bool = False) -> bool:
+    def _attempt(
+        self, literal: int, cuts: set[int], timeout: float | None, unmerged: bool = False, facts: Sequence[int] = ()
+    ) -> bool:
         try:
-            return self._refute(literal, cuts, timeout, unmerged)
+            return self._refute(literal, cuts, timeout, unmerged, facts)
         except OutOfTimeError:
             self._remaining()
             return False
@@ -166,16 +213,20 @@ class WholeProof:
         variables = {abs(self.merging.find(literal)) for bits in known for literal in bits}
         return variables - {abs(self.merging.find(literal)) for bits in sides for literal in bits} - {TRUE}
 
-    def _refute(self, literal: int, cuts: set[int], timeout: float | None, unmerged: bool = False) -> bool:
-        """Prove a literal false from its gates and from assertions about their inputs; `unmerged`: also from the
-        assertions as they were written. A merged gate no longer implies the facts that proved the merge."""
+    def _refute(
+        self, literal: int, cuts: set[int], timeout: float | None, unmerged: bool = False, facts: Sequence[int] = ()
+    ) -> bool:
+        """Prove a literal false from its gates, from assertions about their inputs, and from facts; `unmerged`: also
+        from the assertions as they were written. A merged gate no longer implies the facts that proved the merge."""
         literal = self.merging.find(literal)
         if literal == FALSE:
             return True
         written = self._unmerged() if unmerged else []
-        clauses = self._clauses(literal, cuts, [abs(x) for clause in written for x in clause]) + written
+        clauses = self._clauses([literal, *facts], cuts, [abs(x) for clause in written for x in clause]) + written
         if (literal,) not in clauses:
             clauses.append((literal,))
+        supposed = self.merging.supposing(literal, clauses) if facts else []
+        clauses += supposed
         names: dict[int, int] = {}
         renamed = [[names.setdefault(abs(x), len(names) + 1) * (1 if x > 0 else -1) for x in c] for c in clauses]
         steps = self.solver.refute(renamed, timeout)
@@ -189,6 +240,8 @@ class WholeProof:
                 for deletion, clause in steps
             ),
         )
+        for clause in supposed:
+            self.proof.delete(clause)
         return True
 
     def _unmerged(self) -> list[Clause]:
@@ -207,10 +260,10 @@ class WholeProof:
                 stack += below
         return [clause for clause in map(simplified, clauses) if clause is not None]
 
-    def _clauses(self, literal: int, cuts: set[int], more: Sequence[int] = ()) -> list[Clause]:
-        """The clauses of a literal's cone, with the assertions that share an input with it. `more`: variables whose
-        gates are included."""
-        roots, left = [literal], list(self.asserted)
+    def _clauses(self, literals: Sequence[int], cuts: set[int], more: Sequence[int] = ()) -> list[Clause]:
+        """The clauses of a literal's cone, and of those of facts, with the assertions that share an input with them.
+        `more`: variables whose gates are included."""
+        roots, left = list(literals), list(self.asserted)
         while True:
             cone = self.merging.cone([*roots, *more], cuts)
             inside = set(cone)

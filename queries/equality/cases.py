@@ -56,6 +56,11 @@ def leading_zeros(manager: FormulaManager, word: FNode, width: int) -> FNode:
     return count
 
 
+def values_of(manager: FormulaManager, word: FNode, most: int) -> Iterator[FNode]:
+    """That a word has a value, for each one up to the largest."""
+    return (manager.Equals(word, manager.BV(value, word.bv_width())) for value in range(most + 1))
+
+
 @dataclass(frozen=True)
 class Case:
     """How far two exponents lie apart, from one number to another one, and the leading zeros of significands."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mmaprobe.queries.certificates.certificate import WholeProof
+from mmaprobe.queries.certificates.certificate import WholeLemma, WholeProof
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
@@ -38,11 +38,12 @@ def _whole(proof: Proof, options: Options) -> WholeProof:
     carrier = compared.carrier
     marked = [*(signal.value.node for signal in compared.left.trace), *carrier.addends]
     cuts = tuple(node for node in dict.fromkeys(marked) if not (node.is_constant() or node.is_symbol()))
-    lemmas = [(*lemma.pair, cuts if lemma.points is None else lemma.points)
+    lemmas = [WholeLemma(*lemma.pair, cuts if lemma.points is None else lemma.points, lemma.facts, lemma.cases)
               for lemma in proof.lemmas if lemma.pair is not None]  # fmt: skip
     last = proof.lemmas[-1] if proof.lemmas else None
     return WholeProof(
         compared.assertions, compared.differ.node, lemmas, options.timeout, options.memory,
         inputs=compared.symbols, maxima=carrier.maxima, progress=options.progress, maximum=carrier.maximum,
         points=None if last is None or last.pair is not None else last.points,
+        facts=() if last is None else last.facts,
     )  # fmt: skip

@@ -20,13 +20,13 @@ import pysmt.operators as op
 from pysmt.fnode import FNode
 
 from mmaprobe.queries.equality.attempt import Attempt
-from mmaprobe.queries.equality.cases import Case, Patience, Zeros, leading_zeros
+from mmaprobe.queries.equality.cases import Case, Patience, Zeros, leading_zeros, values_of
 from mmaprobe.queries.equality.simulated import Value, in_order, lanes_of, simulated
 from mmaprobe.queries.kernel.cutting import Replacement
 from mmaprobe.queries.kernel.designs import Designed
-from mmaprobe.queries.kernel.facts import equal, never, replaced, themselves
+from mmaprobe.queries.kernel.facts import Fact, equal, never, replaced, themselves
 from mmaprobe.queries.kernel.same import Compared, agreed
-from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.theorem import Theorem, goal_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.search.witness import confirmed_witness, replay, shrink
@@ -324,9 +324,17 @@ class _Sweep(Attempt[Designed]):
                     self._add_near([answer.values.get(symbol, 0) for symbol in self.problem.layout.names])
                     return False
                 continue
-            self.proof.lemmas.append(replace(self.ledger.lemma_of(theorem), name=name, pair=pair, points=tuple(cuts)))
+            lemma = self.ledger.lemma_of(theorem)
+            points, known = tuple(cuts), _terms(facts)
+            self.proof.lemmas.append(replace(lemma, name=name, pair=pair, points=points, facts=known))
             return theorem
         return None
+
+    def _claim(
+        self, name: str, claim: FNode, cuts: list[FNode], seconds: float | None, facts: Sequence[Theorem] = ()
+    ) -> Theorem | bool | None:
+        """The theorem of a claim, with these cut-points, as a fact for later ones."""
+        return self._lemma(name, claim, [cuts], seconds, (claim, self.compared.carrier.manager.TRUE()), facts=facts)
 
     def _add_near(self, row: Sequence[int]) -> None:
         """Inputs that refute a lemma join the samples, and others with one bit changed, which refute its like."""
@@ -397,13 +405,17 @@ class _Sweep(Attempt[Designed]):
                 found = [one for one in alike if one is not None]
                 if len(found) < len(alike):
                     continue
-                facts, lost = [fact for fact, _ in found], [zeros for _, zeros in found if zeros is not None]
+                facts, factors = [fact for fact, _ in found], [*map(_factor, own.args())]
+                lost = [zeros for _, zeros in found if zeros is not None]
                 whole = reduce(manager.BVLShl, lost, own)
                 claim = manager.Or(special, manager.Equals(whole, term))
                 cuts = [special, *own.args(), *term.args(), *lost]
-                theorem = self._lemma("a product of ordinary numbers", claim, [cuts], SIGNAL, facts=facts)
+                theorem = self._claim("a product of ordinary numbers", claim, cuts, SIGNAL, facts)
                 if isinstance(theorem, Theorem):
-                    yield _Multiplied(term, theorem, [*map(_factor, own.args())] if lost else [])
+                    most = max(factor.bv_width() for factor in factors)
+                    cases = tuple(tuple(values_of(manager, zeros, most)) for zeros in lost)
+                    self.proof.lemmas[-1] = replace(self.proof.lemmas[-1], cases=cases)
+                    yield _Multiplied(term, theorem, factors if lost else [])
 
     def _ordinary_factor(self, special: FNode, one: FNode, other: FNode) -> tuple[Theorem, FNode | None] | None:
         """That a factor of a design is one of the model unless the result is a special value; and the zeros before the
@@ -413,7 +425,7 @@ class _Sweep(Attempt[Designed]):
         for lost, factor in ((None, one), (zeros, manager.BVLShl(one, zeros))):
             claim = manager.Or(special, manager.Equals(factor, other))
             if self._holds(claim):
-                theorem = self._lemma("a factor of ordinary numbers", claim, [[]], SIGNAL)
+                theorem = self._claim("a factor of ordinary numbers", claim, [], SIGNAL)
                 return (theorem, lost) if isinstance(theorem, Theorem) else None
         return None
 
@@ -432,7 +444,7 @@ class _Sweep(Attempt[Designed]):
         apart = manager.BVSub(first, second)
         significands = self._parts(Part.SIGNIFICAND)
         special = manager.Or(*self._parts(Part.NAN), *self._parts(Part.INFINITE))
-        found = self._lemma(f"{RESULT}, a special value", manager.Or(manager.Not(special), goal), [[]], SIGNAL)
+        found = self._claim(f"{RESULT}, a special value", manager.Or(manager.Not(special), goal), [], SIGNAL)
         if not isinstance(found, Theorem):
             return found
         facts = [self.ledger.admitted, found]
@@ -453,7 +465,7 @@ class _Sweep(Attempt[Designed]):
                 limit = min(seconds, inf if left is None else left)
                 claim = manager.Or(special, *map(manager.Not, case.conditions(manager)), goal)
                 name, start = f"{RESULT}, {case.called(names)}", self.options.clock()
-                found = self._lemma(name, claim, [cuts], None if limit == inf else limit, facts=alike)
+                found = self._claim(name, claim, cuts, None if limit == inf else limit, alike)
                 patience.tell(case.depth, self.options.clock() - start, isinstance(found, Theorem))
                 if isinstance(found, Theorem):
                     facts.append(found)
@@ -465,10 +477,12 @@ class _Sweep(Attempt[Designed]):
             waiting += reversed(parts)
         try:
             engines = self.options.engines(self._remaining(), f"lemma {RESULT}, all cases")
-            found = self.ledger.prove(RESULT, goal, facts, [apart, goal, special, *every], engines)
+            points = [apart, goal, special, *every]
+            found = self.ledger.prove(RESULT, goal, facts, points, engines)
         except UnprovedError:
             return None
-        self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=RESULT))
+        lemma = self.ledger.lemma_of(found)
+        self.proof.lemmas.append(replace(lemma, name=RESULT, points=tuple(points), facts=_terms(facts)))
         return found
 
 
@@ -479,6 +493,11 @@ class _Multiplied:
     product: FNode
     theorem: Theorem
     shifted: Sequence[FNode]
+
+
+def _terms(facts: Iterable[Theorem]) -> tuple[FNode, ...]:
+    """What is true by some facts."""
+    return tuple(goal_of(fact, Fact, RESULT).term for fact in facts)
 
 
 def _factor(word: FNode) -> FNode:

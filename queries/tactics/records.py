@@ -22,7 +22,8 @@ Verdict = Literal["equal", "different", "unknown"]
 class Lemma:
     """A fact proved, mostly that two signals are equal: `cuts` earlier terms were replaced by fresh variables
     (cut-points), about which it may use the facts `using`. `pair`: the two terms that the lemma proves equal; `points`:
-    its cut-points, where they are not signals of the left side. `confirmed` is another engine's answer."""
+    its cut-points, where they are not signals of the left side; `facts`: terms that it knows to be true; `cases`: for
+    each of some words, its values, one of which is true. `confirmed` is another engine's answer."""
 
     name: str
     cuts: int
@@ -30,6 +31,8 @@ class Lemma:
     answer: Answer
     pair: tuple[FNode, FNode] | None = None
     points: tuple[FNode, ...] | None = None
+    facts: tuple[FNode, ...] = ()
+    cases: tuple[tuple[FNode, ...], ...] = ()
     using: str = ""
     confirmed: Answer | None = None
 

@@ -12,6 +12,7 @@ from mmaprobe.smtmodel.designs.program import MissingProgramError, finished
 
 VHDL, TRANSLATOR, TRANSLATED = (".vhd", ".vhdl"), "ghdl", "translated.v"
 _ABSOLUTE = re.compile(r"(\w+) <= std_logic_vector\(abs \$signed\(([\w\[\]:]+)\)\);")  # VHDL in GHDL 2's Verilog
+_SIGNED = re.compile(r"= (\S+) [/%] (\S+); // (sdiv|srem|smod)$", re.MULTILINE)  # of unsigned numbers, as it is written
 _PLACE = re.compile(r"/\* (?:.*/)?([^/\n]+:[0-9]+):[0-9]+ +\*/")
 _CASE = re.compile(r"case \((?P<selector>\w+)\)\n\s*\S+: (?P<target>\w+) <=.*?endcase", re.DOTALL)
 _SELECTION = re.compile(r"with (\w+) select (\w+) <=\n(?:[^;]*,)?\s*(\S+) when others;")
@@ -43,6 +44,7 @@ def translated(
     if any("default:" not in case[0] for case in _CASE.finditer(text)):
         text = _with_defaults(text, written("raw-vhdl"), names)
     text = _ABSOLUTE.sub(r"assign \1 = $signed(\2) < 0 ? -\2 : \2;", text)
+    text = _SIGNED.sub(_of_signed_numbers, text)
     path = folder / TRANSLATED
     path.write_text(text, encoding="utf-8")
     modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
@@ -51,14 +53,29 @@ def translated(
 
 def mistranslated(text: Path, error: str) -> str:
     """What Yosys says of a translated file, with the line in VHDL from which GHDL wrote what is no Verilog."""
-    _, found, after = error.partition(f"{TRANSLATED}:")
-    number = re.match("[0-9]+", after)
-    if not found or number is None:
+    found = re.search(f"{TRANSLATED}:([0-9]+)", error)
+    if found is None:
         return error
-    lines = text.read_text(encoding="utf-8").splitlines()[: int(number[0])]
+    place, line = written_at(text, int(found[1]))
+    wrong = f"GHDL writes what is no Verilog ({line}): write this expression in another way"
+    return f"{place}: {wrong}" if place else wrong
+
+
+def written_at(text: Path, number: int) -> tuple[str, str]:
+    """The file and line in VHDL of a line of the translated file, "" where none is known, and that line."""
+    lines = text.read_text(encoding="utf-8").splitlines()[:number]
     places = _PLACE.findall("\n".join(lines))
-    wrong = f"GHDL writes what is no Verilog ({lines[-1].strip()}): write this expression in another way"
-    return f"{places[-1]}: {wrong}" if places else wrong
+    return places[-1] if places else "", lines[-1].strip()
+
+
+def _of_signed_numbers(found: re.Match[str]) -> str:
+    """A quotient or a remainder of signed numbers in Verilog; that of mod has the sign of the divisor."""
+    left, right = (f"$signed({side})" for side in found.groups()[:2])
+    if found[3] == "sdiv":
+        return f"= {left} / {right};"
+    rest = f"{left} % {right}"
+    apart = f"{rest} != 0 && ({rest} < 0) != ({right} < 0)"
+    return f"= {rest};" if found[3] == "srem" else f"= {apart} ? {rest} + {right} : {rest};"
 
 
 def _with_defaults(text: str, netlist: str, names: str) -> str:

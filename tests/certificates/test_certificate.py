@@ -235,7 +235,7 @@ def carry_question() -> tuple[list[FNode], FNode, list[WholeLemma]]:
         *(Name("", Stage.SPECIAL, part=part) for part in (Part.NAN, Part.INFINITE)),
     ]
     cuts = [signal.value.node for signal in left.trace] + carrier.addends
-    lemmas = [(left.trace[name].value.node, right.trace[name].value.node, cuts) for name in names]
+    lemmas = [WholeLemma(left.trace[name].value.node, right.trace[name].value.node, cuts) for name in names]
     assertions = [problem.admits(operands).node, *carrier.definitions]
     return assertions, problem.differ(left.d, right.d).node, lemmas
 
@@ -264,7 +264,7 @@ def sum_query(width: int) -> Query:
 def test_lemmas_that_do_not_hold_are_left_out() -> None:
     *_, goal = sum_query(4).assertions
     left, right = goal.arg(0).args()
-    whole = WholeProof([], goal, [(left, right.arg(0), ()), (left, right, ())], 60.0)
+    whole = WholeProof([], goal, [WholeLemma(left, right.arg(0)), WholeLemma(left, right)], 60.0)
     assert whole.skipped == [0]
     assert check(whole.cnf, whole.drat).valid
 
@@ -290,7 +290,7 @@ def test_numbers_of_different_widths(signed: bool) -> None:
     narrow = manager.BVAdd(extend(x, 1), extend(y, 1))
     wide = manager.BVAdd(extend(y, 4), extend(x, 4))
     goal = manager.Not(manager.Equals(extend(narrow, 3), wide))
-    whole = WholeProof([], goal, [(narrow, wide, ())], 60.0)
+    whole = WholeProof([], goal, [WholeLemma(narrow, wide)], 60.0)
     assert not whole.skipped
     assert check(whole.cnf, whole.drat).valid
 
@@ -302,8 +302,27 @@ def test_what_a_lemma_has_merged_still_says_what_was_asserted() -> None:
     manager = Environment().formula_manager
     left, right = (manager.normalize(side) for side in (left, right))
     one, other = (manager.Equals(manager.BVExtract(side, 3, 3), manager.BV(1, 1)) for side in (left, right))
-    whole = WholeProof([manager.Not(one)], other, [(manager.BVExtract(left, 0, 2), left, ())], 60.0)
+    whole = WholeProof([manager.Not(one)], other, [WholeLemma(manager.BVExtract(left, 0, 2), left)], 60.0)
     assert not whole.skipped
+    assert check(whole.cnf, whole.drat).valid
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_a_claim_rests_on_claims_before_it(shifted: bool) -> None:
+    """Two products whose factors are equal but in a special case, or once one is shifted."""
+    manager = Environment().formula_manager
+    special = manager.Symbol("special")
+    x, y, z, w = (manager.Symbol(name, BVType(16)) for name in "xyzw")
+    left, right = manager.BVMul(x, y), manager.BVMul(z, w)
+    if shifted:
+        left, x = (manager.BVLShl(word, manager.BV(2, 16)) for word in (left, x))
+    given = [manager.Or(special, manager.Equals(*sides)) for sides in ((x, z), (y, w))]
+    claim = manager.Or(special, manager.Equals(left, right))
+    lemmas = [*(WholeLemma(one, manager.TRUE()) for one in given),
+              WholeLemma(claim, manager.TRUE(), [special], given)]  # fmt: skip
+    whole = WholeProof(given, manager.Not(claim), lemmas, 60.0, points=[special], facts=[claim])
+    assert not whole.skipped
+    assert len(whole.proof.lines) < 20000  # of products alone, millions
     assert check(whole.cnf, whole.drat).valid
 
 

@@ -17,10 +17,12 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
+from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.equality import cases, sweeping
 from mmaprobe.queries.equality.simulated import in_order
 from mmaprobe.queries.equality.sweeping import prove_design
 from mmaprobe.queries.kernel.designs import Designed
+from mmaprobe.queries.properties.certify import certify_proofs
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.reports.exports.verilog import module
@@ -233,6 +235,18 @@ def test_cases_that_miss_one_are_no_proof(tmp_path: Path, monkeypatch: pytest.Mo
     proof = prove_design(small_fma(tmp_path, "left"), Options(timeout=120), confirm=False)
     assert dropped
     assert proof.verdict == "unknown"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL_FMAS)
+def test_a_proof_by_cases_has_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(sweeping, "WHOLE", 0.001)
+    monkeypatch.setattr(cases.Patience, "limit", lambda self, depth: 0 if depth < 2 else 60)
+    options = Options(timeout=300)
+    proof = prove_design(small_fma(tmp_path, name), options, confirm=False)
+    assert len([lemma for lemma in proof.lemmas if "apart" in lemma.name]) == 4
+    certify_proofs("equal", [proof], tmp_path / "certificate", options)
+    assert not [found.says for found in check_folder(tmp_path / "certificate") if found.kind != "fine"]
 
 
 @pytest.mark.parametrize("width", [1, 2, 5, 24])

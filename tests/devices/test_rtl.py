@@ -350,6 +350,43 @@ def test_absolute_values_in_vhdl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             read_design([path], "absolute")
 
 
+DIVIDED = """library ieee;
+use ieee.std_logic_1164.all;
+use ieee.numeric_std.all;
+entity divided is
+  port (a, b : in std_logic_vector(3 downto 0); d : out std_logic_vector(15 downto 0));
+end;
+architecture rtl of divided is begin
+  d(3 downto 0) <= std_logic_vector(signed(a) / 4);
+  d(7 downto 4) <= std_logic_vector(signed(a) rem 4);
+  d(11 downto 8) <= std_logic_vector(signed(a) mod 4);
+  d(15 downto 12) <= std_logic_vector(unsigned(a) / 4 + unsigned(a) mod 4);
+end;
+"""
+
+
+@pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL is not installed (the package ghdl)")
+def test_quotients_in_vhdl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GHDL 2 writes those of signed numbers as if they had no sign."""
+    a = np.arange(16, dtype=np.uint64)
+    words = {"a": [lanes(a, 4)], "b": [lanes(a, 4)]}
+    found = read_design([written(tmp_path, DIVIDED, "divided.vhd")], "divided").parsed.evaluate(
+        words.__getitem__, ARRAYS
+    )["d"]
+    for x, whole in zip(range(16), np.asarray(found.node, np.uint64).tolist(), strict=True):
+        number = x - 16 if x > 7 else x
+        quotient = abs(number) // 4 * (-1 if number < 0 else 1)
+        wanted = [quotient, number - 4 * quotient, number % 4, x // 4 + x % 4]
+        assert [whole >> place & 15 for place in (0, 4, 8, 12)] == [one & 15 for one in wanted]
+    monkeypatch.setattr(yosys, "_packaged", lambda: None)
+    path = written(tmp_path, DIVIDED.replace("mod 4);\n  d", "mod signed(b));\n  d"), "divided.vhd")
+    with pytest.raises(InputError, match=r"^divided\.vhd:10: a division by what is no power of two is not read"):
+        read_design([path], "divided")
+    text = written(tmp_path, "module m(input [3:0] a, b, output [3:0] d);\n  assign d = a % b;\nendmodule\n", "m.v")
+    with pytest.raises(InputError, match=r"^m\.v:2: a division"):
+        read_design([text], "m")
+
+
 def test_mistakes_in_vhdl_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, other = written(tmp_path, MULTIPLY_ADD, "design.vhd"), written(tmp_path, "", "other.v")
     with pytest.raises(InputError, match="a design has one language"):
