@@ -230,7 +230,7 @@ def blind() -> Iterator[None]:
         stack.enter_context(patch.object(_Verifier, "_simulate", lambda self, *limits: False))
         stack.enter_context(patch.object(_Verifier, "_climb", lambda self: False))
         stack.enter_context(patch.object(_Verifier, "_reached", lambda self, wanted, decided: False))
-        stack.enter_context(patch.object(deciding, "check_outcome", lambda outcome: None))
+        stack.enter_context(patch.object(deciding, "check_outcome", lambda outcome, late: None))
         yield
 
 

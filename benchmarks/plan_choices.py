@@ -188,8 +188,8 @@ The plans follow what libraries publish. What libraries were seen to run is on [
 The [names of units](#units) are explained below. `python -m benchmarks.plan_choices` writes this page; no answer took
 more than {slowest:.1f} s.
 
-| question | asked in | one plan | the other | answer |
-|---|---|---|---|---|
+| question, and where it is asked | two plans | answer |
+|---|---|---|
 """
 
 
@@ -203,7 +203,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
             f"`{step}`" + (f", inputs {how}" if how else "")
             for step, how in zip((choice.left, choice.right), choice.convert, strict=True)
         ]
-        lines.append(f"| {choice.question} | {choice.source} | {sides[0]} | {sides[1]} | {_answer(row, choice)} |\n")
+        lines.append(f"| {choice.question} ({choice.source}) | {'<br>'.join(sides)} | {_answer(row, choice)} |\n")
     used = sorted({(name, unit) for units in FORMATS.values() for name, unit in units.items()})
     names = "".join(f"- `{name}`: {unit}\n" for name, unit in used)
     head = HEAD.format(slowest=max(row["seconds"] for row in rows))

@@ -237,11 +237,11 @@ A row holds those that differ in the formats of a and b alone ({rows}). Units of
 replace each other, as `mma`, `wgmma` and `tcgen05` often do; units of two rows differ, or it is unknown. M and N occur
 in no plan.
 
-The columns are choices, each with its two plans; `u` is the unit, `{{2}}` the length of two of its instructions, `r`
-rounds to the format of c:
+The answers are to these choices, each with its two plans; `u` is the unit, `{{2}}` the length of two of its
+instructions, `r` rounds to the format of c:
 
 {columns}
-| cell | meaning |
+| answer | meaning |
 |---|---|
 | = 32 | neutral: the same bits for every K that is a multiple of 32 |
 | = at 33 | the same bits for K = 33 |
@@ -281,12 +281,12 @@ def section(ask: Asked) -> str:
         answers=counted(len(ask.rows), "answer"), unknown=f"{counts['unknown'] or 'none'} of them unknown",
         missing="| | not asked yet |\n" if "" in cells.values() else "",
     )  # fmt: skip
-    names = " | ".join(choice.name for choice in CHOICES)
-    text += f"| units | formats | {names} |\n|---|---|{'---|' * len(CHOICES)}\n"
+    text += "| units and formats | answers |\n|---|---|\n"
     for row, some in zip(rows, asked, strict=True):
-        found = (" / ".join(dict.fromkeys(cells[group[0], choice] for group in some)) for choice in CHOICES)
+        found = (f"{choice.name} {' / '.join(dict.fromkeys(cells[group[0], choice] for group in some))}"
+                 for choice in CHOICES)  # fmt: skip
         models = [model for group in row for model in group]
-        text += f"| {_units(models)} | {_formats(models)} | {' | '.join(found)} |\n"
+        text += f"| {_units(models)}<br>{_formats(models)} | {', '.join(found)} |\n"
     return f"{text}\n{OPEN}\n\n{''.join(pairs)}" if pairs else text
 
 

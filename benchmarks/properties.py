@@ -48,12 +48,17 @@ The four properties of an arithmetic, on all inputs (infinities and NaNs too; a 
 | holds | proved, and every lemma was confirmed by a second engine |
 | holds\\* | proved, but not every lemma was confirmed |
 | unknown | neither proved nor refuted in the time given |
-| `a*b + ... + c` → `d`; ... | refuted: an input in hexadecimal and its result, then the changed input and its result |
-
-At most three products of an input are shown, none with a factor of zero; "..." stands for more.
+| refuted | an input [below](#inputs-that-refute) refutes it |
 
 `python -m benchmarks.properties` writes this page, and benchmarks/properties.jsonl with the complete vectors, with
 scales and places, and the engines. `mmaprobe prove` with `--property` asks about one ([prove](prove.md)).
+"""
+INPUTS = """
+## Inputs that refute
+
+An input in hexadecimal, `a*b + ... + c`, and its result, then the changed input and its result. At most three products
+of an input are shown, none with a factor of zero; "..." stands for more.
+
 """
 
 
@@ -115,6 +120,11 @@ def cell(record: dict[str, Any]) -> str:
         return f"unknown: no answer in {record['seconds']:.0f} s"
     if record["verdict"] == "holds":
         return "holds" if confirmed(record) else "holds\\*"
+    return "refuted"
+
+
+def refuting(record: dict[str, Any]) -> str:
+    """The input that refutes a property."""
     row = record["vector"]
     one, two = results_of(record["sides"], record["vector"]["results"])
     other = row.get("other_side")
@@ -126,12 +136,22 @@ def page(records: Iterable[dict[str, Any]]) -> str:
     known = current(records)
     lines = ["| instruction | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
     rows = [(group, [known.get((group[0], wanted)) for wanted in COLUMNS]) for group in alike()]
+    inputs = list[str]()
     for group, found in rows:
-        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        named = f"`{group[0]}`" + (f" and {len(group) - 1} more" if len(group) > 1 else "")
         cells = ["not asked" if record is None else cell(record) for record in found]
-        lines.append(f"| {group[0]}{more} | " + " | ".join(cells) + " |")
+        lines.append(f"| {named} | " + " | ".join(cells) + " |")
+        refuted = [record for record in found if record is not None and record["verdict"] == "refuted"]
+        inputs += [f"- {named}"] * bool(refuted)
+        inputs += [f"    - {COLUMNS[record['property']]}: {refuting(record)}" for record in refuted]
     counts = "".join(_count(name, [found[k] for _, found in rows]) for k, name in enumerate(COLUMNS.values()))
-    return f"{INTRODUCTION}\nOf {len(rows)} arithmetics:\n\n{counts}\n" + "\n".join(lines) + "\n"
+    return (
+        f"{INTRODUCTION}\nOf {len(rows)} arithmetics:\n\n{counts}\n"
+        + "\n".join(lines)
+        + f"\n{INPUTS}"
+        + "\n".join(inputs)
+        + "\n"
+    )
 
 
 def _count(name: str, column: list[dict[str, Any] | None]) -> str:

@@ -4,11 +4,13 @@ module is loaded is the interpreter's, and few modules are loaded here."""
 try:
     import gc
     import os
+    import time
 
     from mmaprobe.cli.interrupts import interrupts_leave, leave
 except KeyboardInterrupt:
     raise SystemExit(3) from None
 
+BEGAN = time.monotonic()
 #: allocations between two runs of the garbage collector: with the default, a tenth of the time of an identification
 #: was spent in it, and it freed next to nothing
 COLLECTED = (100_000, 50, 50)
@@ -19,6 +21,9 @@ def main() -> None:
     gc.set_threshold(*COLLECTED)
     from mmaprobe.cli.main import main as command
     from mmaprobe.smtmodel.base.frames import with_room
+    from mmaprobe.smtmodel.base.interrupts import state
+
+    state.started = BEGAN
 
     try:
         with_room(command)

@@ -31,6 +31,7 @@ from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.operands import check_addend, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Round
+from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans.gemm import addend
 from mmaprobe.smtmodel.plans.plan import Plan, Products
@@ -67,8 +68,7 @@ def value_of(
     z = addend(z, (x.shape[0], y.shape[1]))
     sides = {}
     models = (bound.model,) if isinstance(bound, BoundResult) else bound.plan.models
-    nodes = [node for model in models for node in walk(model.unit.result)]
-    flushed = {node.operand for node in nodes if isinstance(node, Element) and node.subnormals != "keep"}
+    flushed = flushed_in(*(model.unit.result for model in models))
     if isinstance(bound, PlanBound):  # what is lost of words counts as lost
         flushed -= {"ab"[side] for side in range(2) if bound.plan.words_read(side) != (None,)}
     for name, side, fmt in (("a", x, how.a), ("b", y, how.b), ("c", z, how.c)):

@@ -60,8 +60,9 @@ def term_text(row: BitLine) -> tuple[str, str]:
 
 
 def whole_sum_operands(explanation: Explanation) -> list[tuple[str, Input]]:
-    """The operands of the whole sum."""
-    return [(name, given) for name, given in explanation.inputs.items() if name in NAMED]
+    """The operands of the whole sum that are read."""
+    unread = () if explanation.model.addend else ("c",)
+    return [(name, given) for name, given in explanation.inputs.items() if name in NAMED and name not in unread]
 
 
 def shared_operands(explanation: Explanation) -> list[tuple[str, Input]]:
@@ -77,7 +78,7 @@ def alone_signals(name: str) -> tuple[Name, ...]:
 
 
 def alone_text(explanation: Explanation, name: str) -> str:
-    """Exponent and significand of such an operand; empty for a zero, a special value, or a c that is not read."""
+    """Exponent and significand of such an operand; empty for a zero, a special value, or a c without an exponent."""
     given = explanation.inputs[name]
     value = exact_value(given.pattern, given.format)
     if not isinstance(value, Fraction) or not value:

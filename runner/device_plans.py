@@ -19,7 +19,7 @@ from mmaprobe.runner.callable import CallableDevice
 from mmaprobe.runner.called import Called
 from mmaprobe.runner.calling import laid
 from mmaprobe.runner.devices import open_device
-from mmaprobe.runner.protocol import Device, check_asked
+from mmaprobe.runner.protocol import Device, check_asked, without_c
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -29,12 +29,15 @@ def mapper_of(
     name: str | Callable[..., Any], asked: Signature, sides: tuple[int, int], timeout: float | None,
     device_timeout: float = 60.0, progress: Callable[[str], None] = lambda text: None,
     least: tuple[int, int] = (1, 1), multiple: int = 1, layout: Layout = "nn",
+    say: Callable[[str], None] = lambda text: None,
 ) -> Mapper:  # fmt: skip
     """The Mapper for a function, or for python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for
     one call. `sides`: the largest M and N, `least` the smallest; `multiple`: of what sides are multiples; `layout`: how
     A and B lie in memory. Raises MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     device = _function(name, asked, device_timeout, deadline)
+    if zeros := without_c(device, asked):
+        say(zeros)
     function, orders = device.function, layout.replace("n", "C").replace("t", "F") + "C"
     if isinstance(function, Called):
         function.orders = orders

@@ -72,7 +72,8 @@ class Device(ABC):
     `description` (name, driver, ...) is what the device says of itself, complete once it has answered a vector.
     A device is closed on leaving its `with` block. `steady`: it gives the same answer always, and need not be asked
     twice; `scaled`: scale factors can be given to it. `shape`: the rows and columns of the products that a function of
-    matrices is asked.
+    matrices is asked. `model`: that of its instruction, where the device says which it is. `is_design`: it is a design
+    in Verilog, which `prove` reads.
     """
 
     name: str
@@ -80,6 +81,8 @@ class Device(ABC):
     steady: bool = False
     scaled: bool = True
     shape: tuple[int, int] | None = None
+    model: Model | None = None
+    is_design: bool = False
     patience: Patience = Patience()
 
     def check_time(self, vector: Vector, number: int) -> None:
@@ -190,6 +193,13 @@ def check_asked(device: Device, asked: Model) -> Device:
         wanted = f"and {asked.reference} needs them" if asked.reference else "leave out --scale"
         raise ParameterError("--device", f"{device.name} takes no scale factors: {wanted}")
     return device
+
+
+def without_c(device: Device, asked: Model) -> str:
+    """What is said where a function takes c, and the formats that are given leave it out; else nothing."""
+    if asked.addend or not device.addend or device.shape is None:
+        return ""
+    return f"{device.name} takes c: it is zero wherever a, b, d are the formats; give four, a,b,c,d, to ask with it"
 
 
 def unread(vector: Vector, device: str, file: str | None = None) -> InputError:

@@ -28,7 +28,7 @@ class DesignDevice(BatchDevice):
     side, the first one lowest. Formats are those of the first vector. Raises ParameterError."""
 
     batch = 4096
-    steady = True
+    steady = is_design = True
     widths: Mapping[str, int]
 
     @property

@@ -45,13 +45,6 @@ MODES = ("nearest_even", "nearest_away", "toward_zero", "up", "down", "to_odd")
 LARGEST = 12  # nodes of an expression, the elements apart
 
 
-def operands(node: Node) -> list[Node]:
-    """The nodes in the fields of a node."""
-    values = vars(node).values()
-    found = [x for v in values for x in (v if isinstance(v, tuple) else (v,))]
-    return [x for x in found if isinstance(x, Node)]
-
-
 def every(node: Node) -> dict[int, Node]:
     """The nodes of an expression, each once."""
     found, waiting = {}, [node]
@@ -59,7 +52,7 @@ def every(node: Node) -> dict[int, Node]:
         x = waiting.pop()
         if id(x) not in found:
             found[id(x)] = x
-            waiting += operands(x)
+            waiting += x.operands
     return found
 
 

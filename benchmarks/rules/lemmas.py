@@ -87,7 +87,7 @@ def target_value(exact: Lanes, negative: Flags, target: Target) -> Value:
 
 def grid(fmt: Format) -> int:
     """The exponent of the smallest numbers of a format."""
-    return fmt.emin - fmt.fraction
+    return fmt.unit
 
 
 def in_bounds(lost: Lanes, exact: Lanes, kept: Lanes, unit: Lanes, mode: Mode) -> bool:

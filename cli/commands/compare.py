@@ -203,7 +203,6 @@ class _Run:
     def open(self, names: Sequence[str], timeout: float, stack: ExitStack) -> None:
         """Open the devices, and find the formats of their vectors. Raises MmaprobeError."""
         from mmaprobe.cli.commands.identify_gemm import RECORDED
-        from mmaprobe.runner.batches import BatchDevice
         from mmaprobe.runner.devices import open_device
         from mmaprobe.runner.recorded import RecordedDevice
         from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -212,16 +211,16 @@ class _Run:
         opened: dict[int, Device] = {}
         until = self.comparison.until
         for place in sorted(range(len(names)), key=lambda place: names[place].startswith(RECORDED)):
-            known = (model for device in opened.values() if (model := getattr(device, "model", None)))
+            known = (device.model for device in opened.values() if device.model)
             opened[place] = stack.enter_context(open_device(names[place], timeout, asked or next(known, None), until))
         devices = [opened[place] for place in range(len(names))]
         self.report.devices = devices
         self.recordings = [device for device in devices if isinstance(device, RecordedDevice)]
         if self.recordings:
             refuse("the rows recorded are the inputs", "samples", "seed")
-        if devices and all(isinstance(device, BatchDevice) and hasattr(device, "model") for device in devices):
+        if devices and all(device.model for device in devices):
             refuse("both devices say which instruction they are", "reference")
-        lead = asked or next((model for device in devices if (model := getattr(device, "model", None))), None)
+        lead = asked or next((device.model for device in devices if device.model), None)
         for device in devices:
             if isinstance(device, RecordedDevice):
                 lead_here = _recorded_model(device, lead)
@@ -235,7 +234,7 @@ class _Run:
                     raise InputError(
                         "--model: neither device says the formats and the length of its vectors: give a model"
                     )
-                self.sides.append(_side(device, getattr(device, "model", lead)))
+                self.sides.append(_side(device, device.model or lead))
         if len(devices) == 2 and devices[0].name == devices[1].name:
             for side, which in zip(self.sides, ("first", "second"), strict=True):
                 side.name += f" ({which})"
@@ -359,7 +358,7 @@ def _side(device: Device, model: Model) -> ComparedDevice:
 
     software, closed = isinstance(device, ModelDevice), isinstance(device, RecordedDevice)
     return ComparedDevice(
-        device.name, model, ask, software=software, steady=device.steady, closed=closed, takes_addend=device.addend
+        device.name, model, ask, software, device.is_design, device.steady, closed, takes_addend=device.addend
     )
 
 

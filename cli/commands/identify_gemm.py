@@ -38,7 +38,7 @@ def map_gemm(
     start = time.monotonic()
     asked = parse_signature(formats, length)
     least, most = sides_of(shape)
-    mapper = mapper_of(name, asked, most, options.timeout, device_timeout, progress, least, multiple, layout)
+    mapper = mapper_of(name, asked, most, options.timeout, device_timeout, progress, least, multiple, layout, say)
     failure: MmaprobeError | None = None
     try:
         try:

@@ -135,11 +135,16 @@ def kept_device(
     `timeout` and `until`: as open_device has them. Raises what open_device and AnswersFile raise."""
     from mmaprobe.runner.answers import AnswersFile, KeptDevice
     from mmaprobe.runner.devices import open_device
-    from mmaprobe.runner.protocol import check_asked
+    from mmaprobe.runner.protocol import check_asked, without_c
+
+    def checked(device: Device) -> Device:
+        if zeros := without_c(device, asked):
+            say(zeros)
+        return check_asked(device, asked)
 
     if output is None:
         with open_device(name, timeout, asked, until) as device:
-            yield check_asked(device, asked)
+            yield checked(device)
         return
     with AnswersFile(output, name, asked) as answers:
         if answers.earlier:
@@ -147,7 +152,7 @@ def kept_device(
             with open_device(name, timeout, asked, until) as device:
                 answers.recheck(device, lambda vector: "question" not in vector.extra)
         with open_device(name, timeout, asked, until) as device:
-            yield KeptDevice(check_asked(device, asked), answers)
+            yield KeptDevice(checked(device), answers)
 
 
 def _notes(tree: Tree, seconds: float) -> list[str]:

@@ -21,7 +21,7 @@ from mmaprobe.cli.options import JSON, overall, print_json, progress, say, show_
 from mmaprobe.cli.text.certificates import CERTIFICATE, NO_CERTIFICATE, attach, check_attached
 from mmaprobe.smtmodel.arithmetic.display import both
 from mmaprobe.smtmodel.base.errors import FaultError, MmaprobeError
-from mmaprobe.smtmodel.base.interrupts import allow, why_ended
+from mmaprobe.smtmodel.base.interrupts import allow, left, why_ended
 from mmaprobe.smtmodel.base.progress import Pieces
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -77,7 +77,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         if documents:
             allow(options.timeout)
         try:
-            outcome = decide(claim, options)
+            outcome = decide(claim, replace(options, timeout=left(options.timeout)))
         except FaultError as error:  # the other claims have answers all the same
             say(f"{claim.id}: {error}")
             fault = fault or error

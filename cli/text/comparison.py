@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from mmaprobe.cli.options import DESIGN, say
+from mmaprobe.cli.options import say
 from mmaprobe.cli.text.vectors import result_text, show_operands
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -130,7 +130,7 @@ def _show_counts(report: Report) -> None:
     for model, other in (sides, sides[::-1]):
         if software((model,)) and not software((other,)):
             reference = shlex.quote(model.model.reference)
-            if other.name.startswith(DESIGN):
+            if other.design:
                 say(f"to prove it: mmaprobe prove {reference} {shlex.quote(other.name)}")
             else:
                 say(f"vectors that reach every case: mmaprobe cover {reference}, and `mmaprobe run --check`")

@@ -83,7 +83,8 @@ def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
     for k, (x, y) in enumerate(zip(operands.a, operands.b, strict=True)):
         if x or y:
             elements += [(f"a{k}", x, model.a), (f"b{k}", y, model.b)]
-    elements.append(("c", operands.c, model.c))
+    if model.addend:
+        elements.append(("c", operands.c, model.c))
     further = [(row, k, x) for row in FURTHER for k, x in enumerate(operands.sides[row.name])]
     elements += [(row.at(k), x, model.formats[row.name]) for row, k, x in sorted(further, key=lambda one: one[1])]
     return {

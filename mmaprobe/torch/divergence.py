@@ -154,7 +154,7 @@ def assert_within_bound(
     exact, sizes = wide @ other, np.abs(wide) @ np.abs(other)
     fmt = FORMATS[FORMAT_OF[actual.dtype]]
     given = numbers(actual.contiguous()).astype(np.float64)
-    own = np.maximum(np.abs(given) * 2.0 ** -(fmt.fraction + 1), 2.0 ** (fmt.emin - fmt.fraction - 1))
+    own = np.maximum(np.abs(given) * 2.0 ** -(fmt.fraction + 1), 2.0 ** (fmt.unit - 1))
     limit = limit + own + sizes * ((a.shape[1] + 4) * 2.0**-53)
     apart = np.abs(given - exact)
     if (beyond := ~(apart <= limit)).any():

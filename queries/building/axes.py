@@ -42,7 +42,6 @@ from mmaprobe.queries.building.steps import (
     in_fixed_point,
     short_addends,
     store_periods,
-    unit_of,
     with_alignment,
     with_another_node,
 )
@@ -193,7 +192,7 @@ def normalising(draft: Draft, asked: Signature) -> Iterator[Draft]:
 
 def without_subnormals(fmt: Format) -> Format | None:
     """A format in which the subnormal numbers of another format are normal; None if there is none."""
-    every = (wider for wider in likely.ROOMY if wider.emin <= fmt.emin - fmt.fraction and wider.holds(fmt))
+    every = (wider for wider in likely.ROOMY if wider.emin <= fmt.unit and wider.holds(fmt))
     return next(every, None)
 
 
@@ -570,7 +569,7 @@ def _always_fits(own: Round, asked: Signature, low: int, high: int) -> bool:
     fmt = own.rounding.format
     return (
         _exact(own, asked)
-        and unit_of(asked.a) + unit_of(asked.b) + low >= unit_of(fmt)
+        and asked.a.unit + asked.b.unit + low >= fmt.unit
         and asked.a.emax + asked.b.emax + high + 1 < fmt.emax
     )
 
@@ -580,7 +579,7 @@ def _simplest(own: Round, least: int, most: int) -> Round:
     given, fmt = own.rounding, own.rounding.format
     if most <= fmt.emax or (given.overflow == "infinity" and given.mode in NEAREST):
         own = with_ends(own, overflow="ieee")  # which is infinity in these modes
-    exact = least >= unit_of(fmt)  # whether tiny results are exact
+    exact = least >= fmt.unit  # whether tiny results are exact
     unbounded = first_bits(own) == fmt.precision
     if least >= fmt.emin:
         return with_tiny(own, "keep", False)
@@ -595,7 +594,7 @@ def _least(draft: Draft, asked: Signature, shift: int, addend: int) -> int:
     """The exponent of the last place of any term. `shift`, `addend`: the least exponents of the powers of two by which
     products, and c, are multiplied."""
     rounded = draft.products
-    least = unit_of(asked.a) + unit_of(asked.b) + min(shift, 0 if draft.scaled == "sums" else shift)
+    least = asked.a.unit + asked.b.unit + min(shift, 0 if draft.scaled == "sums" else shift)
     if rounded is not None and not draft.unrounded and not draft.fused:
-        least = max(least, unit_of(rounded.rounding.format))
-    return min(least, unit_of(asked.c) + min(addend, 0)) if asked.addend else least
+        least = max(least, rounded.rounding.format.unit)
+    return min(least, asked.c.unit + min(addend, 0)) if asked.addend else least

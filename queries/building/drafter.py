@@ -483,10 +483,8 @@ class _Shifted(_Making):
 
 def _cuts(node: WholeSum) -> bool:
     """Whether a fused sum keeps fewer bits than the finished sum that is its first operand."""
-    first = node.items[0]
-    bits = first.bits_of_terms if isinstance(first, FusedSum) else ()
-    bits = (first.rounding.format.fraction,) if isinstance(first, Round) else bits
-    return isinstance(node, FusedSum) and (node.each(node.fraction_bits, 0) or 0) < max(bits, default=0)
+    kept = node.items[0].bits_of_terms
+    return isinstance(node, FusedSum) and (node.each(node.fraction_bits, 0) or 0) < max(kept, default=0)
 
 
 def _of_products(term: Node) -> bool:

@@ -420,7 +420,7 @@ class Shapes:
 
     def _vanishing(self, count: int, terms: int) -> Table:
         asked, rows = self.asked, np.arange(count)
-        least = asked.d.emin - asked.d.fraction
+        least = asked.d.unit
         exponents = least + self.random.integers(-BELOW, 2, (count, terms + 1))
         signs = self._signs(exponents.shape)
         one, other = self._two(count, terms)

@@ -350,7 +350,7 @@ def in_fixed_point(step: Step, asked: Signature, places: int, alone: bool = Fals
     last place of products; none where no accumulator is as long as the range of products. `alone`: products alone are,
     and other terms are added to their sum."""
     top = asked.a.emax + asked.b.emax + 2
-    last = unit_of(asked.a) + unit_of(asked.b)
+    last = asked.a.unit + asked.b.unit
     if top - last > LONGEST or step.aligned is not None:
         return
     for place, align in product(range(last + 1, min(last + places + 1, top)), (*likely.DIRECT, "down", "to_odd")):
@@ -372,7 +372,7 @@ def with_conversion(
         yield from (replace(converted, convert=round_to(asked.d, mode)) for mode in dict.fromkeys(modes))
         return
     converted = replace(converted, convert=round_to(asked.d))
-    exact = unit_of(fmt) >= unit_of(asked.d) and fmt.emax <= asked.d.emax
+    exact = fmt.unit >= asked.d.unit and fmt.emax <= asked.d.emax
     yield converted if exact else replace(converted, unshown=converted.unshown | {"convert"})
 
 
@@ -431,8 +431,3 @@ def with_above(draft: Draft, role: int, asked: Signature) -> Iterator[Draft]:
         raised = (x and round_to(fmt, (own if same else x).rounding.mode) for x in hows[:-1])
         steps = (replace(step, how=other) for step, other in zip(above, raised, strict=True))
         yield replace(draft, steps=(*steps, *draft.steps[role:]), convert=round_to(d, last.rounding.mode))
-
-
-def unit_of(fmt: Format) -> int:
-    """The exponent of a format's least positive number."""
-    return fmt.emin - fmt.fraction

@@ -82,7 +82,8 @@ def _digest(text: str) -> str:
 def _described(unit: Unit) -> str:
     scales = f", scale factors {unit.scale.name} of {unit.scale_block} products" if unit.scale is not None else ""
     more = "".join(f"{key} {fmt.name}, " for key, fmt in unit.more)
-    return (f"{counted(unit.length, 'product')} of {unit.a.name} and {unit.b.name}, c {unit.c.name}, "
+    addend = f"c {unit.c.name}" if unit.addend else "without c"
+    return (f"{counted(unit.length, 'product')} of {unit.a.name} and {unit.b.name}, {addend}, "
             f"{more}d {unit.rounding.format.name}{scales}")  # fmt: skip
 
 

@@ -32,9 +32,10 @@ from mmaprobe.queries.kernel.same import Compared
 from mmaprobe.queries.kernel.statements import PROPERTIES, Reordered, problems_of, reordered_groups, subject_of
 from mmaprobe.queries.kernel.together import ORDER
 from mmaprobe.queries.kernel.undecided import Question
-from mmaprobe.queries.properties.bound_samples import chained_inputs, value_of
+from mmaprobe.queries.properties.bound_samples import chained_inputs
 from mmaprobe.queries.properties.wraps import magnitudes
 from mmaprobe.queries.search.samples import Table
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
@@ -163,7 +164,7 @@ def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
     sizes = [magnitudes(model, layout, steps[: at + 1]) for at in range(len(steps))]
     still = (exact[-1], sizes[-1], results[-1]) == (exact[-2], sizes[-2], results[-2]) if len(rows) > 1 else False
     need(len(rows) == count or still, "the chain goes on")
-    d = value_of(model.d, int(results[-1], 16))
+    d = finite_value(int(results[-1], 16), model.d)
     need(d is not None, "the result is no number")
     assert d is not None
     if abs(d - exact[-1]) <= sizes[-1]:

@@ -28,15 +28,15 @@ from mmaprobe.smtmodel.nodes import FusedSum
 from mmaprobe.smtmodel.nodes.node import of_kind
 
 BOUND_ROWS = 512  # inputs in rationals
-CLAIM_ROWS = 4096
+CLAIM_ROWS, LATE_ROWS = 4096, 64  # inputs of a claim, and where its time is over
 
 
-def check_outcome(outcome: Outcome) -> None:
-    """Raises FaultError if an evaluation contradicts the verdict on a claim."""
+def check_outcome(outcome: Outcome, late: bool = False) -> None:
+    """Raises FaultError if an evaluation contradicts the verdict on a claim. `late`: the time for it is over."""
     claim, claimed = outcome.claim, f"{outcome.claim.id} {outcome.verdict}"
     if isinstance(claim, Claim):
         if outcome.row is None and outcome.verdict == ("holds" if claim.quantifier == "all" else "refuted"):
-            _check_claim(claim, claimed)
+            _check_claim(claim, claimed, LATE_ROWS if late else CLAIM_ROWS)
     elif outcome.verdict == "holds" and isinstance(claim, BoundClaim):
         _check_bound(claim, claimed)
     elif outcome.verdict == "holds" and isinstance(claim, OverflowClaim):
@@ -47,8 +47,8 @@ def check_outcome(outcome: Outcome) -> None:
         raise_contradiction(claimed, str(found), "an error beyond the bound")
 
 
-def _check_claim(claim: Claim, claimed: str) -> None:
-    rows = claim_rows(claim, CLAIM_ROWS, SEED)
+def _check_claim(claim: Claim, claimed: str, count: int) -> None:
+    rows = claim_rows(claim, count, SEED)
     for hit in np.flatnonzero(evaluate_claim(claim, rows).deciding)[:1]:
         raise_contradiction(claimed, row_text(claim.layout, rows[hit].tolist()), "the opposite")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 from mmaprobe.hypotheses.claim import AnyClaim
@@ -24,7 +25,7 @@ def decide(claim: AnyClaim, options: Options) -> Outcome:
     """The verdict on a claim. Raises InputError for an ill-formed claim, FaultError where an evaluation contradicts
     what was proved."""
     outcome = _decide(claim, options)
-    check_outcome(outcome)
+    check_outcome(outcome, outcome.interrupted or outcome.seconds >= (options.timeout or math.inf))
     return outcome
 
 

@@ -79,7 +79,8 @@ def verify(claim: Claim, options: Options | None = None) -> Outcome:
 
 class _Verifier:
     def __init__(self, claim: Claim, options: Options) -> None:
-        self.claim, self.options = claim, options
+        self.claim, self.options, self.said = claim, replace(options, progress=self._doing), options.progress
+        self.doing = "the first inputs"
         self.start = time.monotonic()
         self.outcome = Outcome(claim)
         self.admitted = False
@@ -96,10 +97,15 @@ class _Verifier:
                     self._run()
             except KeyboardInterrupt:
                 outcome.interrupted = True
+                outcome.asked.append(SearchStep(self.doing))
             except OutOfTimeError as late:
-                outcome.asked.append(SearchStep(str(late), (), time.monotonic() - self.start))
+                outcome.asked.append(SearchStep(f"{self.doing}: {late}", (), time.monotonic() - self.start))
         outcome.seconds = time.monotonic() - self.start
         return outcome
+
+    def _doing(self, text: str) -> None:
+        self.doing = text or self.doing
+        self.said(text)
 
     @property
     def _end(self) -> float | None:

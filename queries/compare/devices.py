@@ -50,14 +50,15 @@ _CARRIER = ArrayCarrier()
 @dataclass
 class ComparedDevice:
     """A device. `model`: the instruction for which its vectors are made; `software`: the device is that model;
-    `steady`: it always gives the same answer (a model, a recording) and need not be asked twice; `closed`: it answers
-    recorded inputs alone; `takes_addend`: whether it can be given c. `ask` gives results in order, None for no
-    answer."""
+    `design`: it is a design in Verilog; `steady`: it always gives the same answer (a model, a recording) and need not
+    be asked twice; `closed`: it answers recorded inputs alone; `takes_addend`: whether it can be given c. `ask` gives
+    results in order, None for no answer."""
 
     name: str
     model: Model
     ask: AskDevice
     software: bool = False
+    design: bool = False
     steady: bool = False
     closed: bool = False
     asked: int = 0

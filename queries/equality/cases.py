@@ -5,6 +5,7 @@ they are proved: a case is tried before its parts, and how long, parts of its si
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -43,6 +44,16 @@ class Zeros:
             if 0 < bits <= top + 1:
                 none = manager.Equals(manager.BVExtract(self.word, top + 1 - bits, top), manager.BV(0, bits))
                 yield none if zero else manager.Not(none)
+
+
+def leading_zeros(manager: FormulaManager, word: FNode, width: int) -> FNode:
+    """How many zeros a word begins with, in so many bits."""
+    size = word.bv_width()
+    count = manager.BV(size, width)
+    for place in range(size):
+        first = manager.Equals(manager.BVExtract(word, place, place), manager.BV(1, 1))
+        count = manager.Ite(first, manager.BV(size - 1 - place, width), count)
+    return count
 
 
 @dataclass(frozen=True)
@@ -88,19 +99,22 @@ class Patience:
     """How long cases of each depth are tried, by how long those of the next one took."""
 
     costs: dict[int, float] = field(default_factory=dict)
-    failures: dict[int, int] = field(default_factory=dict)
-    skipped: dict[int, int] = field(default_factory=dict)
+    failures: Counter[int] = field(default_factory=Counter)
+    skipped: Counter[int] = field(default_factory=Counter)
 
     def limit(self, depth: int) -> float:
         """The seconds for a case; 0: its parts are tried at once."""
-        if self.skipped.get(depth, 0):
-            self.skipped[depth] -= 1
+        if self.skipped[depth]:
             return 0
         return max(LEAST, 3 * self.costs[depth + 1]) if depth + 1 in self.costs else FIRST
+
+    def skip(self, depth: int) -> None:
+        """That the parts of a case were tried at once."""
+        self.skipped[depth] -= 1
 
     def tell(self, depth: int, seconds: float, proved: bool) -> None:
         """That a case was proved, or not, in so many seconds."""
         if proved:
             self.costs[depth] = (self.costs.get(depth, seconds) + seconds) / 2
-        self.failures[depth] = 0 if proved else min(self.failures.get(depth, 0) + 1, MOST)
+        self.failures[depth] = 0 if proved else min(self.failures[depth] + 1, MOST)
         self.skipped[depth] = (1 << self.failures[depth]) - 1

@@ -10,7 +10,7 @@ a lemma joins the samples.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import inf
 from typing import TypeVar
@@ -20,7 +20,7 @@ import pysmt.operators as op
 from pysmt.fnode import FNode
 
 from mmaprobe.queries.equality.attempt import Attempt
-from mmaprobe.queries.equality.cases import Case, Patience, Zeros
+from mmaprobe.queries.equality.cases import Case, Patience, Zeros, leading_zeros
 from mmaprobe.queries.equality.simulated import Value, in_order, lanes_of, simulated
 from mmaprobe.queries.kernel.cutting import Replacement
 from mmaprobe.queries.kernel.designs import Designed
@@ -176,7 +176,8 @@ class _Sweep(Attempt[Designed]):
         while (parts := _carry_save(whole)) is not None:
             before = manager.BVAdd(*parts[:2])
             wanted = manager.BVAdd(before, parts[2])
-            found = self._same_numbers(whole, wanted) and self._decide("a carry-save sum", whole, wanted, whole, SIGNAL)
+            alike = self._holds(manager.Equals(whole, wanted))
+            found = alike and self._decide("a carry-save sum", whole, wanted, whole, SIGNAL)
             if found is not True:
                 break
             every.append(whole)
@@ -212,8 +213,10 @@ class _Sweep(Attempt[Designed]):
         self.values |= simulated(in_order([term], self.values), self.values)
         return np.broadcast_to(np.asarray(self.values[term].node, dtype=np.uint64), (len(self.rows),))
 
-    def _same_numbers(self, term: FNode, other: FNode) -> bool:
-        return bool((self._lanes(term) == self._lanes(other)).all())
+    def _holds(self, claim: FNode) -> bool:
+        """Whether a claim is true on the samples."""
+        self.values |= simulated(in_order([claim], self.values), self.values)
+        return bool(np.all(self.values[claim].node))
 
     def _candidates(self, term: FNode) -> Iterator[tuple[str, FNode]]:
         """Words with the same values as one, and one that differs from it by a constant, as exponents
@@ -381,24 +384,38 @@ class _Sweep(Attempt[Designed]):
         if isinstance(theorem, Theorem):
             self.proof.theorem = agreed(compared, never(compared, differ, alike, theorem))
 
-    def _ordinary_products(self, special: FNode, products: Sequence[FNode]) -> Iterator[tuple[Theorem, FNode]]:
-        """That a multiplication of the design gives a product of the model unless the result is a special value, and
-        the multiplication: a design may give what is infinite or NaN another leading bit."""
+    def _ordinary_products(self, special: FNode, products: Sequence[FNode]) -> Iterator[_Multiplied]:
+        """Multiplications of the design that give a product of the model unless the result is a special value, as a
+        design may give what is infinite or NaN another leading bit; also of significands that have lost their leading
+        zeros: (x << s) * (y << t) is (x * y) << s << t."""
         manager = self.compared.carrier.manager
         for own in [product for product in products if product.is_bv_mul()]:
             for term in in_order([self.replace(self.compared.right.d.node)]):
                 if term == own or not term.is_bv_mul() or term.bv_width() != own.bv_width():
                     continue
-                alike = list[Theorem | bool | None]()
-                for one, other in zip(own.args(), term.args(), strict=True):
-                    claim = manager.Or(special, manager.Equals(one, other))
-                    alike.append(self._lemma("a factor of ordinary numbers", claim, [[]], SIGNAL))
-                facts = [fact for fact in alike if isinstance(fact, Theorem)]
-                if len(facts) == len(alike):
-                    claim, cuts = manager.Or(special, manager.Equals(own, term)), [special, *own.args(), *term.args()]
-                    found = self._lemma("a product of ordinary numbers", claim, [cuts], SIGNAL, facts=facts)
-                    if isinstance(found, Theorem):
-                        yield found, term
+                alike = [self._ordinary_factor(special, *pair) for pair in zip(own.args(), term.args(), strict=True)]
+                found = [one for one in alike if one is not None]
+                if len(found) < len(alike):
+                    continue
+                facts, lost = [fact for fact, _ in found], [zeros for _, zeros in found if zeros is not None]
+                whole = reduce(manager.BVLShl, lost, own)
+                claim = manager.Or(special, manager.Equals(whole, term))
+                cuts = [special, *own.args(), *term.args(), *lost]
+                theorem = self._lemma("a product of ordinary numbers", claim, [cuts], SIGNAL, facts=facts)
+                if isinstance(theorem, Theorem):
+                    yield _Multiplied(term, theorem, [*map(_factor, own.args())] if lost else [])
+
+    def _ordinary_factor(self, special: FNode, one: FNode, other: FNode) -> tuple[Theorem, FNode | None] | None:
+        """That a factor of a design is one of the model unless the result is a special value; and the zeros before the
+        first one that it has lost, if it has."""
+        manager = self.compared.carrier.manager
+        zeros = leading_zeros(manager, _factor(one), one.bv_width())
+        for lost, factor in ((None, one), (zeros, manager.BVLShl(one, zeros))):
+            claim = manager.Or(special, manager.Equals(factor, other))
+            if self._holds(claim):
+                theorem = self._lemma("a factor of ordinary numbers", claim, [[]], SIGNAL)
+                return (theorem, lost) if isinstance(theorem, Theorem) else None
+        return None
 
     def _parts(self, part: Part) -> list[FNode]:
         """The words of the model's signals that are such a part of a number."""
@@ -418,10 +435,14 @@ class _Sweep(Attempt[Designed]):
         found = self._lemma(f"{RESULT}, a special value", manager.Or(manager.Not(special), goal), [[]], SIGNAL)
         if not isinstance(found, Theorem):
             return found
-        facts, cuts = [self.ledger.admitted, found], [apart, goal, special, *significands]
+        facts = [self.ledger.admitted, found]
         products = [word for word in significands if len(word.get_free_variables()) > 1]
-        known = dict(self._ordinary_products(special, products))
-        waiting = [Case(apart, (-1 << width - 1, (1 << width - 1) - 1), {word: Zeros(word) for word in significands})]
+        known = list(self._ordinary_products(special, products))
+        cuts, alike = [one.product for one in known], [one.theorem for one in known]
+        shifted = dict.fromkeys(factor for one in known for factor in one.shifted)
+        names = {factor: f"factor {number}" for number, factor in enumerate(shifted)} | self.names
+        every = {word: Zeros(word) for word in (*shifted, *significands)}
+        waiting = [Case(apart, (-1 << width - 1, (1 << width - 1) - 1), every)]
         patience = Patience()
         while waiting:
             case = waiting.pop()
@@ -431,22 +452,38 @@ class _Sweep(Attempt[Designed]):
             if seconds:
                 limit = min(seconds, inf if left is None else left)
                 claim = manager.Or(special, *map(manager.Not, case.conditions(manager)), goal)
-                name, start = f"{RESULT}, {case.called(self.names)}", self.options.clock()
-                found = self._lemma(name, claim, [[*known.values()]], None if limit == inf else limit, facts=[*known])
+                name, start = f"{RESULT}, {case.called(names)}", self.options.clock()
+                found = self._lemma(name, claim, [cuts], None if limit == inf else limit, facts=alike)
                 patience.tell(case.depth, self.options.clock() - start, isinstance(found, Theorem))
                 if isinstance(found, Theorem):
                     facts.append(found)
                     continue
                 if found is False or not parts or left == 0:
                     return found
+            else:
+                patience.skip(case.depth)
             waiting += reversed(parts)
         try:
             engines = self.options.engines(self._remaining(), f"lemma {RESULT}, all cases")
-            found = self.ledger.prove(RESULT, goal, facts, cuts, engines)
+            found = self.ledger.prove(RESULT, goal, facts, [apart, goal, special, *every], engines)
         except UnprovedError:
             return None
         self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=RESULT))
         return found
+
+
+@dataclass(frozen=True)
+class _Multiplied:
+    """A product of a design that is known; `shifted`: the factors whose leading zeros it has lost."""
+
+    product: FNode
+    theorem: Theorem
+    shifted: Sequence[FNode]
+
+
+def _factor(word: FNode) -> FNode:
+    """A factor as wide as it is."""
+    return word.arg(0) if word.is_bv_zext() else word
 
 
 def _settled(one: One, change: Callable[[One], One], told: Callable[[One], object] = lambda now: now) -> One:

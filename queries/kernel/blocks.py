@@ -18,10 +18,11 @@ from mmaprobe.queries.kernel.parts import adds_products_once
 from mmaprobe.queries.kernel.slices import LEAST, LosesOfLargest
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import up_text
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.nodes import Constant, Element, Literal, Node, Product, Quotient, Round
+from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.given import Given
-from mmaprobe.smtmodel.nodes.node import of_kind, walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain
@@ -78,7 +79,7 @@ def loses_of_blocks(plan: Plan, length: int, reach: int, spread: int | None, cha
         raise RuleError("loses_of_blocks: K is from 1 on, and powers are from 1 on")
     if [model.unit for model in plan.models] != [goal.unit]:
         raise RuleError("loses_of_blocks: the premise is not about the plan's unit")
-    if any(isinstance(one, Element) and one.subnormals != "keep" for one in walk(goal.unit.result)):
+    if flushed_in(goal.unit.result):
         raise RuleError("loses_of_blocks: a unit reads subnormal numbers as zero")
     adds_products_once(goal.unit, True)
     words = list(dict.fromkeys(plan.read(use.words) for use in plan.chains))
@@ -190,8 +191,7 @@ class _Sizes:
     def _rounded(self, how: Rounding, size: _Size) -> _Size:
         fmt = how.format
         low, high = self.range(size)
-        room = exact_value(fmt.largest, fmt)
-        assert isinstance(room, Fraction)
+        room = fmt.most
         if fmt.is_integer or fmt.complement or how.subnormals != "keep":
             raise RuleError("loses_of_blocks: a rounding with rules of its own")
         below, above = off_by(how)
@@ -207,7 +207,7 @@ class _Sizes:
             return replace(size, low=size.low * below, high=size.high * above)
         if not fmt.subnormals:
             raise RuleError("loses_of_blocks: an element is rounded to a format without zero")
-        tiny = size.tiny * above + power(fmt.emin - fmt.fraction)
+        tiny = size.tiny * above + power(fmt.unit)
         return replace(size, low=size.low * below, high=size.high * above, tiny=tiny)
 
 
@@ -225,8 +225,8 @@ def off_by(how: Rounding) -> tuple[Fraction, Fraction]:
 
 
 def _positive(node: Literal) -> Fraction | None:
-    value = exact_value(node.pattern, node.format)
-    return value if isinstance(value, Fraction) and value > 0 else None
+    value = finite_value(node.pattern, node.format)
+    return value if value is not None and value > 0 else None
 
 
 def _of_zeros(node: Node) -> OneOf["zero", "positive"]:
@@ -270,11 +270,10 @@ class _Side:
             raise RuleError("loses_of_blocks: what is rounded is not an element divided by its scale factor")
         if spread is None and _of_zeros(word.element) != "zero":
             raise RuleError("loses_of_blocks: elements of a block of zeros are not zero")
-        fmt, room = how.format, exact_value(how.format.largest, how.format)
+        fmt, room = how.format, how.format.most
         plain = how.mode == "nearest_even" and how.subnormals == "keep" and fmt.subnormals and fmt.signed
         if not plain or fmt.is_integer or fmt.complement:
             raise RuleError("loses_of_blocks: elements are not rounded to nearest numbers of a floating-point format")
-        assert isinstance(room, Fraction)
         middle, unit, least = (own.low + own.high) / 2, power(-fmt.precision), power(fmt.emin)
         low, high = sizes.range(replace(own, low=middle, high=middle))
         off = own.high / middle - 1 + own.tiny / low
@@ -328,7 +327,7 @@ class _Results:
                 found, fmt = self.of(node.term), node.rounding.format
                 _, above = off_by(node.rounding)
                 share = found.share + (above - 1) * (self.most + found.share)
-                return replace(found, share=share, rest=found.rest * above + power(fmt.emin - fmt.fraction))
+                return replace(found, share=share, rest=found.rest * above + power(fmt.unit))
         raise RuleError(f"loses_of_blocks: nothing is told of results with a {node.kind}")
 
     def _sum(self) -> _Result:

@@ -235,8 +235,7 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     _, named = trace.entered[step]
     items = [item for _, item in named]
     carrier = items[0].sign.carrier
-    sticky = isinstance(node, FusedSum) and node.sticky
-    bits_of = node.bits_of_terms if isinstance(node, FusedSum) else (max(node.fraction_bits),) * len(items)
+    bits_of = node.kept_of_terms
     finite = ~any_of([item.is_nan | item.is_infinite for item in items])
     zeros = [~item.term.significand.any() for item in items]
 
@@ -276,7 +275,7 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
         cases.add(aspect, "loses the half alone", half & ~rest & live, alone=True)
         cases.add(aspect, "loses less than the half", ~half & rest & live, alone=True)
     mode = None if node.rounding == "toward_zero" else node.rounding
-    if sticky or mode is not None:
+    if node.sticky or mode is not None:
         names = [name or str(place) for place, (name, _) in enumerate(named)]
         parts = [item.term for item in items]
         top = Exponent(maximum.bits, maximum.low, maximum.high)
@@ -289,14 +288,14 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     aspect = "largest"
     cases.add(aspect, "one term", any_of(at_top) & ~_several(at_top) & finite)
     cases.add(aspect, "several terms", _several(at_top) & finite)
-    _total(cases, trace, step, named, zeros, finite, max(bits_of) + sticky)
-    if isinstance(node, GridSum) and node.frame is not None:
-        frame = items[[k for k, item in enumerate(node.items) for _ in range(item.count)].index(node.frame)]
+    _total(cases, trace, step, named, zeros, finite, max(bits_of) + node.sticky)
+    if node.frame_term is not None:
+        frame = items[node.frame_term]
         opposed = any_of([item.sign ^ frame.sign for item in items])
         for word, flag in (("no term opposes", ~opposed), ("a term opposes", opposed)):
             cases.add("frame", f"+, {word}", flag & ~frame.sign & finite)
             cases.add("frame", f"-, {word}", flag & frame.sign & finite)
-    if isinstance(node, FusedSum) and node.carry_bits is not None:
+    if node.carry_bits is not None:
         signs = [trace[Name(step, Stage.TERM, name, Part.SIGN)].flag for name, _ in named]
         aligned = [trace[Name(step, Stage.ALIGNED, name)].bits for name, _ in named]
         whole, kept = total_of(signs, aligned, None), trace[Name(step, Stage.SUM)].bits
@@ -362,7 +361,6 @@ def _floors(
     lost: Bit, finite: Bit,
 ) -> None:  # fmt: skip
     """Where the largest exponent is not a term's, and how far the largest term lies from what floors there are."""
-    bounds = {bound for bound in (node.bounds if isinstance(node, FusedSum) else node.floors) if bound is not None}
     low = min([item.term.exponent.low for item in items])
     high = max([item.term.exponent.high for item in items])
     width, carrier = max(1, (high - low).bit_length()), zeros[0].carrier
@@ -375,7 +373,7 @@ def _floors(
     cases.add(aspect, "one above every term's", _is(above, 1) & some)
     cases.add(aspect, "more above every term's", _beyond(above, 1) & some)
     cases.add(aspect, "above every term's, and bits are lost", _beyond(above, 0) & some & lost)
-    for bound in sorted(bounds):
+    for bound in sorted(set(node.bounds)):
         for offset in (-2, -1, 0, 1, 2):
             at = _equals(top, bound + offset) & some
             word = f"of the terms {bound + offset}, a floor {bound}"
@@ -630,7 +628,7 @@ def _hanging(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bit
                 cases.add(f"{ONE_BIT} lost", case, flag & _is_place(span, place) & finite, alone=True)
     if fmt.subnormals:  # below the last place of the smallest numbers
         for place in range(1, term.significand.width):
-            at = _equals(found.weight, fmt.emin - fmt.fraction - 1 - place) & small & finite
+            at = _equals(found.weight, fmt.unit - 1 - place) & small & finite
             for word, flag in (("", found.less), ("one more than ", found.more)):
                 case = f"{word}one bit {place} places below half of the smallest number decides"
                 cases.add(f"{ONE_BIT} lost", case, at & flag, alone=True)

@@ -38,7 +38,7 @@ class DrawIsNextTo(OfMagnitudes):
 
     @property
     def span(self) -> tuple[int, int, int]:
-        width, low = self.format.precision + SPARE + self.bits, self.format.emin - self.format.fraction - 2 - self.bits
+        width, low = self.format.precision + SPARE + self.bits, self.format.unit - 2 - self.bits
         return width, low, low + (1 << max(1, self.format.emax - width + 1 - low).bit_length()) - 1
 
     def statement(self) -> str:

@@ -59,33 +59,34 @@ def _below_maximum(one: Range, given: tuple[Bits, ...], top: int) -> tuple[Term,
 
 
 @dataclass(frozen=True)
-class NeverReaches:
-    """No number of the range has a magnitude of 2^limit or more."""
+class _OfRange:
+    """A lemma about the numbers of a range."""
 
     range: Range
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return self.range.inputs(symbol)
+
+
+@dataclass(frozen=True)
+class NeverReaches(_OfRange):
+    """No number of the range has a magnitude of 2^limit or more."""
+
     limit: int
 
     def statement(self) -> str:
         return f"no term of {self.range} reaches 2^{self.limit}"
-
-    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
-        return self.range.inputs(symbol)
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
         return ~self.range.admits(given) | ~reaches(self.range.term(given), self.limit)
 
 
 @dataclass(frozen=True)
-class Normalises:
+class Normalises(_OfRange):
     """A number of the range, normalised, is the same number."""
-
-    range: Range
 
     def statement(self) -> str:
         return f"a term of {self.range} is the same number when normalised"
-
-    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
-        return self.range.inputs(symbol)
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
         term = self.range.term(given)
@@ -99,18 +100,14 @@ class Normalises:
 
 
 @dataclass(frozen=True)
-class FormatHolds:
+class FormatHolds(_OfRange):
     """A number of the range, or a zero, rounded for a target, is the same number, finite, of the same sign, with the
     exponent that it has when normalised."""
 
-    range: Range
     target: Target
 
     def statement(self) -> str:
         return f"rounded to {_text(self.target)}, a term of {self.range} is as it is when normalised"
-
-    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
-        return self.range.inputs(symbol)
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
         term = self.range.term(given)
@@ -147,7 +144,7 @@ class RoundsAlike(OfMagnitudes):
     @property
     def span(self) -> tuple[int, int, int]:
         fmt = self.left.format
-        least = fmt.emin - fmt.fraction
+        least = fmt.unit
         width = fmt.precision + (1 if self.fitting else SPARE)
         return width, least if self.fitting else least - width - 1, fmt.emax + 2
 
@@ -177,7 +174,7 @@ class RoundsTwice(OfMagnitudes):
     def span(self) -> tuple[int, int, int]:
         formats = self.first.format, self.then.format
         width = max(fmt.precision for fmt in formats) + SPARE
-        return width, min(fmt.emin - fmt.fraction for fmt in formats) - width - 1, max(fmt.emax for fmt in formats) + 2
+        return width, min(fmt.unit for fmt in formats) - width - 1, max(fmt.emax for fmt in formats) + 2
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
         sign, magnitude, unit, admitted = self.given(given)
@@ -189,7 +186,3 @@ class RoundsTwice(OfMagnitudes):
         infinite = found.is_infinite & ~(found.sign ^ between.sign)
         admitted = admitted & magnitude.msb()
         return ~admitted | (~between.is_nan & choose(between.is_infinite, infinite, then.eq(once)))
-
-
-#: the lemmas that rules of rewriting rest on, besides what alignment loses
-EFFECTS = (BoundKeeps, NeverReaches, Normalises, FormatHolds, RoundsAlike, RoundsTwice)

@@ -35,7 +35,7 @@ from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.kernel.theorem import Made, OpenLemmaError, RuleError, Theorem, goal_of, is_theorem, rule
 from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.queries.kernel.wording import form_text
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.wording import counted
@@ -309,11 +309,9 @@ def constant(unit: Unit | PlanAt | Windowed, node: Constant) -> Made:
 @rule
 def literal(unit: Unit | PlanAt | Windowed, node: Literal) -> Made:
     """A fixed number is exact, and finite."""
-    value = exact_value(node.pattern, node.format)
-    if isinstance(value, str) and value != "-0":
-        raise RuleError(f"literal: {value} is not a number")
-    size = number(0 if isinstance(value, str) else abs(value))
-    return Made(Enclosed(unit, node, (), numbers(_known(node, ()), NOUGHT, NOUGHT, size)))
+    if (value := finite_value(node.pattern, node.format)) is None:
+        raise RuleError("literal: a constant is not a number")
+    return Made(Enclosed(unit, node, (), numbers(_known(node, ()), NOUGHT, NOUGHT, number(abs(value)))))
 
 
 @rule
@@ -618,9 +616,9 @@ def after_rounding(y: Facts, how: Rounding) -> Facts:
     relative = Fraction(0) if known.bits is not None and known.bits <= fmt.precision else power(-fmt.fraction)
     flush = how.subnormals != "keep" and (known.grid is None or known.grid < fmt.emin)
     normal = known.formats is not None and known.never_tiny and known.least is not None and known.least >= fmt.emin
-    fine = normal or (known.grid is not None and known.grid >= fmt.emin - fmt.fraction)
+    fine = normal or (known.grid is not None and known.grid >= fmt.unit)
     flush = flush and not normal
-    fixed = Fraction(0) if fine else power(fmt.emin - fmt.fraction)
+    fixed = Fraction(0) if fine else power(fmt.unit)
     sides = []
     for loss in LOSSES[how.fixed]:
         tiny = power(fmt.emin) if flush else fixed * loss

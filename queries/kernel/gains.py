@@ -72,7 +72,7 @@ class Factor:
     @property
     def grid(self) -> int:
         """The exponent of the last place of the smallest numbers."""
-        return self.format.emin - self.format.fraction
+        return self.format.unit
 
     def numbers(self, subnormals: bool) -> tuple[Values, ...]:
         """The numbers of the format, as `numbers_of` gives them, with the exponents with which they are multiplied."""

@@ -39,7 +39,7 @@ class RoundsOpposite:
 
     @property
     def _low(self) -> int:
-        return self.target.format.emin - self.target.format.fraction - 4
+        return self.target.format.unit - 4
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
         fmt = self.target.format

@@ -212,7 +212,7 @@ def _holding(one: Format, other: Format) -> Format:
     if one == other:
         return one
     for own, rest in ((one, other), (other, one)):
-        fine = own.emin - own.fraction <= rest.emin - rest.fraction and own.precision >= rest.precision
+        fine = own.unit <= rest.unit and own.precision >= rest.precision
         if fine and own.specials == "ieee" and own.emin <= rest.emin and own.emax >= rest.emax:
             return own
     low, high = min(one.emin, other.emin), max(one.emax, other.emax)

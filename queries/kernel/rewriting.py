@@ -307,7 +307,7 @@ def fitting_sum(scope: Scope, node: Node) -> Replacement | None:
     if total.carry_bits is not None:
         most = min(most, 1 << bits + 1 + total.carry_bits)
     low, high = min(one.low for one, _ in terms) - bits, max([one.high for one, _ in terms] + [*total.bounds]) - bits
-    if most > 1 << fmt.precision or low < fmt.emin - fmt.fraction or high > fmt.emax:
+    if most > 1 << fmt.precision or low < fmt.unit or high > fmt.emax:
         return None
     other = replace(how, mode="toward_zero")
     losses = _losses(terms, total.rounding)

@@ -162,7 +162,7 @@ class _Rise:
             return element, Factor(own)
         assert isinstance(node, Round)
         wide = node.rounding.format
-        if not wide.holds(own) or own.emin - own.fraction < wide.emin or element.subnormals != "keep":
+        if not wide.holds(own) or own.unit < wide.emin or element.subnormals != "keep":
             raise RuleError(f"rises: a factor of {own.name} is rounded to {wide.name}")
         _check_nan(node.rounding)
         return element, Factor(own, converted=True)

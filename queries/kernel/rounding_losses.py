@@ -45,7 +45,7 @@ class _OfRounding(OfMagnitudes):
 
     @property
     def span(self) -> tuple[int, int, int]:
-        width, low = self.format.precision + SPARE, self.format.emin - self.format.fraction - 2
+        width, low = self.format.precision + SPARE, self.format.unit - 2
         return width, low, low + (1 << max(1, self.format.emax - width + 1 - low).bit_length()) - 1
 
     def _rounded(self, given: tuple[Bits, ...], mode: Mode) -> tuple[Bit, Bits, Bits, Bits, Bit]:
@@ -90,7 +90,7 @@ class RoundingLoses(_OfRounding):
         fmt, carrier = self.format, place.carrier
         overflows, result, exact, _, finer = self._rounded(given, self.mode)
         room, width = place.width + 3, exact.width
-        least = constant(carrier, fmt.emin - fmt.fraction - self.span[1], room) - place.zext(room)
+        least = constant(carrier, fmt.unit - self.span[1], room) - place.zext(room)
         fixed = select(least.msb() | finer, constant(carrier, 0, width), constant(carrier, 1, width).shl(least))
 
         def whole(off: Bits) -> Bit:

@@ -20,7 +20,7 @@ class _OfRounding:
 
     @property
     def _low(self) -> int:
-        return self.target.format.emin - self.target.format.fraction - 5
+        return self.target.format.unit - 5
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
         fmt = self.target.format

@@ -15,7 +15,7 @@ from mmaprobe.queries.kernel.arguments import remembered
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.truncating import truncating_steps
 from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction, in_tree
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value, ulp_of
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -102,15 +102,9 @@ class Bounded:
 @remembered()  # most numbers of a row have one bound
 def rounded(value: Fraction, fmt: Format, nearest: bool) -> Fraction:
     """A nonnegative number in a format, to nearest even or down. Raises RuleError beyond its range."""
-    if not value:
-        return value
-    exponent = value.numerator.bit_length() - value.denominator.bit_length()
-    exponent -= Fraction(2) ** exponent > value
-    unit = Fraction(2) ** (max(exponent, fmt.emin) - fmt.fraction)
+    unit = ulp_of(value, fmt)
     result = (round(value / unit) if nearest else value // unit) * unit
-    most = exact_value(fmt.largest, fmt)
-    assert isinstance(most, Fraction)
-    if result > most:
+    if result > fmt.most:
         raise RuleError(f"a sum may exceed the largest {fmt.name}")
     return result
 
@@ -140,8 +134,8 @@ def _sum(fmt: Format, first: Fraction, second: Fraction) -> Fraction:
 def below_one(numbers: int) -> Made:
     """Numbers of f32 from 0 to below 1 are at most the largest one below 1."""
     _counted("below_one", numbers)
-    largest = exact_value(BELOW_ONE, F32)
-    assert isinstance(largest, Fraction)
+    largest = finite_value(BELOW_ONE, F32)
+    assert largest is not None
     return Made(Bounded(Given(numbers), F32, (largest,) * numbers))
 
 

@@ -262,7 +262,7 @@ class _Summands(Fold[Counter[tuple[int, ...]]]):
             case Round() | Cut():
                 return self.of(node.term)
             case FusedSum() | ExactSum():
-                if isinstance(node, FusedSum) and node.sticky:
+                if node.sticky:
                     raise RuleError("adds_products: a sum with a sticky bit")
                 return sum(self.of_terms(node.items), Counter())
         return Counter([factors_of(node, self.places)])

@@ -15,7 +15,7 @@ from typing import ClassVar
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import up_decimal, up_text
 from mmaprobe.queries.kernel.wraps import NeverWraps, interval_of, residues_of
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import ExactSum, Literal, Node, Product, Recombined, Round, Scale
 from mmaprobe.smtmodel.nodes.element import MINUS
@@ -212,10 +212,8 @@ def _most(word: Round) -> Fraction:
 
 def _has_room(word: Round) -> bool:
     """Whether an integer word never saturates, rounded to zero or to nearest."""
-    room = exact_value(word.rounding.format.largest, word.rounding.format)
-    assert isinstance(room, Fraction)
     top = max(map(abs, interval_of(word.term, None)))
-    return (floor(top) if word.rounding.mode == "toward_zero" else round(top)) <= room
+    return (floor(top) if word.rounding.mode == "toward_zero" else round(top)) <= word.rounding.format.most
 
 
 def _ceiling(value: Fraction) -> int:
@@ -226,10 +224,7 @@ def _ceiling(value: Fraction) -> int:
 
 def _power(literal: Node) -> Fraction | None:
     """What a number stands for; None for other nodes."""
-    if not isinstance(literal, Literal):
-        return None
-    value = exact_value(literal.pattern, literal.format)
-    return value if isinstance(value, Fraction) else None
+    return finite_value(literal.pattern, literal.format) if isinstance(literal, Literal) else None
 
 
 def _is_power(value: Fraction) -> bool:
@@ -340,7 +335,7 @@ class _Words:
         interval_of(node, None)  # raises where it may overflow
         if how != Rounding(fmt, how.mode):
             raise RuleError("loses_of_largest: a rounding with rules of its own")
-        least = Fraction(2) ** (fmt.emin - fmt.fraction)
+        least = Fraction(2) ** fmt.unit
         if term.keeps is None or term.keeps.precision > fmt.precision or term.keeps.complement:
             raise RuleError("loses_of_largest: a word is rounded that has more bits")
         return _Affine(term.of, term.factors, term.error + least, term.keeps)

@@ -48,6 +48,8 @@ class Negated(Problem):
     """A model compared with itself with every a and c negated, and the result negated back. Raises ParameterError if a,
     c or d has no sign."""
 
+    signs_apart = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("a", "c", "d"):
@@ -67,10 +69,6 @@ class Negated(Problem):
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
         a = tuple(negated(x, self.left.a) for x in operands.a)
         return replace(operands, a=a, c=negated(operands.c, self.left.c) if self.left.addend else operands.c)
-
-    @property
-    def signs_apart(self) -> bool:
-        return True
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -294,7 +292,7 @@ def means(model: Model) -> list[Problem]:
     bits, fmt, given = unit.formats[RANDOM.name].width, last.rounding.format, unit.formats[RANDOM.name]
     if bits > MOST_BITS:
         raise ParameterError(RANDOM.name, f"the mean of 2^{bits} results is not asked for; at most of 2^{MOST_BITS}")
-    low, high = fmt.emin - fmt.fraction - 2, fmt.emax + bits + 2
+    low, high = fmt.unit - 2, fmt.emax + bits + 2
     exponent = max(2 - low, high + 1).bit_length() + 1
     wide = Rounding(format_named(f"e{exponent}m{fmt.precision + bits + 3}_ieee"), "to_odd", "infinity")
     results = tuple(replace(last, random=Literal(one, given)) for one in range(1 << bits))

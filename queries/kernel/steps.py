@@ -16,7 +16,7 @@ from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, Index, Node, Round
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.engine import Engine, Way
 from mmaprobe.smtmodel.plans.joins import Promote, Through
@@ -111,9 +111,7 @@ def pair_read(plan: Plan, model: Model, words: Words) -> Pair:
         name = "ab"[side]
         element = Element(name, Index())
         node: Node = element if word is None else word_at(word, element, _refused)
-        flushes = any(isinstance(one, Element) and one.operand == name and one.subnormals != "keep"
-                      for one in walk(model.unit.result))  # fmt: skip
-        if flushes and plan.words_read(side) != (None,):
+        if name in flushed_in(model.unit.result) and plan.words_read(side) != (None,):
             node = Round(node, Rounding(model.unit.formats[name], subnormals="flush_after"))
         read.append(node)
     return read[0], read[1]

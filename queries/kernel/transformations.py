@@ -30,7 +30,7 @@ from mmaprobe.queries.kernel.enclosures import (
 from mmaprobe.queries.kernel.forms import NOUGHT, Form, number, power, total
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.nodes import Each, ExactSum, Literal, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import Knowledge, walk
@@ -52,7 +52,7 @@ def loses_a_number(how: Rounding) -> bool:
 def signed(node: Node) -> tuple[Node, int] | None:
     """A node and its sign: the product of a node with -1 is that node with a minus. None for another multiple."""
     if isinstance(node, Product) and isinstance(node.left, Literal) and not node.normalised and node.limit is None:
-        return (node.right, -1) if exact_value(node.left.pattern, node.left.format) == -1 else None
+        return (node.right, -1) if finite_value(node.left.pattern, node.left.format) == -1 else None
     return node, 1
 
 
@@ -187,10 +187,9 @@ class Followed:
                         found[one] = found.get(one, Fraction(0)) + factor
                 return {one: factor for one, factor in found.items() if factor}
             case Product(left=Literal() as left, right=right):
-                by = exact_value(left.pattern, left.format)
-                if isinstance(by, str) and by != "-0":
-                    raise RuleError(f"error_free: {by} is not a number")
-                return {} if isinstance(by, str) else {one: factor * by for one, factor in self.values[right].items()}
+                if (by := finite_value(left.pattern, left.format)) is None:
+                    raise RuleError("error_free: a factor is not a number")
+                return {one: factor * by for one, factor in self.values[right].items() if by}
         assert isinstance(node, Round)
         before = self.values[node.term]
         self.rounded.append((node, self.size(before)))
@@ -218,8 +217,8 @@ class Followed:
         """Whether x is zero, or |x| >= 2^e for an e with |y| < 2^(e + 1)."""
         least, top = self.known[x].least, self.known[y].top
         if isinstance(x, Literal):
-            value = exact_value(x.pattern, x.format)
-            return top is not None and not isinstance(value, str) and abs(value) >= power(top - 1)
+            value = finite_value(x.pattern, x.format)
+            return top is not None and value is not None and abs(value) >= power(top - 1)
         normal = self.known[x].formats is not None and self.known[x].never_tiny
         return normal and least is not None and top is not None and least >= top - 1
 
@@ -236,7 +235,7 @@ class Followed:
             return True
         if known.bits is None or known.top is None or known.grid is None:
             return False
-        return known.bits <= fmt.precision and known.top <= fmt.emax and known.grid >= fmt.emin - fmt.fraction
+        return known.bits <= fmt.precision and known.top <= fmt.emax and known.grid >= fmt.unit
 
 
 @rule

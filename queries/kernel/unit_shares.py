@@ -7,7 +7,7 @@ over its factors and c, and a bound of that unit in magnitudes of inputs is a sh
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -32,26 +32,9 @@ from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.predicate import power_of
 from mmaprobe.smtmodel.algorithms.scene import Scene
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.nodes import (
-    Cancelling,
-    Constant,
-    Cut,
-    Each,
-    Element,
-    ExactSum,
-    FusedSum,
-    Gate,
-    Index,
-    Node,
-    Product,
-    Relu,
-    Repeat,
-    Round,
-    Running,
-    Scale,
-    Segment,
-)
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes import Element, Index, Node, Repeat, Running
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO
+from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.plans.plan import Products
 
 
@@ -332,30 +315,29 @@ def makes_zero(result: Node) -> None:
     """Checks that a result is zero where c, and of each product a_k b_k a factor, is zero, and each sum of all products
     that starts from a zero. Raises RuleError.
 
-    Of each node: the inputs of which any makes it zero; and whether it is zero there. A result so far is taken to be
-    zero, as it is by induction if the start is, and the body whenever the result so far is."""
-    inputs, zero = dict[Node, frozenset[tuple[str, Index | None]]](), dict[Node, bool]()
+    `zero`: the nodes that are zero there; `inputs`: of each node those of which any makes it zero. A result so far is
+    taken to be zero, as it is by induction if the start is, and the body whenever the result so far is."""
+    inputs, zero = dict[Node, frozenset[tuple[str, Index | None]]](), set[Node]()
     for node in walk(result):  # operands first
-        every, below = [inputs[one] for one in node.operands], [zero[one] for one in node.operands]
-        none = frozenset[tuple[str, Index | None]]()
-        some, all_zero = none.union(*every), all(below)
-        match node:
-            case Element():
-                inputs[node], zero[node] = frozenset({(node.operand, node.index)}), False
-            case Constant() | Running():
-                inputs[node], zero[node] = none, True
-            case Product() | Scale():
-                inputs[node], zero[node] = some, any(below)
-            case Round() | Cut() | Relu() | Cancelling() | Gate() | Each() | Segment():
-                inputs[node], zero[node] = some, all_zero
-            case ExactSum() | FusedSum():
-                inputs[node], zero[node] = frozenset.intersection(*every), all_zero
-            case _:
-                inputs[node], zero[node] = none, isinstance(node, (Repeat, Products)) and all_zero
-        own = inputs[node]
-        zero[node] |= any(name == "c" or (name == "a" and ("b", index) in own) for name, index in own)
-    if not zero[result]:
+        below = node.operands
+        if isinstance(node, Element):
+            own, there = frozenset({(node.operand, node.index)}), False
+        elif isinstance(node, (Running, Repeat, Products)):
+            own, there = frozenset(), zero.issuperset(below)
+        else:
+            every, there = frozenset(x for one in below for x in inputs[one]), _is_zero(node, zero)
+            own = frozenset(x for x in every if _is_zero(node, zero.union(one for one in below if x in inputs[one])))
+        inputs[node] = own
+        if there or any(name == "c" or (name == "a" and ("b", index) in own) for name, index in own):
+            zero.add(node)
+    if result not in zero:
         raise RuleError("makes_zero: it is not known that the unit makes a zero of zeros")
+
+
+def _is_zero(node: Node, zeros: Set[Node]) -> bool:
+    """Whether a node is zero where these of its operands are, by what is known of its value from theirs."""
+    terms = [ZERO if one in zeros else UNKNOWN for one in node.operands for _ in range(one.count)]
+    return node.known(Knowledge({}, fits=True), terms).zero
 
 
 # -- claims

@@ -9,7 +9,9 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from mmaprobe.queries.kernel.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial, power
-from mmaprobe.smtmodel.nodes import Element, Node, Product, Segment
+from mmaprobe.smtmodel.arithmetic.display import exponent_of
+from mmaprobe.smtmodel.nodes import Node, Product, Segment
+from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.node import structure, walk
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.units.unit import Unit
@@ -38,8 +40,7 @@ def _text(value: Fraction, whole: Callable[[Fraction], int]) -> str:
     rest = value / power(place)
     if rest.denominator == 1 and rest.numerator < SHORT:
         return _times(str(rest.numerator), place)
-    place = value.numerator.bit_length() - value.denominator.bit_length()
-    place -= power(place) > value
+    place = exponent_of(value)
     digits = whole(value * DIGITS / power(place))
     if digits == 2 * DIGITS:
         return _times("1", place + 1)
@@ -215,8 +216,7 @@ def premises_of(result: Node) -> list[str]:
     said = ["inputs are finite", "no rounding overflows"]
     limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})
     said += [f"no product reaches 2^{limit}" for limit in limits]
-    flushes = any(isinstance(node, Element) and node.subnormals != "keep" for node in nodes)
-    read = ["subnormals as zero"] if flushes else []
+    read = ["subnormals as zero"] if flushed_in(result) else []
     read += ["segments of significands alone"] if any(isinstance(node, Segment) for node in nodes) else []
     return [*said, *([f"exact is the sum of the inputs as read, {' and '.join(read)}"] if read else [])]
 

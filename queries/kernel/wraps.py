@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import reduce
 
 from mmaprobe.queries.kernel.theorem import Made, RuleError, rule
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value, ulp_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
@@ -216,8 +216,7 @@ def interval_of(word: Node, most: int | None) -> Interval:
         case Given():
             return _within(word.format, most)
         case Literal():
-            value = exact_value(word.pattern, word.format)
-            if not isinstance(value, Fraction):
+            if (value := finite_value(word.pattern, word.format)) is None:
                 raise RuleError("never_wraps: a word has a factor that is not a number")
             return min(value, Fraction(0)), max(value, Fraction(0))
         case Product(left=Given(format=fmt), right=SharedOf(inverse=True, up=up), limit=None):
@@ -263,11 +262,7 @@ def _magnitude(value: Fraction, rounding: Rounding) -> Fraction:
     ways: Mapping[str, Callable[[Fraction], int]] = {"toward_zero": math.floor, "nearest_even": round}
     if rounding.mode not in ways:
         raise RuleError(f"never_wraps: nothing is told of words rounded {rounding.mode}")
-    if not value:
-        return value
-    fmt, exponent = rounding.format, value.numerator.bit_length() - value.denominator.bit_length()
-    exponent -= Fraction(2) ** exponent > value
-    unit = Fraction(2) ** (max(exponent, fmt.emin) - fmt.fraction)
+    unit = ulp_of(value, rounding.format)
     return ways[rounding.mode](value / unit) * unit
 
 
@@ -286,7 +281,7 @@ def _left_over(word: ExactSum, most: int | None) -> Interval | None:
     room = _within(integers.format, None)
     if -math.floor(-low) < room[0] or math.floor(high) > room[1]:
         return None
-    below = 1 - Fraction(2) ** max(-fmt.fraction - 1, fmt.emin - fmt.fraction)
+    below = 1 - Fraction(2) ** max(-fmt.fraction - 1, fmt.unit)
     return max(low, -below), min(high, below)
 
 
@@ -295,9 +290,8 @@ def _left_over(word: ExactSum, most: int | None) -> Interval | None:
 
 def _within(fmt: Format, most: int | None) -> Interval:
     """Of all finite numbers of a format, of a magnitude of at most `most`."""
-    high = exact_value(fmt.largest, fmt)
-    assert isinstance(high, Fraction)
-    low = Fraction(0) if not fmt.signed else -high - fmt.complement * Fraction(2) ** (fmt.emin - fmt.fraction)
+    high = fmt.most
+    low = Fraction(0) if not fmt.signed else -high - fmt.complement * Fraction(2) ** fmt.unit
     return (low, high) if most is None else (max(low, Fraction(-most)), min(high, Fraction(most)))
 
 

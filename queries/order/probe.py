@@ -12,7 +12,7 @@ from mmaprobe.queries.compare.steady import AskDevice, spread, stand_by
 from mmaprobe.queries.order.mask_traces import VARIANTS, Power, TraceCounter
 from mmaprobe.queries.order.nested import Nested
 from mmaprobe.queries.order.tree import Leaf, Pair, leaf_order, pair_of
-from mmaprobe.smtmodel.arithmetic.display import exact_value, number_text, powers
+from mmaprobe.smtmodel.arithmetic.display import finite_value, number_text, powers
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -83,7 +83,7 @@ class Span:
 
 def exponents(fmt: Format, normal: bool) -> tuple[int, int]:
     """The smallest and the largest exponent of a power of two; `normal`: without subnormals."""
-    low = fmt.emin if normal or not fmt.subnormals else fmt.emin - fmt.fraction
+    low = fmt.emin if normal or not fmt.subnormals else fmt.unit
     return low, fmt.emax
 
 
@@ -209,7 +209,7 @@ class Probe:
             for unit in range(mask - bits, mask - self.needed + 1, 4):
                 yield Span(mask, unit), normal
         within = FORMATS["f16"]  # sums may have this format, whatever that of the result
-        low, high = max(given[True][0], within.emin - within.fraction), min(given[True][1], within.emax)
+        low, high = max(given[True][0], within.unit), min(given[True][1], within.emax)
         if high < mask and high - low >= self.needed:
             yield Span(high, low), True
         if (most := max((abs(shift) for _, shift in self.weights.values()), default=0)) > 0:
@@ -242,8 +242,7 @@ class Probe:
         return results
 
     def _value(self, d: int) -> Fraction | None:
-        value = exact_value(d, self.model.d)
-        return Fraction(0) if value == "-0" else None if isinstance(value, str) else value
+        return finite_value(d, self.model.d)
 
     def value(self, terms: Mapping[Leaf, Power], text: str) -> Fraction | None:
         """The device's sum of powers of two at some leaves; None if it is not finite."""

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from mmaprobe.queries.kernel.blocks import InLargest, LosesOfBlocks
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH
-from mmaprobe.queries.properties.bound_samples import Exactly, value_of
+from mmaprobe.queries.properties.bound_samples import Exactly
 from mmaprobe.queries.search.samples import pattern_of
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import exact_value, finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.base.errors import FaultError
@@ -351,8 +351,8 @@ def exact_result(plan: Plan, total: Fraction, c: Fraction = NONE, magnitudes: bo
 def exact_element(plan: Plan, a: Sequence[int], b: Sequence[int], c: int) -> Fraction | None:
     """The exact result of one element, with what the plan multiplies c and the sum of all products by; None if an input
     is not finite. Plans that read whole rows in their result, or residues in words, multiply them by 1."""
-    numbers = [value_of(fmt, pattern) for fmt, side in ((plan.a, a), (plan.b, b)) for pattern in side]
-    addend = value_of(plan.c, c) if plan.addend else NONE
+    numbers = [finite_value(pattern, fmt) for fmt, side in ((plan.a, a), (plan.b, b)) for pattern in side]
+    addend = finite_value(c, plan.c) if plan.addend else NONE
     finite = [number for number in numbers if number is not None]
     if addend is None or len(finite) < len(numbers):
         return None
@@ -380,6 +380,6 @@ class _Exactly(Exactly):
 
 @cache
 def _number(pattern: int, fmt: Format) -> Fraction:
-    if (value := value_of(fmt, pattern)) is None:
+    if (value := finite_value(pattern, fmt)) is None:
         raise FaultError(f"{exact_value(pattern, fmt)} came of numbers that cannot overflow")
     return value

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Promote, Through
@@ -50,14 +49,6 @@ class _Trees(Engine[int]):
 
     def lost(self, values: Sequence[int], total: int, rounding: Rounding) -> int:
         return 0  # no product
-
-    def repeat(self, count: int, name: str, start: int, body: Callable[[Index, int], int]) -> int:
-        for number in range(count):
-            start = body(Index(number), start)
-        return start
-
-    def part(self, name: str) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def of(self, root: Node | Leaf) -> int:
         """The number of a tree over the products 0, 1, ..."""

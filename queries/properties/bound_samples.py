@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, reduce
+from functools import reduce
 from operator import mul
 
 import numpy as np
@@ -16,27 +16,13 @@ from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, added, power
 from mmaprobe.queries.kernel.problem import is_beyond
 from mmaprobe.queries.search.contradiction import row_text
 from mmaprobe.queries.search.samples import Table, pattern_of, sample_rows
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.evaluate.batch import CHUNK, evaluate_batch, evaluate_lanes, sides_of, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
-from mmaprobe.smtmodel.nodes import (
-    Cancelling,
-    Constant,
-    Cut,
-    Element,
-    Gate,
-    Literal,
-    Node,
-    Product,
-    Relu,
-    Round,
-    Scale,
-    Segment,
-    Sum,
-)
+from mmaprobe.smtmodel.nodes import Constant, Element, Literal, Node, Relu, Segment
 from mmaprobe.smtmodel.nodes.fold import Fold
 from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.rewriting import replaced
@@ -65,13 +51,6 @@ class Near:
         return self.error / self.bound if self.bound else Fraction(0)
 
 
-@cache
-def value_of(fmt: Format, pattern: int) -> Fraction | None:
-    """The number that a pattern represents; None if it is not finite."""
-    value = exact_value(pattern, fmt)
-    return value if isinstance(value, Fraction) else Fraction(0) if value == "-0" else None
-
-
 def segment_of(number: Fraction, node: Segment, fmt: Format) -> Fraction:
     """Some bits of a number of a format."""
     exponent, size = fmt.emin, abs(number)
@@ -89,15 +68,14 @@ class Exactly(Fold[Fraction]):
             case Constant():
                 return Fraction(0)
             case Literal():
-                return value_of(node.format, node.pattern) or Fraction(0)
-            case Product() | Scale():
-                return reduce(mul, map(self.of, node.operands))
-            case Sum():
-                return added(self.of_terms(node.items))
-            case Cancelling() | Cut() | Gate() | Round():
-                return self.of(node.term)
+                return finite_value(node.pattern, node.format) or Fraction(0)
             case Relu():
                 return max(self.of(node.term), Fraction(0))
+        match node.without_loss:
+            case "product":
+                return reduce(mul, map(self.of, node.operands))
+            case "sum" | "operand":
+                return added(self.of_terms(node.operands))
         raise TypeError(f"no exact value of {node.kind}")
 
 
@@ -141,7 +119,7 @@ def numbers_of(layout: Layout, row: Sequence[int]) -> dict[tuple[str, int], tupl
     """The operands of a row as numbers; None if one is not finite."""
     numbers: dict[tuple[str, int], tuple[Fraction, Format]] = {}
     for place, fmt, pattern in zip(layout.places, layout.formats, row, strict=True):
-        number = value_of(fmt, int(pattern))
+        number = finite_value(int(pattern), fmt)
         if number is None:
             return None
         numbers[place] = number, fmt
@@ -163,7 +141,7 @@ def measured(model: Model, error: Form, table: Table) -> list[Near]:
     layout, cases = layout_of(model), []
     results, admitted = covered(model, table)
     for row, pattern in zip(table[admitted], results[admitted], strict=True):
-        numbers, d = numbers_of(layout, row), value_of(model.d, int(pattern))
+        numbers, d = numbers_of(layout, row), finite_value(int(pattern), model.d)
         if numbers is None or d is None:
             continue
         inputs = ExactRow(model.unit, numbers)
@@ -248,7 +226,7 @@ def _finite(layout: Layout, table: Table) -> Table:
 
 
 def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern: int) -> Near | None:
-    d, given = value_of(model.d, pattern), chained_inputs(model, layout, steps)
+    d, given = finite_value(pattern, model.d), chained_inputs(model, layout, steps)
     if d is None or given is None:
         return None
     inputs, exact = given
@@ -312,11 +290,9 @@ def in_magnitudes(unit: Unit) -> Unit:
 
 def largest_of(fmt: Format, exponent: int) -> Fraction:
     """An upper bound of the numbers of a format whose exponents are at most `exponent`."""
-    most = value_of(fmt, fmt.largest)
-    assert most is not None
     if exponent < fmt.emin:
-        return min(most, power(exponent + 1))
-    return min(most, (2 - power(-fmt.fraction)) * power(exponent))
+        return min(fmt.most, power(exponent + 1))
+    return min(fmt.most, (2 - power(-fmt.fraction)) * power(exponent))
 
 
 def all_ones(fmt: Format, exponent: int) -> Fraction:

@@ -105,7 +105,7 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
     """Rows in which the raised product lifts its step's result from the number below a power of two to that power, and
     the next step's products are at the truncation distance."""
     model, count, k, precision = problem.left, problem.length, problem.raised, problem.left.d.precision
-    lowest = model.a.emin + model.b.emin - model.b.fraction + precision
+    lowest = model.a.emin + model.b.unit + precision
     lowest, highest = max(lowest, NEAR[0]), min(model.a.emax + model.b.emax, NEAR[1])
     step = next((step for step, block in enumerate(model.blocks[:-1]) if k in block), None)
     if k is None or step is None or lowest >= highest:
@@ -133,7 +133,7 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
         np.where(rng.random(ROWS) < 0.5, power - precision + rng.integers(-1, 2, ROWS), risen[tie][1]),
     )
     for place, exponent in risen:
-        left = np.clip(exponent // 2, model.a.emin - model.a.fraction, model.a.emax)
+        left = np.clip(exponent // 2, model.a.unit, model.a.emax)
         columns[place] = _power(model.a, left)
         columns[place + (1 if place == len(columns) - 2 else count)] = _power(model.b, exponent - left)
     return [np.stack(columns, axis=1)]
@@ -148,7 +148,7 @@ def _kept(model: Model) -> int:
 def _power(fmt: Format, exponent: Lanes, sign: Lanes | None = None, full: NDArray[np.bool_] | bool = False) -> Table:
     """Patterns of powers of two, subnormal where the exponent requires it; where `full`, normal ones have all fraction
     bits set."""
-    least = fmt.emin - fmt.fraction if fmt.subnormals else fmt.emin
+    least = fmt.unit if fmt.subnormals else fmt.emin
     fraction = np.where(full & (exponent >= fmt.emin), np.uint64((1 << fmt.fraction) - 1), np.uint64(0))
     return pattern_of(fmt, 0 * exponent if sign is None else sign, np.maximum(exponent, least) + fmt.bias, fraction)
 
@@ -170,7 +170,7 @@ def _close_products(problem: Monotonic, rng: np.random.Generator) -> tuple[list[
     the larger exponent; and the sign for the other terms."""
     a, b, normal = problem.left.a, problem.left.b, problem.inputs.normal
     top = min(0, a.emax + b.emax)
-    top = top if normal else min(top, b.emax + a.emin - a.fraction, a.emax + b.emin - b.fraction)
+    top = top if normal else min(top, b.emax + a.unit, a.emax + b.unit)
     value = max(top - int(rng.integers(0, SPREAD)), a.emin + b.emin)
     left, right, nominal, small, large = _closest(a, b, normal, value)
     if not len(small):

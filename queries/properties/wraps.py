@@ -19,13 +19,13 @@ from mmaprobe.queries.properties.bound_samples import (
     dominated,
     in_magnitudes,
     numbers_of,
-    value_of,
 )
 from mmaprobe.queries.search.samples import Table, every_row, sample_rows
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
-from mmaprobe.smtmodel.nodes import FusedSum, Node
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes import FusedSum, Node, Sum
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -39,7 +39,7 @@ def wrapped_input(model: Model, count: int) -> Near | None:
     of all terms, the `bound` of the result; among those looked at, the one with the largest ratio. For a chain of
     `count` instructions the input has a row for each: all products after the first row are zeros. None if no input
     tried is such."""
-    if not any(isinstance(node, FusedSum) and node.carry_bits is not None for node in walk(model.unit.result)):
+    if not any(node.carry_bits is not None for node in of_kind(model.unit.result, Sum)):
         return None
     layout, roomy = layout_of(model), Model(model.reference, _with_room(model))
     table = every_row(layout, SMALL)
@@ -79,7 +79,7 @@ def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Ne
         if count > len(steps):
             return
     steps = steps[: len(results)]
-    given, d = chained_inputs(model, layout, steps), value_of(model.d, results[-1])
+    given, d = chained_inputs(model, layout, steps), finite_value(results[-1], model.d)
     if given is None or d is None:
         return
     error, size = abs(d - given[1]), magnitudes(model, layout, steps)

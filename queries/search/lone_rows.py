@@ -133,8 +133,8 @@ def _exponents(layout: Layout, result: Format, rng: np.random.Generator, count: 
     kind = rng.integers(0, 4, count)
     top = np.select([kind == 0, kind == 1], [rng.integers(-4, 5, count), rng.integers(low, high + 1, count)],
                     result.emin + rng.integers(-1, 3, count))  # fmt: skip
-    return np.where(kind < 3, np.maximum(top - result.fraction, result.emin - result.fraction),
-                    result.emin - result.fraction + rng.integers(0, result.precision, count)) - 1  # fmt: skip
+    return np.where(kind < 3, np.maximum(top - result.fraction, result.unit),
+                    result.unit + rng.integers(0, result.precision, count)) - 1  # fmt: skip
 
 
 def _below(rng: np.random.Generator, count: int, width: int) -> Table:
@@ -184,9 +184,9 @@ def _put_product(layout: Layout, table: Table, rng: np.random.Generator, chosen:
     swapped = (rng.random(len(x)) < 0.5) if a == b else np.zeros(len(x), dtype=np.bool_)
     x, y = np.where(swapped, y, x), np.where(swapped, x, y)
     top, other = _width(x) - 1, _width(y) - 1
-    least, most = a.emin - a.fraction, a.emax
+    least, most = a.unit, a.emax
     low = np.maximum(least, unit + top + other - b.emax)
-    high = np.maximum(np.minimum(most, unit + top + other - (b.emin - b.fraction)), low)
+    high = np.maximum(np.minimum(most, unit + top + other - b.unit), low)
     exponent = np.where(rng.random(len(x)) < 0.5, (unit + top + other) // 2, rng.integers(low, high + 1))
     exponent = np.clip(exponent, low, high)
     left = _number(a, rng, x, exponent - top)

@@ -79,17 +79,17 @@ def _tie_rows(layout: Layout, count: int, result: Format, seed: int) -> Table:
     base = layout.columns
     columns = [np.zeros(count, dtype=np.uint64) for _ in range(base)]
     a, b = layout.formats[0], layout.formats[layout.length]
-    least = a.emin - a.fraction + b.emin - b.fraction
+    least = a.unit + b.unit
 
     def form(k: int, exponent: Lanes, fraction: Table) -> None:
         exponent = np.maximum(exponent, least)
         left = np.clip(exponent // 2 + rng.integers(-3, 4, count), exponent - b.emax, exponent - b.emin + b.fraction)
-        left = np.clip(left, a.emin - a.fraction, a.emax)
+        left = np.clip(left, a.unit, a.emax)
         signs, none = rng.integers(0, 1 + a.signed, count), np.zeros(count, dtype=np.int64)
         columns[k] = pattern_of(a, signs, left + a.bias, fraction)
         columns[layout.length + k] = pattern_of(b, none, exponent - left + b.bias, none.astype(np.uint64))
 
-    smallest = result.emin - result.fraction + rng.integers(0, 4, count)
+    smallest = result.unit + rng.integers(0, 4, count)
     top = np.where(rng.random(count) < TINY, smallest, rng.integers(-8, 9, count))
     few = rng.integers(0, 8, count, dtype=np.uint64) << np.uint64(max(a.fraction - 3, 0))
     form(0, top, few)
@@ -436,7 +436,7 @@ class _Shaped:
         small product that a floor of the exponent may truncate. All distances have their turn."""
         count, products, formats = self.count, self.layout.length, self.layout.formats
         a, b, c = formats[0], formats[products], formats[2 * products]
-        unit = c.emin - c.fraction
+        unit = c.unit
         if products < 4 or not a.fraction or unit <= a.emin + b.emin:
             return
         chosen = rng.random(count) < 0.06

@@ -115,10 +115,15 @@ class Gutter:
 
 
 class BitsDrawing:
-    """One picture on a sheet. `marked`: the signal at which two models diverge; `most`: how many rows of terms."""
+    """One picture on a sheet. `marked`: the signal at which two models diverge; `most`: how many rows of terms;
+    `above`: the picture of the same step under another model, whose terms are not drawn again where they are these."""
 
-    def __init__(self, picture: Picture, sheet: Sheet, marked: Name | None, most: int = MOST_ROWS) -> None:
+    def __init__(
+        self, picture: Picture, sheet: Sheet, marked: Name | None, most: int = MOST_ROWS, above: Picture | None = None
+    ) -> None:
         self.picture, self.sheet, self.marked = picture, sheet, marked
+        differ = any(words.is_marked(marked, row.signals) for row in picture.rows)
+        self.known = above is not None and above.rows == picture.rows and not differ
         self.rows, self.folded = fold(picture.rows, marked, most)
         self.gutter = Gutter.of(picture, self.rows)
         room = sheet.right - self.gutter.cells - (NOTES if sheet.roomy else 0.0)
@@ -153,20 +158,24 @@ class BitsDrawing:
     # -- a panel
 
     def _panel(self, panel: int) -> None:
-        sheet, picture = self.sheet, self.picture
+        sheet = self.sheet
         self.places = self._places(panel)
         top, lines = sheet.y, sheet.layer()
         self._ruler(panel)
-        for row in self.rows:
+        for row in () if self.known else self.rows:
             self._row(row, row.name, note=words.row_note(row))
-        for text in (self.folded and self.folded.text, words.zeros_text(picture) if picture.zeros else ""):
-            if text:
-                sheet.paragraph(text, "mp-soft", indent=self.gutter.width, crossed=True)
+        for text in ["the same terms"] * (not panel) if self.known else self._others(panel):
+            sheet.paragraph(text, "mp-soft", indent=self.gutter.width, crossed=True)
         sheet.line(MARGIN + 8, sheet.y + 2, self._end, sheet.y + 2)
         sheet.y += 6
         self._sums()
         self._verticals(lines, top, sheet.y)
         sheet.y += 6
+
+    def _others(self, panel: int) -> list[str]:
+        """What is said of terms that are not drawn: of each panel how many there are, and once their sum."""
+        texts = [] if self.folded is None else [f"{self.folded.count} more terms" if panel else self.folded.text]
+        return texts + [words.zeros_text(self.picture)] * bool(self.picture.zeros)
 
     def _places(self, panel: int) -> list[tuple[object, float]]:
         """The columns of a panel with their left edges."""

@@ -23,7 +23,7 @@ from mmaprobe.reports.drawings.sheet import (
     Sheet,
 )
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, number_text, powers
-from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation
+from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation, Picture
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes.trace import Name
 
@@ -130,6 +130,7 @@ class _Evaluation:
         self.explanation, self.sheet, self.marked, self.name = explanation, sheet, marked, name
         self.most, self.above = most, above
         self.table: list[tuple[str, ...]] = []
+        self.pictures: dict[tuple[int, int], Picture] = {}  # that are drawn, by step and number
 
     @property
     def brief(self) -> bool:
@@ -235,7 +236,10 @@ class _Evaluation:
         if exact := words.exact_products_text(step):
             sheet.paragraph(exact, indent=8)
         for picture in words.drawn_pictures(step):
-            BitsDrawing(picture, sheet, self.marked, self.most).draw()
+            key = index, len(self.pictures)
+            above = self.above.pictures.get(key) if self.above is not None and self.brief else None
+            BitsDrawing(picture, sheet, self.marked, self.most, above).draw()
+            self.pictures[key] = picture
         if result := words.result_text(explanation, step):
             sheet.paragraph(result, indent=8)
 

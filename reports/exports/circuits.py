@@ -14,7 +14,7 @@ from pysmt.fnode import FNode
 
 from mmaprobe.queries.certificates.bitblast import Blaster
 from mmaprobe.queries.certificates.gates import TRUE, Gates
-from mmaprobe.reports.exports.verilog import about, identifier, ports_of
+from mmaprobe.reports.exports.verilog import about, all_elements, identifier, ports_of
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
@@ -39,7 +39,7 @@ class Terms:
         elements = [word.extract(low + fmt.width - 1, low) if count > 1 else word
                     for (name, fmt, count), word in zip(ports_of(model), self.ports.values(), strict=True)
                     for low in range(0, fmt.width * count, fmt.width)]  # fmt: skip
-        given = layout_of(model).split(elements)
+        given = layout_of(model).split(all_elements(model, elements, self.carrier))
         evaluation = evaluate(model, given.a, given.b, given.c, *given.rest)
         self.d: FNode = evaluation.d.node
         self.names: dict[FNode, str] = {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from mmaprobe.reports.exports.verilog import about, identifier, ports_of
+from mmaprobe.reports.exports.verilog import about, all_elements, identifier, ports_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.escapes import c_comment, text_bytes
 from mmaprobe.smtmodel.base.wording import counted
@@ -15,6 +15,7 @@ from mmaprobe.smtmodel.carriers.code import INNER, CodeCarrier, CodeValue, word_
 from mmaprobe.smtmodel.evaluate.compiled import needed_statements
 from mmaprobe.smtmodel.evaluate.cuda_text import word_of
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
+from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.nodes.trace import Trace
 from mmaprobe.smtmodel.operand import NAMED
 
@@ -44,16 +45,17 @@ def exported(model: Model) -> tuple[bytes, str, str]:
 
 
 def header(model: Model) -> str:
-    """The text of a header with a function of the model's name: a pointer to the patterns of each operand in the order
-    of `OPERANDS`, or the pattern of one that is of the whole sum, gives the pattern of d. Bits above those of a format
-    are not read. Variables that are signals of the model have their names, with _ for what C++ does not take, and limb
-    and a number after those of the words of a wider one."""
+    """The text of a header with a function of the model's name: a pointer to the patterns of each operand that is read,
+    in the order of `OPERANDS`, or the pattern of one that is of the whole sum, gives the pattern of d. Bits above those
+    of a format are not read. Variables that are signals of the model have their names, with _ for what C++ does not
+    take, and limb and a number after those of the words of a wider one."""
     carrier, name = CodeCarrier(), identifier(model.reference)  # with a trace, floating point is left unused
     ports = ports_of(model)
     given = {operand: [carrier.input(f"{operand}{k}", fmt.width, INNER) for k in range(count)]
              for operand, fmt, count in ports}  # fmt: skip
-    a, b, (c,), *rest = (given.get(operand, []) for operand in NAMED)
-    result = evaluate(model, a, b, c, *rest)
+    elements = all_elements(model, (element for side in given.values() for element in side), carrier)
+    operands = layout_of(model).split(elements)
+    result = evaluate(model, operands.a, operands.b, operands.c, *operands.rest)
     names = _names(result.trace, {*model.formats, *(element.node.text for side in given.values() for element in side)})
     statements = needed_statements(carrier, [result.d.node])
     lines = [f"const {value.kind} {value.text} = {text};" for value, text in statements]

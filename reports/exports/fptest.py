@@ -23,8 +23,7 @@ from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.exceptions import EXCEPTIONS, INEXACT, INVALID, OVERFLOW, UNDERFLOW, exceptions_in
-from mmaprobe.smtmodel.nodes import Element
-from mmaprobe.smtmodel.nodes.node import of_kind
+from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.round import Tiny
 
 TYPES = {"f16": "b16", "f32": "b32", "f64": "b64"}
@@ -83,7 +82,7 @@ def _line(row: ObservedVector, tininess: Tininess) -> str | None:
     inputs = [_in_format(pattern, fmt, model.d) for pattern, fmt in given.values()]
     if None in inputs:
         return None
-    flushed = {part.operand for part in of_kind(model.unit.result, Element) if part.subnormals != "keep"}
+    flushed = flushed_in(model.unit.result)
     read = [
         0 if operand in flushed and _is_subnormal(pattern, fmt) else own
         for (operand, (pattern, fmt)), own in zip(given.items(), inputs, strict=True)
@@ -146,9 +145,7 @@ def signalled(inputs: Sequence[int], d: int, fmt: Format, mode: Rounding, tinine
         return 0
     x, y, z = (Fraction(value) for value in numbers[:3])
     exact, rounded = x * y + z, _unbounded(inputs, fmt, mode)
-    largest = exact_value(fmt.largest, fmt)
-    assert isinstance(largest, Fraction)
-    if isinstance(numbers[3], str) or abs(rounded) > largest:
+    if isinstance(numbers[3], str) or abs(rounded) > fmt.most:
         return INEXACT | OVERFLOW
     if numbers[3] == exact:
         return 0

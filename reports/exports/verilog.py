@@ -4,13 +4,14 @@ arithmetic."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.base.wording import counted
-from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant
+from mmaprobe.smtmodel.carriers.carrier import Carrier
 from mmaprobe.smtmodel.carriers.verilog import VerilogCarrier, range_of
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
 from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
@@ -28,9 +29,9 @@ def exported(model: Model, stages: int = 0) -> tuple[bytes, str, str]:
 
 
 def module(model: Model, name: str = "", stages: int = 0) -> str:
-    """The text of a module with a port for each operand and `d`. Elements of an operand are one word, the first one
-    in its lowest bits. Wires that are signals of the model have their names, with _ for what Verilog does not take.
-    `stages`: so many registers lie on each path from an input to `d`."""
+    """The text of a module with a port for each operand that is read and `d`. Elements of an operand are one word, the
+    first one in its lowest bits. Wires that are signals of the model have their names, with _ for what Verilog does not
+    take. `stages`: so many registers lie on each path from an input to `d`."""
     printed = Printed(model, name)
     carrier, node = printed.carrier, printed.evaluation.d.node
     ports = ["  input  clk"] * bool(stages)
@@ -107,7 +108,7 @@ class Printed:
         self.name = name or identifier(model.reference)
         self.layout, self.carrier = layout_of(model), VerilogCarrier()
         self.ports = {name: fmt.width * count for name, fmt, count in ports_of(model)}
-        elements = list(_elements(model, self.carrier))
+        elements = all_elements(model, _elements(model, self.carrier), self.carrier)
         self.operands = operands = self.layout.split(elements)
         self.evaluation = evaluate(model, operands.a, operands.b, operands.c, *operands.rest)
         self.names = _names(model, self.layout, self.evaluation.trace, elements)
@@ -120,9 +121,18 @@ class Printed:
 
 
 def ports_of(model: Model) -> list[tuple[str, Format, int]]:
-    """The inputs of a model's module: each operand, the format of its elements, and how many there are."""
+    """The inputs of a model's module: each operand that is read, the format of its elements, and how many there are."""
     counts = filter(None, model.counts)
-    return [(name, fmt, count) for (name, fmt), count in zip(model.formats.items(), counts, strict=True)]
+    return [(name, fmt, count) for (name, fmt), count in zip(model.formats.items(), counts, strict=True)
+            if name != "c" or model.addend]  # fmt: skip
+
+
+def all_elements(model: Model, elements: Iterable[Bits], carrier: Carrier) -> list[Bits]:
+    """The elements of all ports with +0 for an addend that has no port, in the order of a row."""
+    given = list(elements)
+    for place in layout_of(model).unread:
+        given.insert(place, constant(carrier, 0, model.c.width))
+    return given
 
 
 def identifier(text: str) -> str:
@@ -132,7 +142,7 @@ def identifier(text: str) -> str:
 
 
 def _elements(model: Model, carrier: VerilogCarrier) -> Iterator[Bits]:
-    """The elements of all operands, in the order of a row."""
+    """The elements of all ports, in the order of a row."""
     for operand, fmt, count in ports_of(model):
         if count == 1:
             yield Bits(carrier, fmt.width, operand)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import exact_value, exponent_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, ResultMode
 from mmaprobe.smtmodel.nodes import (
@@ -81,19 +81,13 @@ class Reach:
             unit = min(unit, self.alone)
         least = -FINEST if emin is None else emin
         if mode != "toward_zero":
-            last = power(max(_exponent(most), least) - precision + 1)
+            last = power(max(exponent_of(most), least) - precision + 1)
             most = -(-most // last) * last
         unit = max(unit, least - precision + 1)
-        return Reach(unit, most, max(unit, least), max(_exponent(most), least), self.infinite)
+        return Reach(unit, most, max(unit, least), max(exponent_of(most), least), self.infinite)
 
 
 Reach.ZERO = Reach(FINEST, Fraction(0), FINEST, -FINEST)
-
-
-def _exponent(value: Fraction) -> int:
-    """floor(log2) of a positive number."""
-    exponent = value.numerator.bit_length() - value.denominator.bit_length()
-    return exponent - (power(exponent) > value)
 
 
 def _to_format(value: Reach, how: Rounding) -> Reach:
@@ -115,7 +109,7 @@ def _literal(value: Fraction | str, fmt: Format) -> Reach:
         return replace(Reach.ZERO, infinite=value != "-0")
     if not value:
         return Reach.ZERO
-    exponent, places = max(_exponent(abs(value)), fmt.emin), value.denominator.bit_length() - 1
+    exponent, places = max(exponent_of(abs(value)), fmt.emin), value.denominator.bit_length() - 1
     last = (value.numerator & -value.numerator).bit_length() - 1
     return Reach(last - places, abs(value), exponent, exponent)
 
@@ -185,8 +179,7 @@ class _Unit(Fold[Reach]):
         """A term that opposes the frame's sign adds a unit of the grid more, which may be finer than all terms."""
         terms = [_added(self.of_terms((item,))) for item in node.items]
         reach = _added(terms)
-        floors = [floor for floor in node.floors if floor is not None]
-        coarsest = max([term.top - bits for term, bits in zip(terms, node.fraction_bits, strict=True)] + floors)
+        coarsest = max([term.top - bits for term, bits in zip(terms, node.fraction_bits, strict=True)] + [*node.bounds])
         if not reach.most or (node.rounding == "toward_zero" and node.frame is None):
             return reach
         reach = replace(reach, most=reach.most + len(node.bits_of_terms) * power(coarsest))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -32,13 +33,23 @@ def exact_value(pattern: int, fmt: Format) -> Fraction | str:
     return (-1 if sign else 1) * term.significand.value * Fraction(2) ** exponent
 
 
+@cache
+def finite_value(pattern: int, fmt: Format) -> Fraction | None:
+    """The number that a pattern stands for, a zero without its sign; None for what is not finite."""
+    value = exact_value(pattern, fmt)
+    return value if isinstance(value, Fraction) else Fraction(0) if value == "-0" else None
+
+
+def exponent_of(value: Fraction) -> int:
+    """The exponent of the leading place of a number above zero."""
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    return exponent - (Fraction(2) ** exponent > value)
+
+
 def ulp_of(value: Fraction, fmt: Format) -> Fraction:
     """The unit in the last place at a number of that size; never below the spacing of the subnormals."""
-    size, exponent = abs(value), fmt.emin
-    if size:
-        exponent = size.numerator.bit_length() - size.denominator.bit_length()
-        exponent -= Fraction(2) ** exponent > size
-    return Fraction(2) ** (max(exponent, fmt.emin) - fmt.fraction)
+    exponent = max(exponent_of(abs(value)), fmt.emin) if value else fmt.emin
+    return Fraction(2) ** (exponent - fmt.fraction)
 
 
 def powers(value: Fraction) -> str:

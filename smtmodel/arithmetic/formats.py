@@ -80,6 +80,11 @@ class Format:
         """The smallest exponent of a normal number (and that of every subnormal)."""
         return (1 if self.subnormals else 0) - self.bias
 
+    @cached_property
+    def unit(self) -> int:
+        """The exponent of the last place of its smallest numbers, of which all are multiples."""
+        return self.emin - self.fraction
+
     def takes(self, other: Format) -> bool:
         """Whether every pattern of the other format, its padding read as zeros, is the same number in this format."""
         keys = ("exponent", "bias", "specials", "signed", "width")
@@ -101,7 +106,7 @@ class Format:
         special = all(getattr(self, kind) or not getattr(other, kind) for kind in kinds)
         small = self.emin <= other.emin
         if self.subnormals:
-            small = self.emin - self.fraction <= other.emin - other.fraction
+            small = self.unit <= other.unit
         large = other.largest_number <= self.largest_number
         if other.complement and not self.complement:
             large = (other.emax, Fraction(1)) <= self.largest_number
@@ -113,6 +118,12 @@ class Format:
         complement is one step further from zero: -2^emax.)"""
         exponent, fraction = divmod(self.largest_field, 1 << self.fraction)
         return exponent - self.bias, 1 + Fraction(fraction, 1 << self.fraction)
+
+    @cached_property
+    def most(self) -> Fraction:
+        """The largest number."""
+        exponent, significand = self.largest_number
+        return significand * Fraction(2) ** exponent
 
     @cached_property
     def has_nan(self) -> bool:

@@ -27,6 +27,7 @@ SLICE = 0.05  # seconds between two looks at the flags that a latch does not wai
 RETRY = 0.02  # seconds until an interrupt that came while locks were handled is tried again
 #: seconds after a time limit, or that share of it if longer: after MARGIN the work is interrupted, after LAST ended
 MARGIN, LAST = (0.6, 0.03), (1.5, 0.08)
+LEFT = 2.0  # seconds that a program has for its work, or the whole limit, however long it took to start
 LONGEST = 1e8  # seconds that the system's timer takes
 
 #: whether the work of this thread is no longer wanted: it then raises KeyboardInterrupt at its next safe point
@@ -56,6 +57,7 @@ class _State:
     guarded = False  # whether signals are handled here, by `guard`
     soft: float | None = None  # when the work is interrupted, in seconds of time.monotonic
     hard: float | None = None  # when the work is ended
+    started: float | None = None  # when this process began, for the first time limit: its modules took time to load
     begun = 0.0  # when the work began
     seconds = 0.0  # the time limit
     late = False  # whether a limit has interrupted the work
@@ -114,14 +116,18 @@ def unguard() -> None:
 
 
 def allow(seconds: float | None) -> None:
-    """Give the work of the main thread `seconds` from now on (None: no limit), in place of an earlier limit.
-    Does nothing where `guard` does not handle signals."""
-    now = state.begun = time.monotonic()
+    """Give the work of the main thread `seconds` from now on (None: no limit), in place of an earlier limit; the first
+    limit of a program counts from where it began. Does nothing where `guard` does not handle signals."""
+    state.begun, started = time.monotonic(), state.started
+    state.started = None
+    if seconds is not None and started is not None:
+        state.begun = max(started, state.begun - max(0.0, seconds - LEFT))
     if seconds is None or seconds > LONGEST:
         state.soft = state.hard = None
     else:
         after, last = (max(least, share * seconds) for least, share in (MARGIN, LAST))
-        state.soft, state.hard, state.seconds = now + seconds + after, now + seconds + last, seconds
+        over = state.begun + seconds
+        state.soft, state.hard, state.seconds = over + after, over + last, seconds
     _set_timer()
 
 
@@ -133,6 +139,11 @@ def why_ended() -> str:
 def begun() -> float:
     """When the command that runs began, in seconds of time.monotonic."""
     return state.begun
+
+
+def left(seconds: float | None) -> float | None:
+    """Of the seconds that the work was given by `allow`, those that it still has."""
+    return None if seconds is None else max(0.0, state.begun + seconds - time.monotonic())
 
 
 @contextmanager

@@ -37,7 +37,6 @@ from mmaprobe.smtmodel.nodes import (
     ExactSum,
     FusedSum,
     Gate,
-    GridSum,
     Node,
     Product,
     Relu,
@@ -46,7 +45,7 @@ from mmaprobe.smtmodel.nodes import (
     Segment,
     Sum,
 )
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Visit
 from mmaprobe.smtmodel.operand import OPERANDS
 
@@ -181,8 +180,7 @@ class _Explainer:
 
     def _inputs(self) -> dict[str, Input]:
         layout, row = layout_of(self.model), padded(self.operands, self.model).every
-        flushing = {node.operand for node in walk(self.model.unit.result)
-                    if isinstance(node, Element) and node.subnormals != "keep"}  # fmt: skip
+        flushing = flushed_in(self.model.unit.result)
         inputs = {}
         for (operand, _), name, pattern, fmt in zip(layout.places, layout.names, row, layout.formats, strict=True):
             item = item_of_pattern(name, pattern, fmt)
@@ -301,8 +299,7 @@ class _Explainer:
         prefix = visit.prefix
         top = self.facts.get(Name(prefix, Stage.MAXIMUM))
         maximum = None if top is None else top.value + (top.scale or 0)
-        keeps = [bits + more for bits, more in zip(node.bits_of_terms, node.raises_of_terms, strict=True)]
-        own = node.frame_term if isinstance(node, GridSum) else None
+        keeps, own = node.kept_of_terms, node.frame_term
         frame = None if own is None else item_of("", self.entered[prefix][1][own][1]).negative
         rows, zeros = [], []
         for position, (name, value) in enumerate(self.entered[prefix][1]):
@@ -326,7 +323,7 @@ class _Explainer:
         total = replace(total, signals=(negative.name, number.name, whole))
         picture = Picture(prefix, tuple(rows), tuple(zeros), total, name=visit.place)
         exact = sum((row.value for row in rows), Fraction(0))
-        jammed = maximum is None or (isinstance(node, FusedSum) and node.sticky)  # the lowest bit is a sticky one
+        jammed = maximum is None or node.sticky  # the lowest bit is a sticky one
         if jammed and exact != total.value:
             picture = replace(picture, total=replace(total, marks=frozenset(["sticky"])))
         if maximum is None or not rows:

@@ -8,28 +8,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.facts import evaluate_one, integer, item_of
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
-from mmaprobe.smtmodel.nodes import (
-    Cancelling,
-    Cut,
-    Element,
-    Gate,
-    Node,
-    Product,
-    Relu,
-    Repeat,
-    Residue,
-    Round,
-    Running,
-    Scale,
-    Signed,
-    SortedSum,
-    Sum,
-)
+from mmaprobe.smtmodel.nodes import Cut, Element, Node, Relu, Repeat, Residue, Round, Running, SortedSum, Sum
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.trace import Visit
 
@@ -78,10 +62,9 @@ def element_losses(model: Model, operands: Operands[int], exact: Fraction | None
     sums = [step for step in steps if not step.word]
     if any(isinstance(node, Residue) for node in walk(model.unit.result)):  # rounding finds multiples of a modulus
         sums = [replace(step, total=None) for step in sums]
-    words, number = None, exact_value(result, model.d)
-    d = Fraction(0) if number == "-0" else number
+    words, d = None, finite_value(result, model.d)
     lossy = [step for step in sums[:-1] if step.cut or step.rounded]
-    if sums and exact is not None and isinstance(d, Fraction) and sums[-1].value == d:
+    if sums and exact is not None and d is not None and sums[-1].value == d:
         words = None if sums[-1].total is None else d - sums[-1].total - exact
         lossy.append(replace(sums[-1], total=d - exact))
     return ElementLosses(lossy, len(sums), result, words)
@@ -133,12 +116,11 @@ def _steps(visits: Sequence[Visit], words: Set[Node]) -> Iterator[Loss]:
 def _total(node: Node, values: Mapping[Node, Fraction], totals: Mapping[Node, Fraction | None]) -> Fraction | None:
     """The value of a node less what it would be without any loss below it."""
     below = [totals.get(part) for part in node.operands]
-    match node:
-        case Cancelling() | Cut() | Gate() | Round() | Signed():
-            return _added(values[node] - values[node.term], *below)
-        case Product() | Scale() | Relu() if None not in below:
-            ideal = [values[part] - (lost or 0) for part, lost in zip(node.operands, below, strict=True)]
-            return values[node] - (max(*ideal, Fraction(0)) if isinstance(node, Relu) else prod(ideal))
+    if node.without_loss == "operand":
+        return _added(values[node] - values[node.operands[0]], *below)
+    if (node.without_loss == "product" or isinstance(node, Relu)) and None not in below:
+        ideal = [values[part] - (lost or 0) for part, lost in zip(node.operands, below, strict=True)]
+        return values[node] - (max(*ideal, Fraction(0)) if isinstance(node, Relu) else prod(ideal))
     return None if any(lost != 0 for lost in below) else Fraction(0)
 
 

@@ -126,9 +126,9 @@ def parse_row(
         sides.append(_patterns(items, fmt, name))
     if len(sides[0]) != len(sides[1]):
         raise ValueError(f"b: {len(sides[1])} elements, but a has {len(sides[0])}")
-    if "c" not in row:
+    if "c" not in row and model.addend:
         raise ValueError("c: this field is missing")
-    c = parse_pattern(row["c"], model.c, "c")
+    c = parse_pattern(row["c"], model.c, "c") if "c" in row else 0
     check_addend(model, c != 0, instead=f"write {to_hex(0, model.c)}, which is +0")
     d = None if row.get("d") is None else parse_pattern(row["d"], model.d, "d")
     if not isinstance(row.get("predictions", {}), dict):

@@ -21,6 +21,7 @@ class Cancelling(Unary):
 
     kind: ClassVar[str] = "cancelling"
     source: ClassVar[str] = "adders of two alignments that detect a zero between them, as of a normalising stage"
+    without_loss = "operand"
 
     def __post_init__(self) -> None:
         if not isinstance(self.term, (Sum, Cut)):

@@ -33,9 +33,6 @@ class Counting(Unary):
     def is_number(self) -> bool:
         return self.term.is_number
 
-    def place(self, context: Context) -> str:
-        return self.term.place(context)
-
     def key(self, context: Context) -> Hashable:
         inner = self.term.key(context)
         return None if inner is None else (self.kind, inner)

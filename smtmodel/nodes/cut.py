@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, SIGNLESS, Mode, Tar
 from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bit, choose, constant, select
-from mmaprobe.smtmodel.nodes.known import Known, power
+from mmaprobe.smtmodel.nodes.known import Known, power, turned
 from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Unary, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.trace import Stage
 
@@ -32,6 +32,7 @@ class Cut(Unary):
     bits: int
     mode: Mode = "toward_zero"
     least: int | None = None
+    without_loss = "operand"
 
     def __post_init__(self) -> None:
         if not 2 <= self.bits <= 256:
@@ -44,7 +45,7 @@ class Cut(Unary):
         top = y.top if y.top is None or self.least is None else max(y.top, self.least)
         return Known(self.least, top, 2 - power(-fraction), fraction, y.grid, self.bits, zero=y.zero, finite=y.finite,
                      agrees=y.agrees and self.least is None,
-                     turns=y.turns if self.mode in SIGNLESS or not y.turns else None)  # fmt: skip
+                     turns=turned(y.turns, self.mode in SIGNLESS))  # fmt: skip
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term, self.bits)

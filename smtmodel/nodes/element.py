@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, stacked, truth
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known, power
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Terminal, Value, Variant, others
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Terminal, Value, Variant, of_kind, others
 from mmaprobe.smtmodel.nodes.trace import Stage
 from mmaprobe.smtmodel.operand import NAMED, READ
 
@@ -145,6 +145,12 @@ class Element(Terminal):
 
 
 @cache
+def flushed_in(*results: Node) -> frozenset[str]:
+    """The operands of which subnormal numbers are read as zero somewhere in these expressions."""
+    elements = (one for result in results for one in of_kind(result, Element))
+    return frozenset(one.operand for one in elements if one.subnormals != "keep")
+
+
 def _known(fmt: Format, never_minus: bool, never_tiny: bool, finite: bool) -> Known:
     return replace(Known.number(frozenset({fmt})), never_minus=never_minus, never_tiny=never_tiny, finite=finite)
 

@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, SIGNLESS, Mode
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.exact import ExactSum, is_positive
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, top_of, turns_of
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, top_of, turned, turns_of
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter_terms, record_terms
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -97,7 +97,7 @@ class FusedSum(Sum):
             grid, top=top_of(head, most), finite=finite,
             adds=True, agrees=(agrees := self._agrees(operands)),
             positive=is_positive(operands if agrees else [known for known in operands if known.zero]),
-            turns=None if turns and not (self._is_signless and self.never_wraps(operands)) else turns,
+            turns=turned(turns, self._is_signless and self.never_wraps(operands)),
         )  # fmt: skip
 
     @property

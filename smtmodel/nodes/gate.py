@@ -23,6 +23,7 @@ class Gate(Unary):
     kind: ClassVar[str] = "gate"
     source: ClassVar[str] = "zero gating of accelerators, as Eyeriss (Chen et al. 2017)"
     minus_zero: bool = False
+    without_loss = "operand"
 
     def __post_init__(self) -> None:
         if not isinstance(self.term, Product):

@@ -36,6 +36,4 @@ class Given(Terminal):
 class Magnitude(Given):
     """A number given from outside that is not below zero."""
 
-    @property
-    def never_below_zero(self) -> bool:
-        return True
+    never_below_zero = True

@@ -80,8 +80,11 @@ class GridSum(Sum):
         return (*super().key_of(position), str(position == self.frame))
 
     @property
+    def bounds(self) -> tuple[int, ...]:
+        return tuple(floor for floor in self.floors if floor is not None)
+
+    @property
     def frame_term(self) -> int | None:
-        """The place among the terms of the one whose sign is the frame."""
         return None if self.frame is None else sum(item.count for item in self.items[: self.frame])
 
     @property

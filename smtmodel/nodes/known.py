@@ -52,7 +52,7 @@ class Known:
         number is a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
         if not formats:
             return ZERO
-        emin, own = min(fmt.emin for fmt in formats), min(fmt.emin - fmt.fraction for fmt in formats)
+        emin, own = min(fmt.emin for fmt in formats), min(fmt.unit for fmt in formats)
         emax, digits = max(fmt.emax for fmt in formats), max(fmt.fraction for fmt in formats)
         grid, bits = own if grid is None else max(grid, own), digits + 1 if bits is None else min(bits, digits + 1)
         if len(formats) == 1:  # below 2^emin the multiples of 2^grid are such numbers, above it those of `bits` bits
@@ -129,6 +129,12 @@ def turns_of(every: Iterable[Known]) -> bool | None:
     """Whether all values turn (True), or none does (False), or all and none: a zero is its own negative."""
     ways = {known.turns for known in every if not (known.zero and known.finite)}
     return True if not ways else ways.pop() if len(ways) == 1 else None
+
+
+def turned(turns: bool | None, signless: bool) -> bool | None:
+    """`Known.turns` after a step that sees magnitudes alone (`signless`), or signs too: of the latter only what stays
+    as it is, is known to."""
+    return turns if signless or not turns else None
 
 
 def _least(one: int | None, other: int | None) -> int | None:

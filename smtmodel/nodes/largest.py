@@ -38,24 +38,13 @@ class Largest(Node):
     source: ClassVar[str] = "OCP microscaling 1.0, 6.3"
     items: tuple[Node, ...]
     format: Format
+    is_number = never_below_zero = True
 
     def __post_init__(self) -> None:
         check_magnitudes(self.format)
         plain = all(isinstance(item, Element) and item.subnormals == "keep" for item in self.items)
         if not self.items or not plain:
             raise ParameterError("largest", "the largest magnitude is one of elements of one side: largest(a[0:16])")
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.items
-
-    @property
-    def is_number(self) -> bool:
-        return True
-
-    @property
-    def never_below_zero(self) -> bool:
-        return True
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         own_of = partial(magnitude, fmt=self.format)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
@@ -64,6 +64,8 @@ class Number(Value):
     """A single number, not a sum. `native`: its format and pattern, where it is an input or a result of the processor's
     own instruction; a NaN's pattern is arbitrary."""
 
+    is_sum = False
+
     def __init__(self, item: Unpacked, pattern: Bits | None = None, native: tuple[Format, Bits] | None = None) -> None:
         super().__init__(item.term, item.is_nan, pattern)
         self._item, self._native = item, native
@@ -75,7 +77,7 @@ class Number(Value):
             return same
         term = self.term
         least, most = term.exponent.least - term.fraction, term.exponent.high + term.integer
-        if term.significand.width > fmt.precision or least < fmt.emin - fmt.fraction or most > fmt.emax + 1:
+        if term.significand.width > fmt.precision or least < fmt.unit or most > fmt.emax + 1:
             return None
         finite = round_and_pack(term.sign, term.significand, term.exponent.offset(-term.fraction), Target(fmt, "up"))
         return with_specials(finite, self.is_nan, *self.infinities, fmt, fmt.nan)
@@ -91,10 +93,6 @@ class Number(Value):
     @property
     def negatives(self) -> tuple[Bit, Bit]:
         return self.sign, self.sign
-
-    @property
-    def is_sum(self) -> bool:
-        return False
 
     @property
     def item(self) -> Unpacked:
@@ -313,13 +311,16 @@ class Node:
 
     kind: ClassVar[str]
     source: ClassVar[str]
+    #: what it is of its operands if nothing is rounded or cut off; None: none of these
+    without_loss: ClassVar[Literal["sum", "product", "operand"] | None] = None
     #: operands that nodes of published digests lack: left out of the node's text (`structure`) where there is none
     later: ClassVar[frozenset[str]] = frozenset()
 
-    @property
-    @abstractmethod
+    @kept_property
     def operands(self) -> tuple[Node, ...]:
-        """The nodes whose values it reads."""
+        """The nodes whose values it reads: those in its fields, in their order."""
+        every = (value if type(value) is tuple else (value,) for value in self._fields)
+        return tuple(one for each in every for one in each if isinstance(one, Node))
 
     @abstractmethod
     def evaluate(self, context: Context, keep: int | None) -> Value:
@@ -410,6 +411,11 @@ class Node:
         return (self,)
 
     @property
+    def bits_of_terms(self) -> tuple[int, ...]:
+        """The number of bits kept of each term below the largest exponent, in their order; () where all are."""
+        return ()
+
+    @property
     def binds(self) -> int | None:
         """The level of the loop whose variable its operands see; None where it is no loop."""
         return None
@@ -470,10 +476,6 @@ class Unary(Node):
     """A node with one operand, whose place it has."""
 
     term: Node
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return (self.term,)
 
     def place(self, context: Context) -> str:
         return self.term.place(context)
@@ -538,13 +540,7 @@ class Knowledge:
 class Terminal(Node):
     """A node without operands: an input or a constant."""
 
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return ()
-
-    @property
-    def is_number(self) -> bool:
-        return True
+    is_number = True
 
 
 def walk(node: Node, without: Container[Node] = ()) -> Iterator[Node]:

@@ -27,16 +27,13 @@ class Product(Node):
     right: Node
     normalised: bool = False
     limit: int | None = None
+    without_loss = "product"
 
     def __post_init__(self) -> None:
         check_number("limit", self.limit, EXPONENTS)
         for operand in (self.left, self.right):
             if not operand.is_number:
                 raise ParameterError("product", f"its operands are inputs or rounded results, not a {operand.kind}")
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.left, self.right
 
     @property
     def factors(self) -> tuple[Node, Node] | None:

@@ -28,10 +28,6 @@ class Quotient(Node):
             raise ParameterError("quotient", "a number is divided by a number: round a sum first")
 
     @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.left, self.right
-
-    @property
     def never_below_zero(self) -> bool:
         return self.left.never_below_zero and self.right.never_below_zero
 

@@ -134,7 +134,7 @@ def _addend_late(chain: ProductChain) -> Node | None:
 
 def _rounded_one_by_one(chain: ProductChain) -> Node | None:
     own, first = _sum_of_step(chain), chain.blocks[0]
-    if own is None or len(first) > MOST_ROUNDED or (isinstance(own, FusedSum) and own.carry_bits is not None):
+    if own is None or len(first) > MOST_ROUNDED or own.carry_bits is not None:
         return None
     assert isinstance(chain.step, Round)
     loop = ((OUTER, 1),) if len(chain.blocks) > 1 else ()

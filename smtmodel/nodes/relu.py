@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, get_args
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, truth
-from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.known import Known, turned
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 
 Nan = Literal["keep", "zero"]
@@ -56,7 +56,9 @@ class Relu(Unary):
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """Numbers above zero are unchanged; all others become zero, or a NaN."""
         (x,) = operands
-        return replace(x, never_minus=False, terms=(), adds=False, agrees=False, positive=False, turns=x.turns and None)
+        return replace(
+            x, never_minus=False, terms=(), adds=False, agrees=False, positive=False, turns=turned(x.turns, False)
+        )
 
     def variants(self) -> Iterator[Variant]:
         yield from others("relu_nan", self.nan, NANS)

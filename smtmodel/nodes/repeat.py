@@ -40,10 +40,6 @@ class Running(Node):
     source: ClassVar[str] = ""
     level: int
 
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return ()
-
     @kept_property
     def free(self) -> frozenset[int]:
         return frozenset((self.level,))
@@ -76,10 +72,6 @@ class Repeat(Node):
         if not self.places:
             raise ParameterError("repeat", "no place is in its range")
         object.__setattr__(self, "places", places_of(self.places))
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.start, self.body
 
     @property
     def binds(self) -> int | None:
@@ -160,10 +152,6 @@ class Each(Node):
         if not self.places:
             raise ParameterError("range", "no place is in it")
         object.__setattr__(self, "places", places_of(self.places))
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return (self.body,)
 
     @property
     def binds(self) -> int | None:

@@ -118,13 +118,10 @@ class Residue(Unary):
     kind: ClassVar[str] = "residue"
     source: ClassVar[str] = "Ozaki, Uchino and Imamura 2025, Ozaki scheme II, section 3"
     modulus: int
+    is_number = True
 
     def __post_init__(self) -> None:
         check_modulus(self.modulus)
-
-    @property
-    def is_number(self) -> bool:
-        return True
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term)
@@ -153,6 +150,7 @@ class Recombined(Node):
     source: ClassVar[str] = "RIKEN-RCCS/GEMMul8, src/oz2/undo_scaling/crt_tree.hpp"
     items: tuple[Node, ...]
     moduli: tuple[int, ...]
+    is_number = True
 
     def __post_init__(self) -> None:
         if len(self.items) != len(self.moduli) or not self.items:
@@ -162,14 +160,6 @@ class Recombined(Node):
         for one, other in combinations(self.moduli, 2):
             if gcd(one, other) > 1:
                 raise ParameterError("moduli", f"{one} and {other} have a common divisor")
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.items
-
-    @property
-    def is_number(self) -> bool:
-        return True
 
     @property
     def whole(self) -> int:

@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, select, truth
 from mmaprobe.smtmodel.nodes.cut import Cut
 from mmaprobe.smtmodel.nodes.element import Element, Literal
-from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, power
+from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, power, turned
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -139,7 +139,7 @@ class Rounding:
         fmt, plain = self.format, self.nan_or_zero or fits
         if not fmt.subnormals:  # a zero, or what is near it, becomes the smallest number
             return Known.number(frozenset({fmt}))
-        turns = y.turns if self.is_signless or not y.turns else None
+        turns = turned(y.turns, self.is_signless)
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
         same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # an infinity is not written as a number
         below = fits or (same and y.top is not None and y.top <= fmt.emax)
@@ -167,7 +167,7 @@ class Rounding:
         fmt = self.format
         if not fmt.subnormals or y.grid is None:  # it has no zero
             return False
-        fine = y.grid >= (fmt.emin - fmt.fraction if self.subnormals == "keep" else fmt.emin)
+        fine = y.grid >= (fmt.unit if self.subnormals == "keep" else fmt.emin)
         if self.bounds_infinity and not y.finite:
             return False
         if _is_number(y, fmt):
@@ -205,7 +205,7 @@ class Rounding:
         other terms is zero, the sum is x. Else let it be a multiple of 2^g: if x is below 2^(g - 1), the sum is at
         least 2^(g - 1); if not, x is a multiple of 2^(g - p), and so is the sum."""
         fmt, terms = self.format, y.terms or (y,)
-        least = fmt.emin if normal else fmt.emin - fmt.fraction
+        least = fmt.emin if normal else fmt.unit
         if y.grid is not None and y.grid >= least:
             return True
         near = [known for known in terms if known.grid is None or known.grid - fmt.precision < least]
@@ -227,6 +227,8 @@ class Round(Unary):
     later: ClassVar[frozenset[str]] = frozenset({"random"})
     rounding: Rounding
     random: Element | Literal | None = None
+    is_number = True
+    without_loss = "operand"
 
     def __post_init__(self) -> None:
         if self.rounding.stochastic != (self.random is not None):
@@ -240,19 +242,11 @@ class Round(Unary):
         if isinstance(self.random, Literal) and not is_random(self.random.format):
             raise ParameterError("round", f"{self.random.format.name} is no format of random bits: uint2 to uint64 are")
 
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return (self.term,) if self.random is None else (self.term, self.random)
-
     def bits(self, random: Term) -> Bits:
         """The random bits, of the number that they are."""
         if isinstance(self.random, Literal):
             return constant(random.sign.carrier, self.random.pattern, self.random.format.width)
         return random.significand
-
-    @property
-    def is_number(self) -> bool:
-        return True
 
     @property
     def never_below_zero(self) -> bool:
@@ -262,6 +256,10 @@ class Round(Unary):
     def converts(self) -> Element | None:
         """The input that the node converts to another format, if it does nothing else."""
         return self.term if isinstance(self.term, Element) and self.random is None else None
+
+    @property
+    def bits_of_terms(self) -> tuple[int, ...]:
+        return (self.rounding.format.fraction,)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         return self.rounding.known(operands[0], knowledge.fits)

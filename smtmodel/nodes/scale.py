@@ -23,10 +23,7 @@ class Scale(Node):
     term: Node
     left: Node
     right: Node
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.term, self.left, self.right
+    without_loss = "product"
 
     def place(self, context: Context) -> str:
         return self.term.place(context)

@@ -29,6 +29,7 @@ class Segment(Unary):
     end: int
     positive: bool = False
     leading: bool = False
+    is_number = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.term, Element):
@@ -36,10 +37,6 @@ class Segment(Unary):
         check_number("segment", self.end, BITS)
         if not 0 <= self.first < self.end:
             raise ParameterError("segment", f"{self.first} to {self.end} is no range of bits, counted from 0")
-
-    @property
-    def is_number(self) -> bool:
-        return True
 
     @property
     def element(self) -> Element:

@@ -60,22 +60,11 @@ class Shared(Node):
     format: Format
     up: bool = False
     inverse: bool = False
+    is_number = never_below_zero = True
 
     def __post_init__(self) -> None:
         if not self.items or not all(item.is_number and item.count == 1 for item in self.items):
             raise ParameterError("shared", "an exponent is shared by elements of one side: shared(a[0:16])")
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.items
-
-    @property
-    def is_number(self) -> bool:
-        return True
-
-    @property
-    def never_below_zero(self) -> bool:
-        return True
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         powers = powers_of(self.format)

@@ -58,10 +58,6 @@ class SortedSum(Node):
             if not (isinstance(one, Terminal) or (isinstance(one, Product) and not one.normalised)):
                 raise ParameterError("sorted", "its terms are inputs and products that are not normalised")
 
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.items
-
     def evaluate(self, context: Context, keep: int | None) -> Value:
         named = [pair for item in self.items for pair in item.terms(context)]
         values, names, trace = [value for _, value in named], [name for name, _ in named], context.trace

@@ -19,6 +19,9 @@ class Sum(Node):
     """A sum of its operands; an operand that stands for several terms adds all of them."""
 
     items: tuple[Node, ...]
+    without_loss = "sum"
+    sticky: bool = False
+    carry_bits: int | None = None
 
     def check_items(self) -> None:
         """Raises ParameterError for a sum of nothing."""
@@ -42,18 +45,24 @@ class Sum(Node):
                 check_number(name, number, EXPONENTS)
 
     @property
-    def operands(self) -> tuple[Node, ...]:
-        return self.items
-
-    @property
-    def bits_of_terms(self) -> tuple[int, ...]:
-        """The number of bits kept of each term below the largest exponent, in their order; () where all are."""
-        return ()
-
-    @property
     def raises_of_terms(self) -> tuple[int, ...]:
         """How much higher than its own exponent each term counts in the alignment, in the order of the terms."""
         return (0,) * len(self.bits_of_terms)
+
+    @property
+    def kept_of_terms(self) -> tuple[int, ...]:
+        """The number of bits kept of each term below the largest exponent with which one counts."""
+        return tuple(bits + more for bits, more in zip(self.bits_of_terms, self.raises_of_terms, strict=True))
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """The lower bounds of the largest exponent."""
+        return ()
+
+    @property
+    def frame_term(self) -> int | None:
+        """The place among the terms of the one whose sign is the frame (see `GridSum`)."""
+        return None
 
     def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:
         """The same sum of other terms, each given with the position of the operand whose parameters it gets."""

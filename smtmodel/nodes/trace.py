@@ -188,9 +188,7 @@ class Trace:
 class Silent(Trace):
     """Keeps no signals: for results alone, as the signals of long chains would fill the memory."""
 
-    @property
-    def keeps(self) -> bool:
-        return False
+    keeps = False
 
     def enter(self, names: Sequence[str], items: Sequence[Unpacked]) -> None:
         pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, Literal, TypeVar
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -67,13 +67,15 @@ class Engine(ABC, Generic[V]):
                 value = total
         return self.rounded([value, self.in_order(beside, rounding)], rounding)
 
-    @abstractmethod
     def repeat(self, count: int, name: str, start: V, body: Callable[[Index, V], V]) -> V:
         """The body repeated, from the loop variable and the result so far."""
+        for number in range(count):
+            start = body(Index(number), start)
+        return start
 
-    @abstractmethod
     def part(self, name: str) -> AbstractContextManager[None]:
         """Within this context, steps belong to a part with this name."""
+        return nullcontext()
 
     def in_order(self, values: Sequence[V], rounding: Rounding) -> V:
         """Values added one after another, each addition rounded."""

@@ -204,7 +204,7 @@ class Lowering(Engine[Node]):
         if isinstance(node, Constant):
             return Constant(node.negative and not plus)
         if isinstance(node, Element):
-            if flushes and self.plan.c.emin - self.plan.c.fraction >= fmt.emin:  # no c is subnormal in this format
+            if flushes and self.plan.c.unit >= fmt.emin:  # no c is subnormal in this format
                 return replace(node, positive_zeros=plus)
             if not flushes or self.plan.c.emin == fmt.emin:
                 return replace(node, subnormals=element.subnormals, positive_zeros=plus)

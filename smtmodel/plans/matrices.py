@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
@@ -17,7 +16,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of, numpy_tile
-from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Product, Round
+from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
 from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
@@ -190,14 +189,6 @@ class Results(Engine[F]):
         every = [*values, total]
         *leaves, last = (Given(slot, value.format) for slot, value in enumerate(every))
         return self.elementwise(Round(ExactSum((*leaves, Product(MINUS, last))), rounding), every)
-
-    def repeat(self, count: int, name: str, start: F, body: Callable[[Index, F], F]) -> F:
-        for number in range(count):
-            start = body(Index(number), start)
-        return start
-
-    def part(self, name: str) -> AbstractContextManager[None]:
-        return nullcontext()
 
 
 class Strip(Results[Patterns]):

@@ -34,6 +34,7 @@ class Products(Node):
     source: ClassVar[str] = ""
     stage: Stage
     start: Node
+    is_number = True
 
     def __post_init__(self) -> None:
         if isinstance(self.start, Round):
@@ -42,14 +43,6 @@ class Products(Node):
             check_holds("start", self.stage.accumulator, self.start.stage.d)
         elif not isinstance(self.start, (Constant, Element)):
             raise ParameterError("start", f"a sum starts from c, zero or a rounded result, not `{self.start.kind}`")
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return (self.start,)
-
-    @property
-    def is_number(self) -> bool:
-        return True
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         raise ParameterError("sum", "a sum of all products has a value for a given K only")

@@ -128,6 +128,7 @@ class Chain(Stage):
     tail: Stage | None = None
     a: Round | None = None
     b: Round | None = None
+    repeats_one_step = True
 
     def __post_init__(self) -> None:
         self._check_tail()
@@ -155,10 +156,6 @@ class Chain(Stage):
     @property
     def takes_start(self) -> bool:
         return self.model.addend and super().takes_start
-
-    @property
-    def repeats_one_step(self) -> bool:
-        return True
 
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         length = self.model.length

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import unpack
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
@@ -39,6 +39,7 @@ class Gathered(Terminal):
     operand: str
     format: Format
     block: int | None = field(default=None, kw_only=True)
+    never_below_zero = True
 
     @property
     @abstractmethod
@@ -56,10 +57,6 @@ class Gathered(Terminal):
     @abstractmethod
     def over(self, items: tuple[Node, ...]) -> Node:
         """The node over these elements."""
-
-    @property
-    def never_below_zero(self) -> bool:
-        return True
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         raise ParameterError(self.kind, f"{self.sentence()} has a value for a given K only")
@@ -144,11 +141,6 @@ class Scaled(Round):
                                  "as largest(a, block=32), and rounded")  # fmt: skip
 
     @property
-    def operands(self) -> tuple[Node, ...]:
-        assert self.factor is not None
-        return (*super().operands, self.factor)
-
-    @property
     def element(self) -> Round:
         """What is read in place of the element."""
         assert isinstance(self.term, Round)
@@ -207,8 +199,7 @@ def share_of(word: Node | None) -> Fraction:
     itself."""
     match word:
         case Literal():
-            value = exact_value(word.pattern, word.format)
-            return value if isinstance(value, Fraction) else Fraction(0)
+            return finite_value(word.pattern, word.format) or Fraction(0)
         case ExactSum():
             return sum(map(share_of, word.items), Fraction(0))
         case Product():

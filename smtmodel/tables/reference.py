@@ -37,6 +37,7 @@ SIGNALLING: Mapping[str, tuple[Document, ...]] = {
     "ieee/": DOCUMENTS, "x86/avx512/vfmadd-ph": ("x86",), "arm/neon/fmlal": ("arm",),
     "riscv/v/vfwmaccbf16": ("riscv",), "power10/mma/xvf32gerpp": ("power",),
 }  # fmt: skip
+MULADD = "ieee/muladd/"  # what the names of a product and a sum, both rounded, begin with
 CORE = ".fpcore"  # the end of a path
 
 _NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # parameters whose change makes no neighbour
@@ -186,6 +187,10 @@ def _base_model(base: str) -> Model:
             raise ParameterError(base, "a file of vectors, where a model is wanted")
         if base == "ieee/fma" or base.startswith("ieee/fma/"):
             raise ParameterError(base, "it is written ieee/fma/FORMAT, or ieee/fma/D.A.B.C with four formats")
+        if base.startswith(MULADD):
+            known = ", ".join(name for name in units() if name.startswith(MULADD))
+            own = f"other formats are a unit file's: `mmaprobe show {MULADD}f32 > mine.yaml` is one to change"
+            raise ParameterError(base, f"of these there are {known}; {own}")
         raise _unknown_error(base)
     return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.member)
 

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.claim import AnyClaim, BoundClaim, Claim, build_claims, claims, claims_named
+from mmaprobe.queries.claims import contradiction
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.error_bound import verify_bound
 from mmaprobe.queries.claims.outcome import Outcome
@@ -30,7 +31,7 @@ from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.algorithms import parse_reduction, sum_of_array
 from mmaprobe.smtmodel.algorithms.predicate import FUNCTIONS
 from mmaprobe.smtmodel.arithmetic.display import exact_value
-from mmaprobe.smtmodel.base.errors import InputError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import FaultError, InputError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -272,8 +273,23 @@ def test_time_ends_what_is_built_to_be_evaluated() -> None:
     start = time.monotonic()
     outcome = decide(claim_of(terms=256), Options(timeout=2))
     assert (outcome.verdict, outcome.interrupted) == ("unknown", False)
-    assert [step.what for step in outcome.asked] == ["the time ran out"]
+    assert [step.what for step in outcome.asked] == ["simulated 0 inputs: the time ran out"]
     assert time.monotonic() - start < 20
+
+
+def test_an_answer_after_its_time_is_checked_on_fewer_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not on none: an input that contradicts it is found all the same."""
+
+    class Held(Outcome):
+        verdict = property(lambda self: "holds")  # type: ignore[assignment]
+
+    counts, rows = list[int](), contradiction.claim_rows
+    monkeypatch.setattr(contradiction, "claim_rows", lambda *given: counts.append(given[1]) or rows(*given))
+    for late in (False, True):
+        contradiction.check_outcome(Held(claim_of(claim="value(p) <= value(p)")), late)
+        with pytest.raises(FaultError):
+            contradiction.check_outcome(Held(claim_of(claim="value(p) < value(p)")), late)
+    assert counts == [4096, 4096, 64, 64]
 
 
 def test_names() -> None:

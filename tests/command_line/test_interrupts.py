@@ -196,6 +196,19 @@ def test_an_interrupt_in_a_block_comes_at_its_end(monkeypatch: pytest.MonkeyPatc
         signal.signal(signal.SIGUSR1, handler)
 
 
+def test_the_first_limit_counts_from_where_the_program_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupts, "state", interrupts._State())
+    interrupts.state.started = time.monotonic() - 5
+    interrupts.allow(20)
+    assert 14 < (interrupts.left(20) or 0) <= 15
+    interrupts.state.started = time.monotonic() - 5
+    interrupts.allow(1)
+    assert 0 < (interrupts.left(1) or 0) <= 1
+    interrupts.allow(20)
+    assert 19 < (interrupts.left(20) or 0) <= 20
+    assert interrupts.left(None) is None
+
+
 def test_a_latch_is_set_once_for_all() -> None:
     latch, heard = Latch(), list[bool]()
     assert not latch.wait(0.01)

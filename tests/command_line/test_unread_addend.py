@@ -4,6 +4,7 @@ are made."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from mmaprobe.cli.main import main
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.statements import problems_of
 from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
+from mmaprobe.runner.device_plans import mapper_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.admitted import Inputs
@@ -298,6 +300,38 @@ def test_a_proof_says_that_the_addend_is_zero(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "where only zeros of c are admitted: proved" in result.output
     assert run("check", folder).exit_code == 0
+    stated = (tmp_path / "certificate" / "README.md").read_text()
+    assert "left.yaml: none: 1 product of e2m1 and e2m1, without c, d e4m3;" in stated
+    assert "right.yaml: other: 1 product of e2m1 and e2m1, c e4m3, d e4m3;" in stated
+
+
+@pytest.mark.parametrize("kind", ["verilog", "coverage", "btor2", "cpp"])
+def test_an_export_has_no_port_for_it(kind: str, unit: str, tmp_path: Path) -> None:
+    reads, out = tmp_path / "reads.yaml", tmp_path / "exported"
+    reads.write_text(Path(unit).read_text().replace("exact(", "exact(c, "))
+    ports = {"btor2": " input [0-9]+ ([abc])\n", "cpp": r"uint[0-9]+_t ([abc])[,)\[]"}
+    for path, read in ((unit, ["a", "b"]), (str(reads), ["a", "b", "c"])):
+        assert run("export", path, "--format", kind, "-o", str(out)).exit_code == 0
+        assert re.findall(ports.get(kind, r"(?m)^  input .*\b([abc]),$"), out.read_text()) == read
+
+
+def test_a_vector_may_leave_it_out(unit: str) -> None:
+    vector = {"a": ["3c00"], "b": ["3c00"]}
+    explained = run("explain", unit, json.dumps(vector))
+    assert explained.exit_code == 0, explained.output
+    assert "c  0000" not in explained.stdout
+    refused(run("explain", "ieee/fma/f16", json.dumps(vector)), "c: this field is missing")
+
+
+def test_a_function_that_takes_c_is_said_to_be_asked_without(kernel: str, tmp_path: Path) -> None:
+    path = tmp_path / "three.py"
+    path.write_text(KERNEL.replace("f(a, b)", "f(a, b, c)"))
+    three, told = f"python:{path}:f", "takes c: it is zero wherever a, b, d are the formats"
+    for device, formats, said in ((kernel, "f16,f16,f16", 0), (three, "f16,f16,f16", 1), (three, "f16,f16,f16,f16", 0)):
+        mapped = list[str]()
+        mapper_of(device, parse_signature(formats, 2), (1, 1), None, say=mapped.append)
+        assert "".join(mapped).count(told) == said
+    assert told in run("order", "--device", three, "--formats", "f16,f16,f16", "--length", "1").stderr
 
 
 def test_restrictions_are_not_about_an_addend_that_nobody_reads(unit: str) -> None:

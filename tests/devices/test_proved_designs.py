@@ -29,6 +29,7 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.designs.design import Design
 from mmaprobe.smtmodel.designs.yosys import read_design
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.nodes.trace import Part
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.marks import some_slow
@@ -54,6 +55,7 @@ steps: {d: "r(exact(a[0] * b[0], c))"}
 PRINTED = ["ieee/fma/f16", "ieee/fma/f32", "volta/mma/m8n8k4.f32.f16.f16.f32", "arm/neon/bfdot",
            "hopper/mma/m16n8k16.f32.f16.f16.f32"]  # fmt: skip
 STAGED = [("small", 1), ("small", 3), *zip(PRINTED, (2, 3, 4), strict=False)]
+SMALL_FMAS = {"left": "left.sv,top=left", "first": "fma.sv,top=fma,#FIRST=1"}
 PORTS = tuple((name, name) for name in "abcd")
 HERE = Path(__file__).parent / "designs"
 #: designs that are written by hand: the model, and changes that make another function of each
@@ -183,18 +185,20 @@ def test_a_changed_design_is_refuted_by_an_input(tmp_path: Path, mutant: tuple[s
     assert replay(problem, [proof.witness.operands.every]).differs[0]
 
 
-def left(folder: Path, design: Design | None = None) -> Designed:
-    """A fused multiply-add of six bits with a carry-save sum of the product and an addend that begins left of it."""
+def small_fma(folder: Path, name: str, design: Design | None = None) -> Designed:
+    """A fused multiply-add of six bits: with a carry-save sum of the product and an addend that begins left of it, or
+    with factors without leading zeros."""
     path = folder / "fma.yaml"
     path.write_text(LEFT, encoding="utf-8")
     model = Model("fma.yaml", parse_unit(LEFT, "fma.yaml"))
-    return Designed(model, model, design=design or RtlDevice(f"{HERE}/left.sv,top=left,#W=3,#F=2").design)
+    return Designed(model, model, design=design or RtlDevice(f"{HERE}/{SMALL_FMAS[name]},#W=3,#F=2").design)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL_FMAS)
 @pytest.mark.parametrize("seed", range(4))
 def test_verdicts_by_cases_on_changed_designs_are_those_of_all_inputs(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, name: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The result at once is given no time, so that it is divided by the distance of the exponents, for even seeds to
     each by itself, for one also by where the first ones are; few samples."""
@@ -202,9 +206,9 @@ def test_verdicts_by_cases_on_changed_designs_are_those_of_all_inputs(
     least = 0 if seed % 2 else 7 if seed == 2 else 5
     monkeypatch.setattr(cases.Patience, "limit", lambda self, depth: 0 if depth < least else 60)
     monkeypatch.setattr(sweeping, "SAMPLES", 8)
-    random, design = Random(seed), left(tmp_path).design
+    random, design = Random(seed), small_fma(tmp_path, name).design
     for other in [design, *(changed(design, random) for _ in range(4))]:
-        problem = left(tmp_path, other)
+        problem = small_fma(tmp_path, name, other)
         differ = replay(problem, every_row(problem.left)).differs.any()
         proof = prove_design(problem, Options(timeout=120), confirm=False)
         assert proof.verdict == ("different" if differ else "equal")
@@ -226,7 +230,7 @@ def test_cases_that_miss_one_are_no_proof(tmp_path: Path, monkeypatch: pytest.Mo
         return every
 
     monkeypatch.setattr(cases.Case, "parts", fewer)
-    proof = prove_design(left(tmp_path), Options(timeout=120), confirm=False)
+    proof = prove_design(small_fma(tmp_path, "left"), Options(timeout=120), confirm=False)
     assert dropped
     assert proof.verdict == "unknown"
 
@@ -243,6 +247,15 @@ def test_the_places_of_first_ones_are_all_cases_once(width: int) -> None:
         else:
             found.append(one.low)
     assert sorted(found) == list(range(width + 1))
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_leading_zeros_are_counted(width: int) -> None:
+    carrier = TermCarrier()
+    count = cases.leading_zeros(carrier.manager, carrier.symbol("x", width).node, 4)
+    assert list(evaluate_term(count, {"x": list(range(1 << width))})) == [
+        width - value.bit_length() for value in range(1 << width)
+    ]
 
 
 @pytest.mark.parametrize("width", [1, 3])
@@ -278,9 +291,24 @@ def test_a_product_in_rows_is_the_product() -> None:
         ]
 
 
+@pytest.mark.parametrize("name", ["first", "another"])
+def test_a_product_of_factors_without_leading_zeros_is_known(tmp_path: Path, name: str) -> None:
+    text = (HERE / "fma.sv").read_text(encoding="utf-8")
+    path = tmp_path / "fma.sv"
+    path.write_text(text if name == "first" else text.replace("first_b = mb << zeros_b", "first_b = mb << zeros_a"))
+    design = RtlDevice(f"{path},top=fma,#FIRST=1,#W=3,#F=2").design
+    sweep = sweeping._Sweep(small_fma(tmp_path, "first", design), Options(timeout=60), confirm=False)
+    sweep.rows = sweep._samples()
+    sweep._build()
+    special = sweep.compared.carrier.manager.Or(*sweep._parts(Part.NAN), *sweep._parts(Part.INFINITE))
+    products = [word for word in sweep._parts(Part.SIGNIFICAND) if word.is_bv_mul()]
+    known = list(sweep._ordinary_products(special, products))
+    assert [[factor.bv_width() for factor in one.shifted] for one in known] == ([[3, 3]] if name == "first" else [])
+
+
 def test_a_carry_save_sum_is_a_product_and_an_addend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "BRIEF", 0.5)
-    sweep = sweeping._Sweep(left(tmp_path), Options(timeout=60), confirm=False)
+    sweep = sweeping._Sweep(small_fma(tmp_path, "left"), Options(timeout=60), confirm=False)
     sweep.rows = sweep._samples()
     sweep._build()
     sums = [term for term in sweep.theirs if sweeping._carry_save(term)]

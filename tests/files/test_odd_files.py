@@ -318,6 +318,8 @@ def test_names_that_say_what_is_wanted() -> None:
     run("verify", "c.yaml", code=2, said="c.yaml:8: inputs.c: 'zer0': a window of exponents, [LOW, HIGH], or the word")
     for name in ("ieee/fma", "ieee/fma/", "ieee/fma/f32.f16", "ieee/fma/f32.f16.f16.f32.f32"):
         run("show", name, code=2, said=f"{name}: it is written ieee/fma/FORMAT, or ieee/fma/D.A.B.C")
+    name = "ieee/muladd/f32.bf16.bf16.f32"
+    run("show", name, code=2, said=f"{name}: of these there are ieee/muladd/f16, ieee/muladd/f32, ieee/muladd/f64, ")
     run("explain", V, "", code=2, said="VECTOR '': no such file; a vector is a JSON object")
     assert "`mmaprobe list models `" not in run("list", "", code=2).stderr
     assert run("list", "Hopper", "fp8", code=0).stdout == run("list", "hopper", "fp8", code=0).stdout

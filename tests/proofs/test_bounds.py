@@ -27,13 +27,13 @@ from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import RULES, Made, RuleError, Theorem
 from mmaprobe.queries.properties.bound import _Composer, bound_of, chain_of, error_of, parts_of
 from mmaprobe.queries.properties.bound_report import find_bound
-from mmaprobe.queries.properties.bound_samples import Search, covered, measured, nearest, nearest_of_chain, value_of
+from mmaprobe.queries.properties.bound_samples import Search, covered, measured, nearest, nearest_of_chain
 from mmaprobe.queries.properties.wraps import wrapped_input
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import exact_value, finite_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.carriers.algebra import constant
@@ -221,7 +221,7 @@ def test_the_number_for_a_window_is_above_every_error_in_it(step: str, top: int)
     text = text.replace("own_formats:", "own_formats:\n  f: {exponent: 2, fraction: 1, specials: all_ones}")
     model = Model("small", parse_unit(text.replace("a: p, b: p, c: q", "a: f, b: f, c: f"), "small.yaml"))
     found, fmt = find_bound(model, Inputs(exponents=ExponentRange(min=-9, max=top)), None, believed), model.a
-    below = [pattern for pattern in range(16) if abs(value_of(fmt, pattern) or 0) < 2.0 ** (top + 1)]
+    below = [pattern for pattern in range(16) if abs(finite_value(pattern, fmt) or 0) < 2.0 ** (top + 1)]
     rows = np.stack([side.ravel() for side in np.meshgrid(*[np.array(below, dtype=np.uint64)] * 3)], axis=1)
     errors = [near.error for near in measured(model, error_of(found.theorem), rows)]
     assert max(errors) <= found.number

@@ -54,14 +54,15 @@ static int rows_{number}(void) {{
 
 def bench(model: Model, number: int) -> str:
     """A function that reads rows of words, and prints the results of a model's header."""
-    arrays, copies, arguments, column = list[str](), list[str](), list[str](), 0
+    arrays, copies, arguments = list[str](), list[str](), list[str]()
+    places = layout_of(model).places
     for operand, fmt, count in ports_of(model):
+        column = places.index((operand, 0))
         arrays.append(f"{word_of(fmt)} {operand}[{count}];")
         copies += [f"{operand}[{k}] = ({word_of(fmt)})row[{column + k}];" for k in range(count)]
         arguments.append(f"{operand}[0]" if NAMED[operand].per == "sum" else operand)
-        column += count
     return BENCH.format(
-        number=number, columns=column, count=COUNT, arrays=" ".join(arrays), copies=" ".join(copies),
+        number=number, columns=len(places), count=COUNT, arrays=" ".join(arrays), copies=" ".join(copies),
         name=identifier(model.reference), arguments=", ".join(arguments),
     )  # fmt: skip
 

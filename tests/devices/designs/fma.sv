@@ -1,6 +1,7 @@
 // A fused multiply-add with an aligner for the product and one for the addend, of which one or the other moves; the
-// leading zeros of their sum are anticipated from the two summands. W bits of exponent, F of fraction.
-module fma #(parameter W = 5, parameter F = 10) (
+// leading zeros of their sum are anticipated from the two summands. W bits of exponent, F of fraction. FIRST = 1: factors
+// lose their leading zeros before they are multiplied.
+module fma #(parameter W = 5, parameter F = 10, parameter FIRST = 0) (
   input  [W+F:0] a, b, c,
   output [W+F:0] d
 );
@@ -30,12 +31,15 @@ module fma #(parameter W = 5, parameter F = 10) (
   wire sp = sa ^ sb, subtract = sp ^ sc;
 
   // the product and the addend with their first ones at the left; exponents are fields of d
-  wire [2*P-1:0] product = ma * mb;
+  wire [L-1:0] zeros_a = FIRST ? zeros({ma, {(N+1-P){1'b0}}}) : 0, zeros_b = FIRST ? zeros({mb, {(N+1-P){1'b0}}}) : 0;
+  wire [F:0] first_a = ma << zeros_a, first_b = mb << zeros_b;
+  wire [2*P-1:0] product = first_a * first_b;
   wire zero_p = zero_a | zero_b;
   wire [L-1:0] zeros_p = zeros({product, {(N+1-2*P){1'b0}}}), zeros_c = zeros({mc, {(N+1-P){1'b0}}});
   wire [2*P-1:0] left_p = product << zeros_p;
   wire [F:0] left_c = mc << zeros_c;
-  wire [E-1:0] field_p = xa + xb + !na + !nb - BIAS + 1 - zeros_p, field_c = xc + !nc - zeros_c;
+  wire [E-1:0] field_p = xa + xb + !na + !nb - BIAS + 1 - zeros_a - zeros_b - zeros_p,
+               field_c = xc + !nc - zeros_c;
   wire [E-1:0] apart = field_p - field_c;
   wire product_larger = zero_c | !zero_p & !apart[E-1];
   wire [E-1:0] away_p = product_larger ? 0 : -apart, away_c = product_larger ? apart : 0;
