@@ -5,12 +5,13 @@ are kept and in which order, moduli, widths of integers that wrap or saturate, f
 Python's integers (tests/oracles/emulation_oracle.py) gives every result and the truth of each statement: that no sum
 wraps, that errors are within some times the classical bound, that two emulations are equal.
 
-`python -m benchmarks.random_emulations [--count 500] [--first 0] [--timeout 15]`
+`python -m benchmarks.random_emulations [--count 500] [--first 0] [--timeout 15] [-o FILE]`
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import time
 from collections import Counter
@@ -221,25 +222,43 @@ def _changed(each: Emulation, rng: random.Random) -> Emulation:
     return rng.choice(choices)
 
 
+def record(number: int, timeout: float) -> dict[str, object]:
+    """What comes of an emulation and its statements: what is said, the verdict, the truth."""
+    start = time.monotonic()
+    with TemporaryDirectory() as folder:
+        one = known(number, Path(folder))
+        found = list(statements(one, random.Random(-number - 1), Path(folder), timeout))
+    seconds = round(time.monotonic() - start, 1)
+    return {"number": number, "differ": one.wrong, "statements": found, "seconds": seconds, "each": str(one.each)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--timeout", type=float, default=15.0)
+    parser.add_argument("-o", "--output", type=Path, help="records, a line for each; those that are there are kept")
     given = parser.parse_args()
-    start, seen, longest = time.monotonic(), Counter[str](), 0.0
-    with TemporaryDirectory() as folder:
-        for number in range(given.first, given.first + given.count):
-            one = known(number, Path(folder))
-            seen["results that differ"] += one.wrong
-            for what, verdict, truth in statements(one, random.Random(-number - 1), Path(folder), given.timeout):
-                wrong = verdict == ("refuted" if truth else "holds")
-                seen[verdict.partition(" ")[0]] += 1
-                seen["wrong"] += wrong
-                if wrong or verdict.startswith("unknown") or one.wrong:
-                    print(f"- {number}, {verdict}{', WRONG' if wrong else ''}: {what}; {truth}; {one.each}", flush=True)
-            longest = max(longest, time.monotonic() - start)
-    print(f"{given.count} emulations, {time.monotonic() - start:.0f} s: {dict(seen)}")
+    wanted, records = range(given.first, given.first + given.count), {}
+    if given.output is not None and given.output.exists():
+        records = {each["number"]: each for each in map(json.loads, given.output.read_text().splitlines())}
+    for number in wanted:
+        if number not in records:
+            records[number] = record(number, given.timeout)
+            if given.output is not None:
+                with given.output.open("a") as file:
+                    file.write(json.dumps(records[number]) + "\n")
+    seen = Counter[str]()
+    for each in (records[number] for number in wanted):
+        seen["results that differ"] += each["differ"]
+        for what, verdict, truth in each["statements"]:
+            wrong = verdict == ("refuted" if truth else "holds")
+            seen[f"{verdict.partition(' ')[0]}, {'true' if truth else 'false'}"] += 1
+            seen["wrong"] += wrong
+            if wrong or verdict.startswith("unknown") or each["differ"]:
+                print(f"- {each['number']}, {verdict}{', WRONG' if wrong else ''}: {what}; {truth}; {each['each']}")
+    seconds = [records[number]["seconds"] for number in wanted]
+    print(f"{given.count} emulations, {sum(seconds):.0f} s, at most {max(seconds):.0f} s for one: {dict(seen)}")
 
 
 if __name__ == "__main__":

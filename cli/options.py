@@ -19,6 +19,7 @@ from mmaprobe.cli.line import Line
 from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.files import append_whole, size_of, write_whole
+from mmaprobe.smtmodel.base.progress import Notice
 from mmaprobe.smtmodel.exceptions import DOCUMENTS
 from mmaprobe.smtmodel.inputs.restrictions import RESTRICTIONS, WINDOW
 
@@ -236,7 +237,9 @@ def progress(text: str, loud: int | None = None) -> None:
     """Show progress on a terminal, with the time that base/progress.py formats; the next call replaces the line.
     With --verbose the line stays. Threads without a click context pass the loudness as `loud` (see `loudness`)."""
     loud = loudness() if loud is None else loud
-    if loud >= 0:
+    if loud >= 0 and isinstance(text, Notice):
+        LINE.say(text)
+    elif loud >= 0:
         LINE.show(text, stays=loud > 0)
 
 

@@ -28,12 +28,12 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 def mapper_of(
     name: str | Callable[..., Any], asked: Signature, sides: tuple[int, int], timeout: float | None,
     device_timeout: float = 60.0, progress: Callable[[str], None] = lambda text: None,
-    least: tuple[int, int] = (1, 1), multiple: int = 1, layout: Layout = "nn",
+    least: tuple[int, int, int] = (1, 1, 1), multiple: int = 1, layout: Layout = "nn",
     say: Callable[[str], None] = lambda text: None,
 ) -> Mapper:  # fmt: skip
     """The Mapper for a function, or for python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for
-    one call. `sides`: the largest M and N, `least` the smallest; `multiple`: of what sides are multiples; `layout`: how
-    A and B lie in memory. Raises MmaprobeError."""
+    one call. `sides`: the largest M and N; `least`: the smallest M, N and K; `multiple`: of what sides are multiples;
+    `layout`: how A and B lie in memory. Raises MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     device = _function(name, asked, device_timeout, deadline)
     if zeros := without_c(device, asked):

@@ -120,11 +120,9 @@ def loses_of_blocks(goal: LosesOfBlocks, rng: random.Random) -> Iterator[str]:
         for side in sides:
             blocks = np.stack([side[:, k : k + 2].max(1) for k in range(0, goal.length, 2)], 1)
             within = (blocks >= 2.0**-goal.reach) & (blocks <= 2.0**goal.reach)
-            if goal.spread is None:
-                within |= blocks == 0
-            else:
+            if goal.spread is not None:
                 within &= blocks >= blocks.max(1, keepdims=True) * 2.0**-goal.spread
-            kept.append(within.all(1))
+            kept.append((within | ((blocks == 0) & goal.zeros)).all(1))
             every.append(blocks)
         size = 2 * (every[0] @ every[1].T)
         bound = float(goal.share) * size + float(goal.rest)
@@ -141,7 +139,9 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
         return
     for length in rng.sample((1, 2, 3, 4, 6, 0), 3):
         spread = rng.choice((None, 0, 1, 2, 3, 6, -1))
-        campaign.call("loses_of_blocks", plan, length, rng.choice((0, 1, 2, 3, 4, 10, -1)), spread, chain)
+        reach = rng.choice((0, 1, 2, 3, 4, 10, -1))
+        for zeros in (True, False):
+            campaign.call("loses_of_blocks", plan, length, reach, spread, zeros, chain)
 
 
 MEANINGS = {LosesOfBlocks: loses_of_blocks}

@@ -69,12 +69,14 @@ def cover(
     vectors = vectors_of(coverage, result)
     document = document_of(coverage, seconds, vectors)
     _show(document, every)
-    if not as_json or output is not None:
+    if vectors and (not as_json or output is not None):
         write_vectors(vectors, output)
         if output not in (None, "-"):
             say(f"{output}: {counted(len(vectors), 'vector')}")
+    elif not vectors:
+        say(f"no vector was found{'' if output in (None, '-') else f': {output} is not written'}")
     if coverage.interrupted:
-        say(f"{why_ended()}; what was found so far is written")
+        say(f"{why_ended()}{'; what was found so far is written' * bool(vectors)}")
 
     def write(folder: Path) -> Iterable[Certificate]:
         from mmaprobe.queries.covering.certify import certify_cover

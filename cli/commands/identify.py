@@ -70,7 +70,8 @@ if TYPE_CHECKING:
 @click.option(
     "--shape",
     metavar="M,N",
-    help="With --gemm: the largest M and N that are asked, or spans of both, 16..256,16..256 (default: 64,64).",
+    help="With --gemm: the largest M and N that are asked, or spans of both, 16..256,16..256 (default: 64,64). With a "
+    "third number or span it has K too, without --length: 8..64,50257..50257,768..768.",
 )
 @click.option(
     "--multiple", metavar="NUMBER", type=WholeNumber(1, 4096), default=1, show_default=True,
@@ -211,10 +212,10 @@ def _plans(
     map_gemm(device, *known, multiple, layout, save, device_timeout, options, as_json)
 
 
-def _function(formats: str | None, length: int | None, shape: str | None) -> tuple[str, int, str]:
-    """What is asked of a function: formats, the largest K, the largest M and N. Raises click.UsageError."""
+def _function(formats: str | None, length: int | None, shape: str | None) -> tuple[str, int | None, str]:
+    """What is asked of a function: formats, the largest K (None: --shape has it), shapes. Raises click.UsageError."""
     refuse("they go with FAMILY", "output", "model")
-    if formats is None or length is None:
+    if formats is None or (length is None and shape is None):
         raise click.UsageError("--gemm needs --formats and --length")
     refuse("a matrix product has no scale factors", "scale")
     return formats, length, "64,64" if shape is None else shape

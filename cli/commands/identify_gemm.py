@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from mmaprobe.queries.search.distinguish import Options
 
 LISTED = 3  # shapes that are listed
-MOST = 65536  # rows and columns: vocabularies have so many words
+MANY = 16  # shapes, of which it is said what is odd in all
+MOST = 65536  # M, N or K: vocabularies have so many words
 RECORDED = "recorded:"  # prefix of the files of one product
 
 
 def map_gemm(
-    name: str, formats: str, length: int, shape: str, multiple: int, layout: Layout, save: Path | None,
+    name: str, formats: str, length: int | None, shape: str, multiple: int, layout: Layout, save: Path | None,
     device_timeout: float, options: Options, as_json: bool,
 ) -> NoReturn:  # fmt: skip
     """Ask the function, print the result, and end with the exit code. Raises MmaprobeError."""
@@ -36,9 +37,9 @@ def map_gemm(
     from mmaprobe.runner.device_plans import mapper_of
 
     start = time.monotonic()
-    asked = parse_signature(formats, length)
-    least, most = sides_of(shape)
-    mapper = mapper_of(name, asked, most, options.timeout, device_timeout, progress, least, multiple, layout, say)
+    least, most = shapes_of(shape, length)
+    asked = parse_signature(formats, most[2], longest=MOST)
+    mapper = mapper_of(name, asked, most[:2], options.timeout, device_timeout, progress, least, multiple, layout, say)
     failure: MmaprobeError | None = None
     try:
         try:
@@ -52,7 +53,7 @@ def map_gemm(
     mapped = mapper.found
     if mapped.asked or failure is None:
         _show(mapped, time.monotonic() - start)
-    save_plan(save, mapped.plans)
+    save_plan(save, mapped.plans, besides=_besides(mapped))
     if as_json:
         print_json(document_of_map(mapped, name, time.monotonic() - start, failure, layout))
     if failure is not None:
@@ -96,15 +97,27 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     sys.exit(0 if given.plans else 3 if given.untried else 1)
 
 
-def sides_of(text: str) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The smallest M and N, which are 1 where a text has none, and the largest. Raises ParameterError."""
+def shapes_of(text: str, length: int | None) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """The smallest M, N and K, which are 1 where a text has none, and the largest, that of K in the text or `length`.
+    Raises ParameterError."""
     spans = [part.partition("..") for part in text.split(",")]
     sides = [(low if dots else "1", high if dots else low) for low, dots, high in spans]
     known = all(is_digits(one.strip()) and 0 < int(one) <= MOST for side in sides for one in side)
-    if len(sides) != 2 or not known or any(int(low) > int(high) for low, high in sides):
-        raise ParameterError("--shape", f"{text!r}: give M,N, two whole numbers from 1 to {MOST}, or two LOW..HIGH")
-    (m, rows), (n, columns) = sides
-    return (int(m), int(n)), (int(rows), int(columns))
+    if len(sides) not in (2, 3) or not known or any(int(low) > int(high) for low, high in sides):
+        wanted = f"M,N or M,N,K, whole numbers from 1 to {MOST}, or spans LOW..HIGH"
+        raise ParameterError("--shape", f"{text!r}: give {wanted}")
+    if (len(sides) == 3) is not (length is None):
+        raise ParameterError("--length", "K is given once: there, or as the last number of --shape M,N,K")
+    (m, rows), (n, columns), (k, products) = (*((int(low), int(high)) for low, high in sides), (1, length or 0))[:3]
+    return (m, n, k), (rows, columns, products)
+
+
+def _besides(mapped: Mapped) -> str:
+    """What the first plan of a map does not give, in words; empty if it is the plan of every product."""
+    if not mapped.plans or (mapped.whole and len(mapped.plans) == 1):
+        return ""
+    gives = mapped.gives[mapped.plans[0]]
+    return f"not of every product: it gives {gives} of {counted(mapped.observed, 'element')} looked at"
 
 
 def _show(mapped: Mapped, seconds: float) -> None:
@@ -112,7 +125,7 @@ def _show(mapped: Mapped, seconds: float) -> None:
     from mmaprobe.queries.plans.report import outline_of
 
     for what, shapes in _missing(mapped).items():
-        say(f"{what} in {counted(len(shapes), 'shape')} without a plan: {_some(shapes)}")
+        say(f"{what} in {counted(len(shapes), 'shape')} without a plan{_parity(shapes)}: {_some(shapes)}")
     for (shape, _), tree in sorted(mapped.orders.items(), key=lambda one: one[1] is None)[:1]:  # one that is revealed
         say(f"order of {shape}:")
         for line in outline_of(tree):
@@ -175,6 +188,14 @@ def _missing(mapped: Mapped) -> dict[str, list[Shape]]:
         for line in lines:
             texts.setdefault(line, []).append(shape)
     return texts
+
+
+def _parity(shapes: Sequence[Shape]) -> str:
+    """Which of M, N and K is odd in all of many shapes, or even."""
+    sides = {"M": [x.rows for x in shapes], "N": [x.columns for x in shapes], "K": [x.length for x in shapes]}
+    alike = [f"{name} {'odd' if every[0] % 2 else 'even'}" for name, every in sides.items()
+             if len(shapes) >= MANY and len({side % 2 for side in every}) == 1]  # fmt: skip
+    return f", all of {' and '.join(alike)}" if alike else ""
 
 
 def _step(ends: Mapping[Shape, int]) -> int | None:

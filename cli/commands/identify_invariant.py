@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from mmaprobe.cli.commands.identify_gemm import sides_of
+from mmaprobe.cli.commands.identify_gemm import shapes_of
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import counted
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def ask_invariant(
-    name: str, formats: str, length: int, shape: str, fixed: Fixed | None, device_timeout: float, options: Options,
-    as_json: bool,
+    name: str, formats: str, length: int | None, shape: str, fixed: Fixed | None, device_timeout: float,
+    options: Options, as_json: bool,
 ) -> NoReturn:  # fmt: skip
     """Ask the function, print what was found, and end with the exit code. Raises MmaprobeError."""
     from mmaprobe.queries.plans.report import document_of_dependence
@@ -32,10 +32,10 @@ def ask_invariant(
     from mmaprobe.runner.device_plans import dependence_of
 
     start = time.monotonic()
-    least, most = sides_of(shape)
-    if least != (1, 1):
+    least, most = shapes_of(shape, length)
+    if least != (1, 1, 1):
         raise ParameterError("--shape", f"{shape!r}: --invariant asks shapes from 1 x 1 on, so give the largest M,N")
-    asked, top = parse_signature(formats, length), Shape(*most, length)
+    asked, top = parse_signature(formats, most[2]), Shape(*most)
     found = dependence_of(name, asked, top, fixed, options.timeout, device_timeout, progress)
     progress("")
     document = document_of_dependence(found, name, asked, top, fixed, time.monotonic() - start)

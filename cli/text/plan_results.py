@@ -39,9 +39,9 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     return lines
 
 
-def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = None) -> None:
-    """Write the first of some plans, and say so. `given`: what was found of a recorded result; where its sum has not
-    every product once, no plan file has it."""
+def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = None, besides: str = "") -> None:
+    """Write the first of some plans, and say so, and what it does not give. `given`: what was found of a recorded
+    result; where its sum has not every product once, no plan file has it."""
     from mmaprobe.smtmodel.base.files import write_whole
     from mmaprobe.smtmodel.plans.plantext import plan_text
 
@@ -51,4 +51,4 @@ def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = No
         say(f"not saved: a plan file adds every product once, and {given.names()[0]} is of what is summed here")
         return
     write_whole(path, plan_text(plans[0]))
-    say(f"saved: {path}: {plans[0].reference}")
+    say(f"saved: {path}: {plans[0].reference}{besides and f' ({besides})'}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from mmaprobe.hypotheses.unit_claims import ClassicalClaim
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
-from mmaprobe.queries.kernel.every import every_error
+from mmaprobe.queries.kernel.every import Errors, every_error
 from mmaprobe.queries.kernel.slices import within_classical, within_span
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.slices import elements_lose, slices_lose
@@ -88,30 +88,23 @@ def beyond(plan: Plan, count: int, spread: int, most: int, span: int | None = No
         _tried(fmt, spread if span is None else 1 << FEW if fmt.width <= FEW else span, count)
         for fmt in (plan.a, plan.b)
     )
+    if not left or not right:
+        return None
     d = simulate(a, np.ascontiguousarray(b.T[::-1]), None, plan)
+    times = [1] if count == 1 else [1, 1, count - 2]
+    rows, columns = [one[:1] if count == 1 else (*one, one[1]) for one in left], [
+        other[:1] if count == 1 else (*other[::-1], other[1]) for other in right]  # fmt: skip
+    found = Errors.of(rows, columns, times, d, plan.d)
+    unit = Fraction(count, 1 << plan.d.precision)
+    meant = found.finite & found.beyond(most * unit) & (True if span is None else found.near(span))
     worst: Beyond | None = None
-    for i, (x, one) in enumerate(zip(a, left, strict=True)):
-        for j, (y, other) in enumerate(zip(b, right, strict=True)):
-            products = [(one[0] * other[0], 1)] if count == 1 else [
-                (one[0] * other[1], 1), (one[1] * other[0], 1), (one[1] * other[1], count - 2)
-            ]  # fmt: skip
-            if span is not None and not _near(one, other, [x for x, times in products if times], span):
-                continue
-            exact = sum((x * times for x, times in products), Fraction(0))
-            size = sum((abs(x) * times for x, times in products), Fraction(0))
-            result = exact_value(int(d[i, j]), plan.d)
-            if not isinstance(result, Fraction):
-                continue
-            times = abs(result - exact) / (count * size) * (1 << plan.d.precision)
-            if times > most and (worst is None or times > worst.times):
-                own = [(to_hex(int(z[0]), fmt), to_hex(int(z[-1]), fmt)) for z, fmt in ((x, plan.a), (y, plan.b))]
-                worst = Beyond(own[0], own[1], times)
+    ratios = np.where(meant, found.error / found.size, -1)
+    for i, j in np.argwhere(meant & (ratios == ratios.max())):
+        share = Fraction(found.error[i, j], found.size[i, j]) / unit
+        if worst is None or share > worst.times:
+            own = [(to_hex(int(z[0]), fmt), to_hex(int(z[-1]), fmt)) for z, fmt in ((a[i], plan.a), (b[j], plan.b))]
+            worst = Beyond(own[0], own[1], share)
     return worst
-
-
-def _near(one: Pair, other: Pair, products: list[Fraction], span: int) -> bool:
-    """Whether the largest product is no more than 2^span times smaller than that of the largest elements."""
-    return max(map(abs, one)) * max(map(abs, other)) <= (1 << span) * max(map(abs, products))
 
 
 def _tried(fmt: Format, spread: int, count: int) -> tuple[Matrix, list[Pair]]:

@@ -54,7 +54,7 @@ from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, OutOfTimeError
 from mmaprobe.smtmodel.base.interrupts import working_until
-from mmaprobe.smtmodel.base.progress import Share, Wait
+from mmaprobe.smtmodel.base.progress import Notice, Share, Wait
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 
 SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # share of the time for simulation, and its seconds
@@ -65,6 +65,7 @@ REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # seconds for the largest
 SEARCHED = 32  # products, at most, with which claims about several numbers of products are searched by their terms
 BRIEFLY = 4.0  # seconds for the largest share of few products, where more are searched as well
 LONGER = 12.0  # seconds, about, in which they are searched with more
+LONG = 10.0  # seconds for the whole question, above which it is said that it is asked
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 
 
@@ -104,7 +105,7 @@ class _Verifier:
         return outcome
 
     def _doing(self, text: str) -> None:
-        self.doing = text or self.doing
+        self.doing = self.doing if isinstance(text, Notice) else text or self.doing
         self.said(text)
 
     @property
@@ -333,10 +334,14 @@ class _Verifier:
         for way in self._stages(question, ledger).ways:
             with suppress(UnprovedError):
                 return way()
-        what = "the whole question"
+        what, limit = "the whole question", self.remaining(1 - SAMPLE_SHARE)
+        if limit is None or limit > LONG:
+            most = "" if limit is None else f", for at most {limit:.0f} s"
+            text = f"{self.claim.id}: neither an input nor a rule decides it; solvers are asked{most}"
+            self.options.progress(Notice(text))
         try:
             return self._proved(ledger, what, question.none.node, [ledger.admitted], [],
-                                self.remaining(1 - SAMPLE_SHARE), symbols=question.symbols)  # fmt: skip
+                                limit, symbols=question.symbols)  # fmt: skip
         except UnprovedError:
             self._take(self.outcome.asked[-1].answers[0])
             raise

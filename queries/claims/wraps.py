@@ -151,12 +151,13 @@ def _holds(fmt: Format, value: int) -> bool:
 
 
 def _elements(fmt: Format, most: int | None) -> Iterator[int]:
-    """Patterns of the elements that are tried: the extreme integers of up to a magnitude; of other formats 1, the
-    number below it, whose digits are ones, and both with a minus."""
+    """Patterns of the elements that are tried: the extreme integers of up to a magnitude; of other formats 1, a number
+    whose digits are ones, below 2 or below 1, and both with a minus."""
     if fmt.is_integer:
         low, high = -(1 << fmt.width - 1) * fmt.signed, (1 << fmt.width - fmt.signed) - 1
         if most is not None:
             low, high = max(low, -most), min(high, most)
         yield from (high, low % (1 << fmt.width))
     elif most is None or most >= 1:
-        yield from (sign | one for sign in (0, fmt.sign_bit) for one in (fmt.one, fmt.one - 1))
+        ones = fmt.one - 1 if most == 1 else fmt.one | (1 << fmt.fraction + fmt.padding) - (1 << fmt.padding)
+        yield from (sign | one for sign in (0, fmt.sign_bit) for one in (fmt.one, ones))

@@ -163,12 +163,23 @@ def _parts_of(value: Any) -> list[Any]:
     ]
 
 
+_forget: list[Callable[[], None]] = []  # of each function that keeps its results
+
+
+def forget() -> None:
+    """Let go of all results that functions keep (`remembered`), as if none had been called."""
+    for clear in _forget:
+        clear()
+
+
 def remembered(size: int | None = None) -> Callable[[Callable[Params, Result]], Callable[Params, Result]]:
     """A decorator that keeps the last `size` results of a function, for arguments whose parts are all known classes.
     (An object of an unknown class that says it equals an argument could put its own result in that one's place.)"""
 
     def keeping(function: Callable[Params, Result]) -> Callable[Params, Result]:
-        known: Callable[..., Result] = functools.lru_cache(size, typed=True)(function)
+        keeper = functools.lru_cache(size, typed=True)(function)
+        _forget.append(keeper.cache_clear)
+        known: Callable[..., Result] = keeper
 
         @functools.wraps(function)
         def asked(*given: Params.args, **named: Params.kwargs) -> Result:

@@ -12,6 +12,8 @@ from fractions import Fraction
 from typing import Literal as OneOf
 from typing import TypeAlias
 
+import numpy as np
+
 from mmaprobe.queries.kernel.forms import Form, power, round_up
 from mmaprobe.queries.kernel.induction import Chained
 from mmaprobe.queries.kernel.parts import adds_products_once
@@ -19,14 +21,16 @@ from mmaprobe.queries.kernel.slices import LEAST, LosesOfLargest
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import up_text
 from mmaprobe.smtmodel.arithmetic.display import finite_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.tiles import Elementwise, kind_of
 from mmaprobe.smtmodel.nodes import Constant, Element, Literal, Node, Product, Quotient, Round
 from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.given import Given
-from mmaprobe.smtmodel.nodes.node import of_kind
+from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain
-from mmaprobe.smtmodel.plans.words import LargestOf, Scaled
+from mmaprobe.smtmodel.plans.words import Gathered, LargestOf, Scaled, factor_over, over_given
 
 FACTORS = ["scale_a", "scale_b"]
 
@@ -35,13 +39,14 @@ FACTORS = ["scale_a", "scale_b"]
 class LosesOfBlocks:
     """For K = `length`, c = +0 and finite elements, where no rounding of sums overflows: |d - exact| <= share * the sum
     over blocks of the number of products of a whole one times the largest magnitudes of both sides, plus `rest`. The
-    largest magnitude of each block is from 2^-reach to 2^reach, or, without `spread`, zero; with it, it is at least
-    2^-spread times that of its row, or of its column."""
+    largest magnitude of each block is from 2^-reach to 2^reach, or, with `zeros`, zero; with `spread`, one that is not
+    zero is at least 2^-spread times that of its row, or of its column."""
 
     plan: Plan
     length: int
     reach: int
     spread: int | None
+    zeros: bool
     share: Fraction
     rest: Fraction
 
@@ -59,8 +64,8 @@ class LosesOfBlocks:
     def where(self) -> str:
         """The largest magnitudes for which it is."""
         said = f"the largest magnitudes of blocks of {self.block} are from 2^-{self.reach} to 2^{self.reach}"
-        rows = f"at least 2^-{self.spread} times those of their rows and columns"
-        return f"{said}, or 0" if self.spread is None else f"{said}, and {rows}"
+        rows = f" and at least 2^-{self.spread} times those of their rows and columns"
+        return f"{said}{'' if self.spread is None else rows}{', or 0' if self.zeros else ''}"
 
     def statement(self) -> str:
         return f"{self.plan.reference or 'a plan'}: {self.bound} (K = {self.length}, c = 0; {self.where})"
@@ -70,7 +75,7 @@ InLargest: TypeAlias = LosesOfLargest | LosesOfBlocks  # bounds in largest magni
 
 
 @rule
-def loses_of_blocks(plan: Plan, length: int, reach: int, spread: int | None, chain: Theorem) -> Made:
+def loses_of_blocks(plan: Plan, length: int, reach: int, spread: int | None, zeros: bool, chain: Theorem) -> Made:
     """What a chain of instructions from zero gives for quantised numbers and their factors is as far from their exact
     sum as in `_Results`. A quantised number is as far from its element as in `_Side`; so products of two of them from
     those of elements."""
@@ -85,13 +90,13 @@ def loses_of_blocks(plan: Plan, length: int, reach: int, spread: int | None, cha
     words = list(dict.fromkeys(plan.read(use.words) for use in plan.chains))
     if len(words) > 1 or not all(isinstance(one, Scaled) for one in words[0]):
         raise RuleError("loses_of_blocks: units read other words than those of one block format")
-    a, b = (_Side.of(one, reach, spread) for one in words[0] if isinstance(one, Scaled))
+    a, b = (_Side.of(one, reach, spread, zeros) for one in words[0] if isinstance(one, Scaled))
     found = _Results(goal, a, b, length, reach).of(plan.result)
     if found.rows != (-a.rows, -b.rows):
         raise RuleError("loses_of_blocks: the largest magnitudes of a row do not cancel")
     times = found.times * a.middle * b.middle
     share = times * found.share + abs(times - 1) * a.most * b.most + (1 + a.loss) * (1 + b.loss) - 1
-    return Made(LosesOfBlocks(plan, length, reach, spread, share, found.rest), (chain,))
+    return Made(LosesOfBlocks(plan, length, reach, spread, zeros, share, found.rest), (chain,))
 
 
 # -- numbers found from elements
@@ -229,36 +234,69 @@ def _positive(node: Literal) -> Fraction | None:
     return value if value is not None and value > 0 else None
 
 
-def _of_zeros(node: Node) -> OneOf["zero", "positive"]:
-    """What a number is in a block of zeros."""
+def _of_zeros(node: Node, sizes: _Sizes) -> OneOf["zero", "positive", "infinite"]:
+    """What a number is in a block of zeros; the largest magnitude of its row, if that is told, is not zero."""
+    if not any(isinstance(one, Given) or (isinstance(one, LargestOf) and one.block is not None) for one in walk(node)):
+        sizes.of(node)  # of the row: a normal number
+        return "positive"
     match node:
         case Given() | LargestOf():
             return "zero"
-        case Literal() if _positive(node) is not None:
-            return "positive"
-        case Product():
-            return min(_of_zeros(node.left), _of_zeros(node.right), key="zero positive".index)
-        case Quotient() if _of_zeros(node.right) == "positive" and _of_zeros(node.left) == "zero":
-            return "zero"
-        case Round() if _of_zeros(node.term) == "zero":
-            return "zero" if node.rounding.format.subnormals else "positive"
+        case Product(limit=None) | Quotient():
+            kinds = (_of_zeros(node.left, sizes), _of_zeros(node.right, sizes))
+            if kinds == ("positive", "zero") and isinstance(node, Quotient):
+                return "infinite"
+            if "infinite" not in kinds and (isinstance(node, Product) or kinds[1] == "positive"):
+                return min(kinds, key="zero positive".index)
+        case Round():
+            kind, how = _of_zeros(node.term, sizes), node.rounding
+            if kind == "zero":
+                return "zero" if how.format.subnormals else "positive"
+            if kind == "infinite" and how.overflow == "sat_finite":
+                return "positive"
     raise RuleError("loses_of_blocks: it is not known what a block of zeros becomes")
+
+
+def _idle(word: Scaled, sizes: _Sizes) -> Fraction:
+    """The scale factor of a block of zeros, whose elements become zeros, and so do those of a row of zeros."""
+    factor = word.factor
+    assert factor is not None
+    if (_of_zeros(word.element, sizes), _of_zeros(factor.term, sizes)) != ("zero", "zero"):
+        raise RuleError("loses_of_blocks: elements of a block of zeros are not zero")
+    least = finite_value(0, factor.rounding.format)
+    assert least is not None
+    (own,) = {one.format for one in walk(word.element) if isinstance(one, Given)}
+    by_row = any(isinstance(one, LargestOf) and one.block is None for one in walk(word))
+    if by_row and (least or _in_zeros(over_given(word), own) or _in_zeros(factor_over(factor))):
+        raise RuleError("loses_of_blocks: elements or factors of a row of zeros are not zero")
+    return least
+
+
+def _in_zeros(over: tuple[Round, tuple[Gathered, ...]], *own: Format) -> bool:
+    """Whether a number over an element, if it has one, and what is read of a row of zeros is another number than
+    zero."""
+    node, read = over
+    formats = (*own, *(part.given for part in read))
+    (found,) = Elementwise(node, formats).of([np.zeros(1, dtype=kind_of(fmt)) for fmt in formats])
+    return finite_value(int(found), node.rounding.format) != 0
 
 
 @dataclass(frozen=True)
 class _Side:
     """A quantised number times its factor, divided by `middle` and by `rows` times the largest magnitude of the row, is
     an element up to `loss` times the largest magnitude of the block; its magnitude, or that of the smallest normal
-    number with the same factor, is at most `most` times that, and the factor at most `factor` times that."""
+    number with the same factor, is at most `most` times that, and the factor at most `factor` times that. `idle`: the
+    factor of a block of zeros, if there may be one."""
 
     middle: Fraction
     rows: int
     loss: Fraction
     most: Fraction
     factor: Fraction
+    idle: Fraction
 
     @classmethod
-    def of(cls, word: Scaled, reach: int, spread: int | None) -> _Side:
+    def of(cls, word: Scaled, reach: int, spread: int | None, zeros: bool) -> _Side:
         """With y what is rounded to the format of elements, and t the largest magnitude times what an element is
         multiplied by on the way to it: |y| <= t + tiny, of which rounding to nearest loses no more than of the
         smallest normal number, or than the relative error u/(1 + u), and saturation what is beyond the largest one."""
@@ -268,8 +306,6 @@ class _Side:
         own, how = sizes.of(word.element.term), word.element.rounding
         if not own.element or own.powers[0] or own.powers[2] != -1:
             raise RuleError("loses_of_blocks: what is rounded is not an element divided by its scale factor")
-        if spread is None and _of_zeros(word.element) != "zero":
-            raise RuleError("loses_of_blocks: elements of a block of zeros are not zero")
         fmt, room = how.format, how.format.most
         plain = how.mode == "nearest_even" and how.subnormals == "keep" and fmt.subnormals and fmt.signed
         if not plain or fmt.is_integer or fmt.complement:
@@ -283,7 +319,12 @@ class _Side:
                 raise RuleError("loses_of_blocks: an element may overflow")
             loss = max(loss, 1 + off - room / high)
         loss += off
-        return cls(middle, own.powers[1], loss, max(1 + loss, least / low), 1 / low)
+        idle = _idle(word, sizes) if zeros else Fraction(0)
+        return cls(middle, own.powers[1], loss, max(1 + loss, least / low), 1 / low, idle)
+
+    def largest_factor(self, reach: int) -> Fraction:
+        """Where no factor hangs on the row."""
+        return max(self.factor * self.middle * power(reach), self.idle)
 
 
 # -- results
@@ -360,7 +401,11 @@ class _Results:
                 raise RuleError("loses_of_blocks: an instruction of which the error is told in other magnitudes")
         each, alone = (max((x for (own, _), x in shares.items() if own is kind), default=Fraction(0))
                        for kind in (True, False))  # fmt: skip
-        return each * self.most + alone * self.a.factor * self.b.factor / self.does.unit.scale_block, rest
+        a, b, unit = self.a, self.b, self.does.unit
+        if a.idle or b.idle:  # of blocks of zeros factors are told, too
+            product = max(a.idle * b.largest_factor(self.reach), a.largest_factor(self.reach) * b.idle)
+            rest += alone * product * (unit.length // unit.scale_block)
+        return each * self.most + alone * a.factor * b.factor / unit.scale_block, rest
 
     def _product(self, one: _Result, other: Node) -> _Result:
         if isinstance(other, Literal) and (value := _positive(other)) is not None:

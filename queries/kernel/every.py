@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.plan_units import check_plans
 from mmaprobe.queries.kernel.plans import PlansAgree
@@ -26,6 +27,8 @@ from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain
 
 EVERY = 16  # bits of a row and a column together, up to which all of them are evaluated
+Wholes = NDArray[np.object_]  # Python's integers
+Rows = Sequence[Sequence[Fraction]]
 WIDEST = 24  # bits of an integer word; sums of few products are in 64 bits then
 
 
@@ -74,19 +77,53 @@ def every_error(plan: Plan, length: int, reach: int, near: int, times: Fraction,
         rows, columns = (side.finite().reaching(reach) for side in _Side.of(plan.a, plan.b, count))
         if not span:
             rows, columns = rows.within(near), columns.within(near)
-        results = _results(plan, rows, columns)
-        numbers = {int(x): exact_value(int(x), plan.d) for x in np.unique(results)}
-        share = times * count / (1 << plan.d.precision)
-        for (i, one), (j, other) in product(enumerate(rows.values), enumerate(columns.values)):
-            products = [x * y for x, y in zip(one, other, strict=True)]
-            largest = max(map(abs, one)) * max(map(abs, other))
-            if span and largest > (1 << near) * max(map(abs, products)):
-                continue
-            value = numbers[int(results[i, j])]
-            if not isinstance(value, Fraction) or abs(value - sum(products)) > share * sum(map(abs, products)):
-                raise RuleError("every_error: an error is beyond the bound")
+        if not rows.values or not columns.values:
+            continue
+        found = Errors.of(rows.values, columns.values, [1] * count, _results(plan, rows, columns), plan.d)
+        meant = found.near(near) if span else True
+        if np.any(meant & (~found.finite | found.beyond(times * count / (1 << plan.d.precision)))):
+            raise RuleError("every_error: an error is beyond the bound")
     kind = WithinSpan if span else WithinClassical
     return Made(kind(plan, length, reach, near, times), ())
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Of sums of products of all rows and all columns, in exact integers, all times one power of two: the largest
+    magnitudes' product, the largest product, the error of each result that is a number, and the sum of magnitudes."""
+
+    largest: Wholes
+    product: Wholes
+    error: Wholes
+    size: Wholes
+    finite: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, rows: Rows, columns: Rows, times: Sequence[int], results: Matrix, fmt: Format) -> Errors:
+        """Of rows and columns of one number of elements, of which the k-th product is added so many `times`."""
+        patterns, places = np.unique(results, return_inverse=True)
+        values = [exact_value(int(x), fmt) for x in patterns]
+        numbers = [x if isinstance(x, Fraction) else Fraction(0) for x in values]
+        sides = [max(x.denominator for row in side for x in row) for side in (rows, columns)]
+        unit = max(sides[0] * sides[1], *(x.denominator for x in numbers))  # a power of two, as each of them
+        a, b = (np.array([[int(x * y) for x in row] for row in side], dtype=object)
+                for side, y in ((rows, sides[0]), (columns, unit // sides[0])))  # fmt: skip
+        d = np.array([int(x * unit) for x in numbers], dtype=object)[places.reshape(results.shape)]
+        products = np.array([np.multiply.outer(x, y) for x, y in zip(a.T, b.T, strict=True)])
+        every, sizes = np.array(times, dtype=object).reshape(-1, 1, 1), abs(products)
+        return cls(
+            np.multiply.outer(abs(a).max(1), abs(b).max(1)), sizes[np.array(times) > 0].max(0),
+            abs(d - (every * products).sum(0)), (every * sizes).sum(0),
+            np.array([isinstance(x, Fraction) or x == "-0" for x in values])[places.reshape(results.shape)],
+        )  # fmt: skip
+
+    def near(self, span: int) -> NDArray[np.bool_]:
+        """Where the largest product is at least 2^-span times that of the largest elements."""
+        return np.asarray(self.largest <= self.product * (1 << span), dtype=bool)
+
+    def beyond(self, share: Fraction) -> NDArray[np.bool_]:
+        """Where the error is more than a share of the sum of magnitudes."""
+        return np.asarray(self.error * share.denominator > self.size * share.numerator, dtype=bool)
 
 
 @dataclass(frozen=True)

@@ -164,13 +164,19 @@ class Outliner:
                 continue
             terms = self._step(Node(node.kind, added), depth + 1).below
             if len(run) == 1:
-                below.append(Outline(KINDS[node.kind], terms))
+                below.append(self._own(terms) if node.kind == "binary" and len(terms) == 1 else
+                             Outline(KINDS[node.kind], terms))  # fmt: skip
                 continue
             distance = self.first(run[1][1][0]) - self.first(added[0])
             text = f"{len(run)} times, each {counted(distance, 'product')} further: the sum so far and"
             text += " this" if node.kind == "binary" else f" these, {KINDS[node.kind]}"
             below.append(Outline(text, terms))
         return Outline("one step after another", tuple(below))
+
+    def _own(self, terms: tuple[Outline, ...]) -> Outline:
+        """The sum that a step adds, which is formed by itself: the step and the sum's last addition are one line."""
+        (sum_,) = terms
+        return Outline("a sum of its own, added", sum_.below if sum_.text == KINDS["binary"] else terms)
 
     def _recurring(self, branch: Node, depth: int) -> Outline | None:
         """Steps in succession, not in the order of their products: single terms in a list, or the repeated part."""

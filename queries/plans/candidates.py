@@ -134,6 +134,11 @@ class Candidates:
         grains = [grain for grain in (0, 64, 32, 128) if grain % unit == 0]
         cuts = [(ways, grain) for grain in grains for ways in SPLITS if grain * ways < 2 * length]
         yield from (in_runs(ways, chain, how, "sequential", grain) for ways, grain in cuts)
+        yield from (
+            in_runs(ways, chain, how, "sequential", grain, "even")
+            for ways, grain in cuts
+            if 0 < -(-length // (grain or unit)) % ways < ways - 1
+        )  # others end alike
         if self.asked.d != model.d and model.c.holds(self.asked.d):  # a workspace in the format of the result
             stored = in_format(chain, Rounding(self.asked.d))
             yield from (in_runs(ways, stored, how, "sequential", grain) for ways, grain in cuts)

@@ -172,10 +172,12 @@ def _every(
                 yield from (Form(asked, fmt, convert, start, Round(one, out)) for one in _rounded(term, how, out))
 
     def scaled(alpha: float, beta: float, total: Node, at: Node | None) -> Iterator[Node]:
-        """Alpha times the sum, plus beta times c: each product rounded, or fused with the addition."""
-        ends: list[Node | None] = [None] if at is None else [*_times(beta, at, how)]
-        for one, end in product(_times(alpha, total, how), ends):
-            yield one if end is None else ExactSum((one, end))
+        """Alpha times the sum, plus beta times c: each product fused with the addition, rounded, or stored as well."""
+        if at is None:
+            yield from _times(alpha, total, how)
+        else:
+            for one, end in product(_times(alpha, total, how, stored), _times(beta, at, how, [out])):
+                yield ExactSum((one, end))
 
     holes: list[Node] = [hole, *(Round(hole, one) for one in stored)]
     for alpha, beta in scalars:
@@ -196,13 +198,14 @@ def _rounded(term: Node, how: Rounding, out: Rounding) -> list[Node]:
     return [term] if isinstance(term, Given | Round) or how.format == out.format else [term, Round(term, how)]
 
 
-def _times(scalar: float, node: Node, how: Rounding) -> list[Node]:
-    """A scalar times a number: fused with what follows, and rounded."""
+def _times(scalar: float, node: Node, how: Rounding, stored: Iterable[Rounding] = ()) -> list[Node]:
+    """A scalar times a number: fused with what follows, and rounded; then stored in narrower formats."""
     if scalar == 1:
         return [node]
     pattern = np.array(scalar, np.float64 if how.format.name == "f64" else np.float32)
     times = Product(Literal(int(pattern.view(f"u{pattern.itemsize}")), how.format), node)
-    return [times, Round(times, how)] if np.frexp(pattern)[0] != 0.5 else [times]
+    ways: list[Node] = [times, Round(times, how)] if np.frexp(pattern)[0] != 0.5 else [times]
+    return [*ways, *(Round(ways[-1], one) for one in stored if one != how)]
 
 
 @dataclass(frozen=True)

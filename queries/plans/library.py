@@ -81,6 +81,7 @@ LONGEST = 2  # times as much ends its search
 ORDERING = 0.4  # of the time for learning, that all orders may take
 UNITS = 4  # uses of a known unit in K from which its other cuts are tried before an order is revealed
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
+POOL = 1 << 20  # numbers that are drawn of a matrix; a larger one repeats them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless all shapes left are longer
 
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
@@ -135,7 +136,8 @@ class Mapped:
     """The map of a library. `checked`: how many random shapes were looked at in the last check; `right`: on how many of
     them all elements are as the rules say; `open`: the shapes with elements for which there is no rule, or a rule
     without a plan; `orders`: the revealed summation orders, by shape and place; `asked`: how many matrix products the
-    library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice."""
+    library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice; `gives`: how
+    many of the `observed` elements each plan reproduces."""
 
     rules: list[Said] = field(default_factory=list)
     checked: int = 0
@@ -144,11 +146,14 @@ class Mapped:
     orders: dict[tuple[Shape, tuple[int, int]], Node | Leaf | None] = field(default_factory=dict)
     asked: int = 0
     left_out: dict[Shape, Summed] = field(default_factory=dict)
+    gives: dict[Plan, int] = field(default_factory=dict)
+    observed: int = 0
 
     @property
     def plans(self) -> list[Plan]:
-        """The plans found, each once."""
-        return list(dict.fromkeys(said.plan for said in self.rules if said.plan is not None))
+        """The plans found, each once, that of the most elements first."""
+        every = dict.fromkeys(said.plan for said in self.rules if said.plan is not None)
+        return sorted(every, key=lambda plan: -self.gives.get(plan, 0))
 
     @property
     def whole(self) -> bool:
@@ -199,19 +204,19 @@ def _cut(plan: Plan, length: int) -> tuple[int, ...]:
 class Mapper(Candidates):
     """Maps one library. `multiply`: from the patterns of A, B and C (zeros if the library takes none) to those of D;
     `reveal`: the summation tree of one element of a shape, None if it cannot be revealed, IncompleteError past the
-    time it is given; `top`: the largest shape; `least`: the smallest M and N; `multiple`: of what M, N and K are
+    time it is given; `top`: the largest shape; `least`: the smallest M, N and K; `multiple`: of what M, N and K are
     multiples. Times are those of time.monotonic(), in seconds. Past `deadline` IncompleteError is raised; `found` then
     holds what was found."""
 
     def __init__(
         self, asked: Signature, multiply: Multiply, reveal: Reveal, top: Shape, seed: int = 1,
         deadline: float | None = None, progress: Callable[[str], None] = lambda text: None,
-        least: tuple[int, int] = (1, 1), multiple: int = 1,
+        least: tuple[int, int, int] = (1, 1, 1), multiple: int = 1,
     ) -> None:  # fmt: skip
         super().__init__(asked)
         self.multiply, self.reveal, self.multiple = multiply, reveal, multiple
         sides = (top.rows, top.columns, top.length)
-        self.least = tuple(-(-side // multiple) * multiple for side in (*least, 1))
+        self.least = tuple(-(-side // multiple) * multiple for side in least)
         self.most = tuple(side - side % multiple for side in sides)
         if any(low > high for low, high in zip(self.least, self.most, strict=True)):
             raise ParameterError("--multiple", f"no shape up to {top} has sides that are multiples of {multiple}")
@@ -255,7 +260,8 @@ class Mapper(Candidates):
 
     def _check_zeros(self) -> None:
         """Raises IncompleteError where zeros give something else."""
-        asked, rows, length, columns = self.asked, self.least[0], min(self.top.length, TILE), self.top.columns
+        asked, rows, columns = self.asked, self.least[0], self.top.columns
+        length = min(self.top.length, max(self.least[2], TILE))
         sizes = (((rows, length), asked.a), ((length, columns), asked.b), ((rows, columns), asked.c))
         patterns = [np.zeros(size, kind_of(fmt)) for size, fmt in sizes]
         found = self.multiply(*patterns)[0]
@@ -359,6 +365,8 @@ class Mapper(Candidates):
         features, fits, _ = self._table()
         self.rules = rules = learned(features, fits, self.least, self.multiple)
         self.found.rules = [Said(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
+        self.found.gives = dict(zip(self.known, fits.sum(axis=0).tolist(), strict=True))
+        self.found.observed = len(fits)
         return rules
 
     @staticmethod
@@ -429,11 +437,14 @@ class Mapper(Candidates):
         if self._units_likely:
             yield from self._of_units(of_units, length, 1)
             yield self._cut(of_units, looked)
-        asks = self._affordable(looked) or not self._units_likely
+        steps = [model for own in taken for model in self.steps(own)]
+        usual = ([Chain(model) for model in steps], *(self.stages(model, length) for model in steps))
+        if not (affordable := self._affordable(looked)):
+            yield from usual
+        asks = affordable or not self._units_likely
         tree = self._order(looked.shape, self._place(looked, number)) if asks else None
         if tree is None:
-            yield [Chain(model) for own in taken for model in self.steps(own)]
-            yield from (self.stages(model, length) for own in taken for model in self.steps(own))
+            yield from usual if affordable else ()
         else:
             yield from ((stage for own in taken for stage in self.guesses(tree, own, self.known, wider=wider))
                         for wider in (False, True))  # fmt: skip
@@ -514,7 +525,7 @@ class Mapper(Candidates):
         """The plans that give most elements at a K for which the first sum of one of the plans is just full."""
         for _ in range(APART):
             every = {runs.every * n + 1 for plan in plans for runs in _promotions(plan) for n in (1, 2)}
-            lengths = sorted(n for n in every if n <= self.top.length and n % self.multiple == 0)
+            lengths = sorted(n for n in every if self.least[2] <= n <= self.top.length and n % self.multiple == 0)
             groups = [max(Counter(_cut(plan, length) for plan in plans).values()) for length in lengths]
             if not lengths or min(groups) == len(plans):
                 break
@@ -696,8 +707,9 @@ class Mapper(Candidates):
         mapped = self.found
         mapped.checked, mapped.right, mapped.open = 0, 0, []
         self._find_rivals(rules)
-        for number in range(CHECKED):
-            self._say(f"{number} of {CHECKED} random shapes")
+        count = min(CHECKED, max(DOUBTED, self._shapes()))
+        for number in range(count):
+            self._say(f"{number} of {count} random shapes")
             shape = self.random_shape(number)
             is_open = self._compared(rules, shape)
             mapped.checked += 1
@@ -826,8 +838,14 @@ class Mapper(Candidates):
         return np.sort(np.append(between, sorted(ends)))
 
     def _random(self, fmt: Format, size: tuple[int, int], spread: int) -> Matrix:
-        numbers = np.ldexp(self.rng.standard_normal(size), self.rng.integers(-spread, spread + 1, size))
-        return from_numbers(numbers.astype(type_of(fmt)), fmt, "nearest_even")
+        drawn = min(math.prod(size), POOL)
+        numbers = np.ldexp(self.rng.standard_normal(drawn), self.rng.integers(-spread, spread + 1, drawn))
+        return np.resize(from_numbers(numbers.astype(type_of(fmt)), fmt, "nearest_even"), size)
+
+    def _shapes(self) -> int:
+        """How many shapes may be asked."""
+        sides = zip(self.least, self.most, strict=True)
+        return math.prod((most - least) // self.multiple + 1 for least, most in sides)
 
     def random_shape(self, number: int = 3) -> Shape:
         """A random shape from the smallest to the largest, in some cases with the smallest M or N; about half of the

@@ -22,7 +22,7 @@ from mmaprobe.documents import identify as documents
 
 EDGES = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # what is after the last multiple may have its own kernel
 FIRSTS = ((4, 8), (4, 16), (8, 16), (8, 32), (16, 32))  # (step, turn) of the features of the kind "first"
-SIDES = (4, 8, 16, 32, 64)  # M or N modulo these may decide which kernel runs
+SIDES = (2, 4, 8, 16, 32, 64)  # M or N modulo these may decide which kernel runs
 MULTIPLES = (2, 4, 8, 16, 32, 64)  # K may have a kernel of its own if it is a multiple of these
 #: (step, turn) of the features of the kind "block"
 BLOCKS = (
@@ -122,6 +122,8 @@ class Feature:
             panels = f" after the first {-self.turn}" if self.turn < 0 else panels
             sizes = [size for size in _sizes(self.step) if size >= (low or 1) and size <= (high or self.step)]
             return f"{self.of} in blocks of {' or '.join(map(str, sizes))} ({_sizes_text(self.step)}{panels})"
+        if self.kind == "rest" and self.step == 2 and (low == 1 or high == 0):
+            return f"{self.of} {'odd' if low else 'even'}"
         name, least = (f"{self.of} modulo {self.step}", 0) if self.kind == "rest" else (self.of, 1)
         if self.kind == "place":
             name, least = f"number of {self.of}{f' modulo {self.step}' if self.step else ''}", 0

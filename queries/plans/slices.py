@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.blocks import InLargest, LosesOfBlocks, loses_of_blocks
 from mmaprobe.queries.kernel.slices import loses_of_elements, loses_of_largest
-from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.wording import up_float
 from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.queries.properties.bound import Settle, chain_of
@@ -32,10 +34,14 @@ def elements_lose(plan: Plan, length: int, reach: int) -> Theorem:
 
 
 def blocks_lose(plan: Plan, length: int, settle: Settle) -> Theorem:
-    """A theorem `LosesOfBlocks`. Raises RuleError where none is known."""
+    """A theorem `LosesOfBlocks`, about blocks of zeros as well where these stay zeros. Raises RuleError where none is
+    known."""
     chain = chain_of(plan.models[0].unit, settle)
     rows = any(part.block is None for part in plan.gathered)
-    return loses_of_blocks(plan, length, BLOCKS_REACH, SPREAD if rows else None, chain)
+    about = partial(loses_of_blocks, plan, length, BLOCKS_REACH, SPREAD if rows else None)
+    with suppress(RuleError):
+        return about(True, chain)
+    return about(False, chain)
 
 
 def lose(plan: Plan, length: int, settle: Settle) -> Theorem:
@@ -56,7 +62,7 @@ def bound_in_largest(goal: InLargest, a: Numbers, b: Numbers) -> Numbers:
         if spread is not None:
             least = np.maximum(least, most.max(1, keepdims=True) * 2.0**-spread)
         within = (most >= least) & (most <= 2.0**goal.reach)
-        if not (within | ((most == 0) & (spread is None))).all():
+        if not (within | ((most == 0) & (goal.zeros if isinstance(goal, LosesOfBlocks) else False))).all():
             raise ParameterError(name, f"{goal.where}, in this bound")
         sides.append(most)
     found: Numbers = sides[0] @ sides[1].T * (

@@ -74,8 +74,10 @@ class Exactly(Fold[Fraction]):
         match node.without_loss:
             case "product":
                 return reduce(mul, map(self.of, node.operands))
-            case "sum" | "operand":
+            case "sum":
                 return added(self.of_terms(node.operands))
+            case "operand":
+                return self.of(node.operands[0])
         raise TypeError(f"no exact value of {node.kind}")
 
 

@@ -151,7 +151,9 @@ class _Loops:
                 rounding = join.rounding
                 return self.loop(stage, size, (low, high), (so_far, start), lambda _, own, end: _rounded(
                     rounding, f"(+ {so_far} {self.stage(stage.body, own, end, '0')})"))  # fmt: skip
-        if isinstance(partition, Equal) and isinstance(join, Add) and join.in_order and stage.body.d == stage.d:
+        full = isinstance(partition, Equal) and partition.tiles == "full"
+        if full and isinstance(join, Add) and join.in_order and stage.body.d == stage.d:
+            assert isinstance(partition, Equal)
             grain, so_far, rounding = partition.grain or stage.body.period, self.name("s"), join.rounding
             size = f"(* {grain} (ceil (/ {_less(high, low)} {grain * partition.ways})))"
 

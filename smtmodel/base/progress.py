@@ -48,6 +48,10 @@ class Wait(str):
         return made
 
 
+class Notice(str):
+    """A text that stays, where nothing else would be said for long."""
+
+
 class NestedText(str):
     """A text about one piece of larger work."""
 
@@ -76,6 +80,9 @@ class Pieces:
 
     def __call__(self, text: str) -> None:
         """Take a text that the piece being worked on shows."""
+        if isinstance(text, Notice):
+            self.show(text)
+            return
         self.inner = text
         self.show(NestedText(Count(self.done, self.total, self.what), text) if self.total > 1 else text)
 

@@ -111,16 +111,17 @@ def signature_of(model: Model) -> Signature:
     )
 
 
-def parse_signature(formats: str, length: int, scale: str | None = None) -> Signature:
+def parse_signature(formats: str, length: int, scale: str | None = None, longest: int = LONGEST) -> Signature:
     """The signature of `a,b,c,d`, or of `a,b,d` or `a,b,none,d` for a device without an addend. `scale`: FORMAT/BLOCK,
-    for scale factors that BLOCK products share. Raises UnknownNameError or ParameterError."""
+    for scale factors that BLOCK products share. `longest`: the largest length. Raises UnknownNameError or
+    ParameterError."""
     names = [name.strip() for name in formats.split(",")]
     if len(names) == 4 and names[2] == NO_ADDEND:
         del names[2]
     if len(names) not in (3, 4):
         raise ParameterError("formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")
-    if not 1 <= length <= LONGEST:
-        raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {LONGEST}")
+    if not 1 <= length <= longest:
+        raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {longest}")
     fmts = [format_named(name) for name in names]
     for name, fmt in zip(names, fmts, strict=True):
         if not fmt.signed:

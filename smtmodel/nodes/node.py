@@ -311,7 +311,7 @@ class Node:
 
     kind: ClassVar[str]
     source: ClassVar[str]
-    #: what it is of its operands if nothing is rounded or cut off; None: none of these
+    #: what it is of its operands (or the first one) if nothing is rounded or cut off; None: none of these
     without_loss: ClassVar[Literal["sum", "product", "operand"] | None] = None
     #: operands that nodes of published digests lack: left out of the node's text (`structure`) where there is none
     later: ClassVar[frozenset[str]] = frozenset()

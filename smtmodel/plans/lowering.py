@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain, count
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -102,6 +103,7 @@ class Lowering(Engine[Node]):
         self.signals: dict[Node, str] = {}
         self.level = 0
         self.path = ""
+        self._taken = set[str]()  # the names so far, in the loop that is made
         self._gathered: dict[tuple[Gathered, int, tuple[tuple[int, int], ...]], Node] = {}
         self._blocks = any(part.block for part in plan.gathered)
         #: for loops whose results are what the unit would read: how it reads the start, and the format
@@ -135,15 +137,21 @@ class Lowering(Engine[Node]):
             return body(Index(), start)
         self.level += 1
         level, path, self.path = self.level, self.path, ""  # a loop's signals begin with its own name
+        taken, self._taken = self._taken, set()
         step = body(Index(0, ((level, 1),)), Running(level))
         if level in self.reads:
             start = self._read_as(start, *self.reads.pop(level))
         loop = Repeat(level, range(count), start, step)
-        self.level, self.path = level - 1, path
+        self.level, self.path, self._taken = level - 1, path, taken
         return self._named(loop, name)
 
     def _named(self, node: Node, name: str) -> Node:
-        self.signals.setdefault(node, f"{self.path}{name}".removesuffix("."))
+        """Give a node the name of its part, with a number where another one has it: each signal has its own name."""
+        if node not in self.signals:
+            plain = f"{self.path}{name}".removesuffix(".")
+            names = chain([plain], (f"{plain}{number}" for number in count(2)))
+            self.signals[node] = next(one for one in names if not one or one not in self._taken)
+            self._taken.add(self.signals[node])
         return node
 
     @contextmanager

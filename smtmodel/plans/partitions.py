@@ -21,6 +21,8 @@ from mmaprobe.smtmodel.plans.span import Span, moved
 from mmaprobe.smtmodel.plans.stages import Cut, Growth, Part, Parted, Partition
 
 V = TypeVar("V")
+Tiles = Literal["full", "even"]
+TILES: tuple[Tiles, ...] = get_args(Tiles)
 Half = Literal["larger", "smaller"]
 HALVES: tuple[Half, ...] = get_args(Half)
 MOST_LANES = 4096  # each is a sum of its own, even where there are fewer products
@@ -166,25 +168,32 @@ def _of_sizes(span: Span, sizes: Sequence[int]) -> list[Span]:
 @dataclass(frozen=True)
 class Equal(Sized):
     """`ways` runs of K / `ways`, rounded up to a multiple of `grain` (0: of the body's period); the last ones may be
-    shorter, or none."""
+    shorter, or none. With `tiles` even, run i of the K / `grain` tiles, rounded up, ends after i / `ways` of them,
+    rounded up; one that has none is left out."""
 
-    unused: ClassVar[frozenset[str]] = frozenset({"grain"})
+    unused: ClassVar[frozenset[str]] = frozenset({"grain", "tiles"})
     growth: ClassVar[Growth] = "each"
     equal: ClassVar[str] = "split in {ways} equal runs, each one equal"
     ways: int
     grain: int = 0
+    tiles: Tiles = "full"
 
     @classmethod
     def likely(cls, count: int) -> Iterable[Partition]:
-        return (cls(ways, grain) for ways in (2, 3, 4, 8) for grain in (1, 16) if ways * grain < 2 * count)
+        some = [(ways, grain) for ways in (2, 3, 4, 8) for grain in (1, 16) if ways * grain < 2 * count]
+        return (cls(*one, tiles) for tiles in TILES for one in some if tiles == "full" or one[0] > 2)
 
     def sizes(self, count: int, stage: Parted) -> Sequence[int]:
         grain = self.grain or stage.body.period
-        size = -(-count // (grain * self.ways)) * grain
-        return [min(size, count - start) for start in range(0, count, size)]
+        tiles = -(-count // grain)
+        share = -(-tiles // self.ways)
+        even = (-(-tiles * number // self.ways) for number in range(1, self.ways + 1))
+        ends = even if self.tiles == "even" else range(share, tiles + share, share)
+        return [end - start for start, end in pairwise((0, *(min(end * grain, count) for end in ends))) if end > start]
 
     def words(self, stage: Parted, joined: str) -> str:
-        return f"{self.ways} runs of K{f' in multiples of {self.grain}' if self.grain else ''}{joined}"
+        even = ", as even as tiles of these are" if self.tiles == "even" else ""
+        return f"{self.ways} runs of K{f' in multiples of {self.grain}' if self.grain else ''}{even}{joined}"
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
         """Equal runs, if they are multiples of the grains of all."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,17 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
+from mmaprobe.cli.options import progress
 from mmaprobe.hypotheses.claim import AnyClaim, BoundClaim, Claim, build_claims, claims, claims_named
 from mmaprobe.queries.claims import contradiction
+from mmaprobe.queries.claims import verify as verifying
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.error_bound import verify_bound
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.overflow import bound
 from mmaprobe.queries.claims.report import document_of
 from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.claims.stages import Stages
 from mmaprobe.queries.kernel.scene import deciding, scene_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import build_query, evaluate_claim
@@ -266,6 +270,22 @@ def test_certificate(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.stderr
     assert "accepted by the checker" in found.stderr
     assert list((tmp_path / "proof").glob("**/manifest.json"))
+
+
+def test_it_is_said_that_solvers_are_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where no terminal shows progress."""
+    monkeypatch.setattr(Stages, "ways", ())
+    monkeypatch.setattr(verifying, "LONG", 0.0)
+    inputs = {"format": "f16", "a": [0, 0], "b": [0, 0], "c": [0, 0]}
+    outcome = decide(
+        claim_of(terms=1, inputs=inputs, claim="value(p) < 2**4"),
+        Options(timeout=10, progress=partial(progress, loud=0)),
+    )
+    assert re.fullmatch(
+        r"mine: neither an input nor a rule decides it; solvers are asked, for at most [0-9] s\n",
+        capsys.readouterr().err,
+    )
+    assert outcome.asked[-1].what == "the whole question" or outcome.theorem is not None
 
 
 def test_time_ends_what_is_built_to_be_evaluated() -> None:

@@ -623,3 +623,26 @@ def test_the_factors_of_parts_of_significands_are_shown(tmp_path: Path) -> None:
     against = ["explain", str(file), '{"a": ["3fa9"], "b": ["40ff"], "c": "0000"}', "--against", "ieee/fma/bf16"]
     said = CliRunner().invoke(main, against).stdout.splitlines()[-1]
     assert said == "first divergence: terms: p0.term[product1] 2667*2^-8 | term[0] 43095*2^-12"
+
+
+TAILS = """plan: two-tails
+formats: {a: f16, b: f16, c: f32, d: f32}
+units: {u: ampere/mma/m16n8k8.f32.f16.f16.f32, f: ieee/fma/f32.f16.f16.f32, v: volta/mma/m8n8k4.f32.f16.f16.f32}
+roundings: {r: "round(f32, nearest_even)"}
+steps:
+  d: r(exact(sum(chain(u, tail=f), +0), sum(chain(v, tail=f), c)))
+"""
+
+
+def test_parts_of_a_plan_that_have_one_name_are_drawn_each(tmp_path: Path) -> None:
+    """Two sums of the same products, one of them with c: their tails are not one signal."""
+    (tmp_path / "tails.yaml").write_text(TAILS)
+    explanation = explain(
+        parse_reference(f"plan:{tmp_path / 'tails.yaml'}@length=9"), Operands((0x3C01,) * 9, (0x3555,) * 9, 0x3F800000)
+    )
+    lines = [line.strip() for line in drawn(explanation)]
+    alone = "tail = 8 + round: 1399125*2^-22 + 1399125*2^-19 = 12592125*2^-22, exact in f32"
+    assert [lines.count(line) for line in (alone, "tail2: exact sum of 8 + tile")] == [1, 1]
+    rows = [(row.name, row.value) for step in explanation.steps for one in step.pictures for row in one.rows]
+    (one, first), (two, second) = [row for row in rows if row[0].startswith("tail")]
+    assert (one, two, 0 < second - first < 1) == ("tail", "tail2", True)

@@ -78,10 +78,13 @@ def products(maps: list[Path], fmt: str, width: int, rows: int) -> tuple[list[Mu
 
 
 def differing(seen: list[Multiplied], fmt: str) -> list[Any]:
-    """The products of which PyTorch's own of the same factors have another bit."""
+    """The products of which PyTorch's own of the same factors, which lie alike in memory, have another bit."""
     differ = []
     for one in seen:
-        a, b = (tensor_of(side, TYPE_OF[fmt]) for side in (one.a, one.b))
+        sides = [tensor_of(side, TYPE_OF[fmt]) for side in (one.a, one.b)]
+        a, b = (
+            side.mT.contiguous().mT if lies == "t" else side for side, lies in zip(sides, one.asked.layout, strict=True)
+        )
         if one.operator == "aten.addmm":
             native = torch.addmm(tensor_of(one.c, TYPE_OF[fmt]), a[0], b[0])[None]
         else:

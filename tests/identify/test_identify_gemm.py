@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,11 @@ def tripled(a, b):
     return np.float32(3) * chain(a, b)
 
 
+def long(a, b):
+    assert a.shape[1] > 18, "no shape of these was asked for"
+    return chain(a, b)
+
+
 def even(a, b):
     assert not (len(a) % 2 or a.shape[1] % 2 or b.shape[1] % 2), "no shape of these was asked for"
     return chain(a, b)
@@ -124,6 +131,22 @@ def transposed(a, b):
     wanted = (4 * a.shape[1], 4), (4, 4 * b.shape[0])  # of one row or column too
     assert (a.strides, b.strides) == wanted, "other matrices were handed over"
     return chain(a, b)
+
+
+def without_last_of_odd(a, b):
+    return chain(a, b, 0, a.shape[1] - len(a) % 2)
+
+
+def biased(a, b, c):
+    scaled = (np.float32(0.7) * chain(a.astype(np.float32), b.astype(np.float32))).astype(np.float16)
+    return (scaled.astype(np.float32) + c.astype(np.float32)).astype(np.float16)
+
+
+def in_tiles(a, b):
+    tiles = -(-a.shape[1] // 4)
+    cuts = [min(a.shape[1], -(-tiles * i // 3) * 4) for i in range(4)]
+    parts = [chain(a, b, i, j) for i, j in zip(cuts, cuts[1:]) if i < j]
+    return sum(parts[1:], parts[0])
 
 
 def fails(a, b):
@@ -176,6 +199,30 @@ def test_only_multiples_are_asked_and_spoken_of(tmp_path: Path) -> None:
     code, _, said = asked(tmp_path, "even", "--multiple", "9")
     assert code == 2
     assert "--multiple" in said
+
+
+def test_only_the_k_of_a_span_are_asked_and_spoken_of(tmp_path: Path) -> None:
+    """K with M and N, as of the products of one model; of a single shape all products asked are of that one."""
+    (tmp_path / "library.py").write_text(LIBRARY)
+    path = tmp_path / "map.json"
+    for spans, within, without in (("1..4,1..4,19..24", Shape(2, 2, 19), Shape(2, 2, 18)),
+                                   ("3..3,5..5,5000..5000", Shape(3, 5, 5000), Shape(3, 5, 4999))):  # fmt: skip
+        given = ["--formats", "f32,f32,f32", "--shape", spans, "--json"]
+        found = CliRunner().invoke(
+            main, ["identify", "--gemm", "--device", f"python:{tmp_path}/library.py:long", *given]
+        )
+        assert found.exit_code == 0, found.stderr
+        path.write_text(found.stdout)
+        known = rules_of(path)
+        assert (known.plans_of(within) == 0).all()
+        assert (known.numbers_of(without) == -1).all()
+
+
+def test_a_large_matrix_repeats_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm_plans, "POOL", 64)
+    mapper = gemm_plans.Mapper(parse_signature("f32,f32,f32", 1), lambda a, b, c: c, lambda *_: None, Shape(4, 4, 8))
+    few, many = (mapper._random(FORMATS["f32"], (10, width), 2) for width in (6, 20))
+    assert (few.size, len(np.unique(few)), many.size, len(np.unique(many))) == (60, 60, 200, 64)
 
 
 def test_matrices_are_handed_over_transposed_in_memory(tmp_path: Path) -> None:
@@ -437,7 +484,9 @@ def test_rules_are_learned_as_they_are() -> None:
         (["--device", "python:library.py:fails"], 3, "no product of this kind"),
         (["--device", "model:volta/mma/m8n8k4.f32.f16.f16.f32"], 2, "a function that multiplies matrices"),
         (["--device", "python:library.py:chain", "--shape", "9"], 2, "give M,N"),
-        (["--device", "python:library.py:chain", "--shape", "9..8,8"], 2, "or two LOW..HIGH"),
+        (["--device", "python:library.py:chain", "--shape", "9..8,8"], 2, "or spans LOW..HIGH"),
+        (["--device", "python:library.py:chain", "--shape", "8,8,8"], 2, "K is given once"),
+        (["--device", "python:library.py:chain", "--length", "70000"], 2, "from 1 to 65536"),
         (["--device", "python:library.py:chain", "--shape", "4..8,8", "--invariant"], 2, "from 1 x 1 on"),
         (["--device", "python:library.py:changes", "--formats", "f32,f32,f32,f32"], 2, "takes no addend"),
     ],
@@ -524,8 +573,14 @@ def tree_of(stage: Stage, places: list[int]) -> Node | Leaf:
             return added([tree_of(stage.body, places[i:j]) for i, j in zip(cuts, ends, strict=True)])
         case Parted(Equal() as cut, Add(order=order)):
             grain = cut.grain or stage.body.period
-            size = -(-len(places) // (grain * cut.ways)) * grain
-            return added([tree_of(stage.body, places[i : i + size]) for i in range(0, len(places), size)], order)
+            tiles = -(-len(places) // grain)
+            if cut.tiles == "even":
+                ends = [-(-tiles * n // cut.ways) * grain for n in range(cut.ways + 1)]
+                parts = [places[i:j] for i, j in pairwise(ends) if i < j]
+            else:
+                size = -(-tiles // cut.ways) * grain
+                parts = [places[i : i + size] for i in range(0, len(places), size)]
+            return added([tree_of(stage.body, part) for part in parts], order)
         case Parted(At() as cut, Add(order=order)):
             ends = [*cut.at, len(places)]
             parts = [tree_of(stage.body, places[i:j]) for i, j in zip([0, *cut.at], ends, strict=True)]
@@ -765,6 +820,38 @@ def test_the_last_two_sums_are_made_equal(length: int) -> None:
             part = part + np.outer(a[:, k], b[k])
         total, start = total + part, start + size
     assert np.array_equal(simulate(a.view(np.uint32), b.view(np.uint32), None, plan).view(np.float32), total)
+
+
+def test_a_multiple_is_stored_before_c_is_added(tmp_path: Path) -> None:
+    """A factor, a rounding to the format of results, an addend and another rounding, in one plan."""
+    code, found, said = asked(tmp_path, "biased", "--formats", "f16,f16,f16,f16")
+    assert code == 0, said
+    (rule,) = found["rules"]
+    assert rule["plan"].startswith("r2(exact(r2(r(product(number(0x3f333333, f32), sum(")  # of units that agree
+
+
+@pytest.mark.slow
+def test_a_split_whose_tiles_are_divided_evenly_is_found(tmp_path: Path) -> None:
+    code, found, said = asked(tmp_path, "in_tiles", "--length", "40")
+    assert code == 0, said
+    assert "sum(split(3, muladd, r, grain=4, tiles=even), +0)" in {rule["plan"] for rule in found["rules"]}
+
+
+@pytest.mark.slow
+def test_a_saved_plan_is_said_not_to_be_of_every_product(tmp_path: Path) -> None:
+    """Where M is odd a product is left out, and only of even M is there a plan."""
+    path = tmp_path / "plan.yaml"
+    code, found, said = asked(tmp_path, "without_last_of_odd", "--save", str(path), "--timeout", "20")
+    assert code == 3
+    rules = [rule["elements"] for rule in found["rules"] if rule["plan"] and "K = 1" not in rule["elements"]]
+    assert rules
+    assert all(text.endswith("M even") for text in rules)
+    assert "the last product of K is no part of the sum in " in said
+    assert "without a plan, all of M odd: " in said
+    gives, looked = re.findall(rf"saved: {path}: .* \(not of every product: it gives ([0-9]+) of ([0-9]+) elem", said)[
+        0
+    ]
+    assert 0 < int(gives) < int(looked)
 
 
 @pytest.mark.parametrize("name", [name for name in plans() if name != "cutlass/linear-combination"])

@@ -71,7 +71,8 @@ def told_of_blocks(name: str) -> dict[str, Any]:
 
     told = {"growth": str(step.growth), "part": str(step.part), "own": plain(step.own), "size": plain(step.size),
             "length": unit.length, "block": unit.scale_block}  # fmt: skip
-    return {"text": plan_text(plan), "length": 128, "reach": goal.reach, "spread": goal.spread, "step": told,
+    return {"text": plan_text(plan), "length": 128, "reach": goal.reach, "spread": goal.spread, "zeros": goal.zeros,
+            "step": told,
             "share": str(goal.share), "rest": str(goal.rest)}  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from mmaprobe.documents.identify import OrderStep
 from mmaprobe.queries.order.reveal import Tree, UnrevealedError, reveal
+from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Node, compact, masked_leaves
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -291,6 +292,27 @@ def test_drawing() -> None:
     assert revealed("ieee/fma/f32@length=6").draw()[0] == "c, 0-5 (added one after another)"
     assert "without loss" in revealed(CDNA1).draw()[0]
     assert compact([0, 1, 4, 5, 8, 9]) == "0-1,4-5,8-9"
+
+
+def test_a_sum_of_its_own_that_a_step_adds_is_one_line() -> None:
+    """32 products in a chain, to which a chain of 16 and a sum of two are added."""
+
+    def chain(first: int, *others: int) -> Node | int:
+        total: Node | int = first
+        for k in others:
+            total = Node("binary", (total, k))
+        return total
+
+    root = Node("binary", (Node("binary", (chain(*range(32)), chain(*range(32, 48)))), chain(48, 49)))
+    assert Outliner(root).outline().lines() == [
+        "one step after another",
+        "├─ 0-31 (added one after another)",
+        "├─ a sum of its own, added",
+        "│  └─ 32-47 (added one after another)",
+        "└─ a sum of its own, added",
+        "   ├─ 48",
+        "   └─ 49",
+    ]
 
 
 def test_what_is_said_of_a_tree() -> None:

@@ -207,6 +207,10 @@ class Output:
             case Equal(ways=ways):
                 grain = partition.grain or stage.body.period
                 grains = -(-len(ks) // grain)
+                if partition.tiles == "even":  # of run n, those of which n / ways lies among the tiles before it
+                    runs = [[k for at, k in enumerate(ks) if at // grain * ways // grains == number]
+                            for number in range(ways)]  # fmt: skip
+                    return [run for run in runs if run], ks[:0]
                 size = -(-grains // ways) * grain
                 return [ks[first : first + size] for first in range(0, len(ks), size)], ks[:0]
             case At(at=at):

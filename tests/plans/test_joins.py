@@ -42,7 +42,8 @@ pytestmark = pytest.mark.compilers
 CUTS: dict[str, tuple[str, tuple[int, ...]]] = {
     "8": ("", (16, 5, 20)), "8, tail": (", tail=mma", (16, 22)), "8, even": (", even=2", (16, 21)),
     "8, share": (", share=2", (16, 19)), "[4, 12]": ("", (20, 14)), "split(3)": ("", (12, 5, 17)),
-    "split(3, grain=2)": ("", (12, 7, 22)), "interleave(3, grain=4)": ("", (12,)),
+    "split(3, grain=2)": ("", (12, 7, 22)), "split(3, grain=2, tiles=even)": ("", (12, 1, 7)),
+    "interleave(3, grain=4)": ("", (12,)),
     "interleave(2, grain=4)": (", tail=fma", (16, 19)), "swizzle(3, grain=4)": ("", (12, 20)),
     "halve(4, grain=4)": ("", (16, 7, 22)), "halve(3, first=smaller)": ("", (8, 6, 13, 20)),
     "windows(4)": ("", (16, 5, 22)), "lanes(4, fold(2, 2), 2, fold(2, 1))": ("", (8, 13)),
@@ -126,8 +127,8 @@ CHAIN = Chain(parse_reference("ieee/fma/f32.f16.f16.f32"))
 
 
 @pytest.mark.parametrize("cut", [
-    "8", "split(3, grain=1)", "split(4, grain=16)", "interleave(4, grain=2)", "swizzle(4, grain=2)",
-    "halve(8, grain=8, first=smaller)", "windows(8)",
+    "8", "split(3, grain=1)", "split(4, grain=16)", "split(4, grain=16, tiles=even)",
+    "interleave(4, grain=2)", "swizzle(4, grain=2)", "halve(8, grain=8, first=smaller)", "windows(8)",
 ])  # fmt: skip
 def test_every_join_is_read_from_a_tree(cut: str) -> None:
     """Among the stages that a tree suggests is one with this tree, at this K and at another one; none for a chain,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,16 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 import mmaprobe
-from mmaprobe.cli.commands.identify_gemm import _step
+from mmaprobe.cli.commands.identify_gemm import _besides, _parity, _step
 from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import CutSums
 from mmaprobe.queries.plans.forms import Form, named, plain
+from mmaprobe.queries.plans.library import Mapped, Said
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
 from mmaprobe.queries.plans.results import FIRST, plans_of_results, with_others
-from mmaprobe.queries.plans.rules import Shape
+from mmaprobe.queries.plans.rules import Shape, features_of, learned
 from mmaprobe.queries.plans.summed import summed
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -36,7 +38,7 @@ from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.joins import Order
 from mmaprobe.smtmodel.plans.named import in_runs, in_runs_at, promoted
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 
 pytestmark = pytest.mark.solvers
 
@@ -209,6 +211,7 @@ ALPHA, BETA = "number(0x3fcccccd, f32)", "number(0x3e99999a, f32)"  # 1.6, 0.3
         ("r(exact(sum(u, +0), c))", "column"),
         ("sum(u, c)", "whole"),
         ("r(exact(h(sum(u, +0)), c))", "whole"),  # stored before c is added
+        (f"r(exact(h(r(product({ALPHA}, sum(u, +0)))), c))", "row"),  # the same of a multiple of it
         ("r(relu(exact(sum(u, +0), c)))", "row"),
         ("r(h(sum(u, +0)))", ""),  # rounded twice
     ],
@@ -445,6 +448,26 @@ def test_ends_that_are_missing_by_one_step_are_one_sentence() -> None:
     assert _step(ends | {Shape(1, 1, 17): 2}) is None
     assert _step({Shape(1, 1, 9): 1, Shape(1, 1, 10): 2}) is None  # too few to say so
     assert _step({}) is None
+
+
+def test_what_is_odd_in_all_of_many_shapes_is_said() -> None:
+    shapes = [Shape(2 * n + 1, n + 1, 8) for n in range(20)]
+    assert _parity(shapes) == ", all of M odd and K even"
+    assert _parity([*shapes, Shape(2, 1, 8)]) == ", all of K even"
+    assert not _parity(shapes[:9])  # too few to say so
+
+
+def test_what_a_plan_does_not_give_is_said_where_it_is_saved() -> None:
+    """That of the most elements is saved, whichever rule comes first."""
+    one, other = (parse_plan_path(f"plan:{name}") for name in ("loop/lanes", "cublas/split-k"))
+    features = np.array([features_of(Shape(m, 4, 8), np.zeros(1, int), np.zeros(1, int))[0] for m in range(1, 20)])
+    odd = features[:, 0] % 2 == 1
+    rules = learned(features, np.stack([odd, ~odd], axis=1))
+    assert sorted(rule.text().rpartition(", ")[2] for rule in rules) == ["M even", "M odd"]
+    mapped = Mapped([Said(rule, (one, other)[rule.plan]) for rule in rules], gives={one: 9, other: 10}, observed=19)
+    assert mapped.plans == [other, one]
+    assert _besides(mapped) == "not of every product: it gives 10 of 19 elements looked at"
+    assert not _besides(replace(mapped, rules=[said for said in mapped.rules if said.plan == one]))
 
 
 def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

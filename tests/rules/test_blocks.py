@@ -15,14 +15,18 @@ from mmaprobe.queries.kernel.blocks import LosesOfBlocks, loses_of_blocks
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.bound_certificate import certify_plan_bound
 from mmaprobe.queries.plans.bound_report import find_plan_bound
-from mmaprobe.queries.plans.slices import BLOCKS_REACH, blocks_lose
+from mmaprobe.queries.plans.slices import BLOCKS_REACH, blocks_lose, bound_in_largest
 from mmaprobe.queries.properties.bound import chain_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
-from mmaprobe.smtmodel.tables.reference import parse_plan_reference
+from mmaprobe.smtmodel.plans.plan_files import FOLDER
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from tests.oracles.oracle import decode
 from tests.plans.test_blocks import tiny
@@ -38,8 +42,8 @@ def chain(unit: Unit) -> Theorem:
     return chain_of(unit, believed)
 
 
-def lost(plan: Plan, length: int = 2, reach: int = 4, spread: int | None = None) -> LosesOfBlocks:
-    goal = loses_of_blocks(plan, length, reach, spread, chain(plan.models[0].unit)).goal
+def lost(plan: Plan, length: int = 2, reach: int = 4, spread: int | None = None, zeros: bool = True) -> LosesOfBlocks:
+    goal = loses_of_blocks(plan, length, reach, spread, zeros, chain(plan.models[0].unit)).goal
     assert isinstance(goal, LosesOfBlocks)
     return goal
 
@@ -99,6 +103,7 @@ def test_what_shipped_formats_lose(name: str, elements: float) -> None:
     assert own < goal.share < own + (2**-7 if plan.d.name == "bf16" else 2**-13)
     assert goal.rest < 2**-80
     assert (goal.spread is None) == (name != "transformerengine/nvfp4")
+    assert goal.zeros
 
 
 def test_a_number_of_products_that_fills_no_block() -> None:
@@ -146,7 +151,7 @@ def test_premises_that_are_refused() -> None:
             lost(plan, length, reach, spread)
     other = chain(parse_plan_reference("plan:mx/fp8").models[0].unit)
     with pytest.raises(RuleError, match="not about the plan's unit"):
-        loses_of_blocks(plan, 2, 4, None, other)
+        loses_of_blocks(plan, 2, 4, None, True, other)
 
 
 def test_a_bound_is_reported_and_certified(tmp_path: Path) -> None:
@@ -158,3 +163,59 @@ def test_a_bound_is_reported_and_certified(tmp_path: Path) -> None:
     certify_plan_bound(found, tmp_path / "certificate", options)
     assert {one.kind for one in check_folder(tmp_path / "certificate")} == {"fine"}
     assert Fraction(goal.share) > Fraction(17, 64)
+
+
+NVFP4 = "transformerengine/nvfp4"
+
+
+def test_blocks_of_zeros_beside_others() -> None:
+    """Blocks of zeros, a row and a column of zeros, zeros of both signs lose nothing, and the bound holds."""
+    plan, rng = parse_plan_reference(f"plan:{NVFP4}"), np.random.default_rng(4)
+    a, b = (np.exp2(rng.integers(-4, 5, (8, 8, 1))) * rng.standard_normal((8, 8, 16)) for _ in "ab")
+    for side in (a, b):
+        side[np.abs(side) < 0.1] = 0.125
+        side[rng.random((8, 8)) < 0.5] = 0.0
+        side[0], side[1, 0] = 0.0, -0.0
+    a, b = a.reshape(8, 128), b.reshape(8, 128)
+    left, right = (from_numbers(side, plan.a, "nearest_even") for side in (a, b))
+    a, b = (to_numbers(side, plan.a).astype(float) for side in (left, right))
+    d = to_numbers(simulate(left, np.ascontiguousarray(right.T), None, plan).astype(kind_of(plan.d)), plan.d)
+    bound = bound_in_largest(blocks_lose(plan, 128, believed).goal, a, b.T)  # type: ignore[arg-type]
+    assert (np.abs(d - a @ b.T) <= bound).all()
+    assert not d[0].any()
+    assert not d[:, 0].any()
+    assert bound[1:, 1:].min() < bound.max() / 8
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("s: round(f32, nearest_even, overflow=sat_finite)", "s: round(f32, nearest_even)", "a block of zeros becomes"),
+        ("s: round(f32, nearest_even, overflow=sat_finite)", "s: round(f32, nearest_even, overflow=saturate)",
+         "a block of zeros becomes"),
+        ("inverse_a: s(quotient(2**0, r(product(factor_a, decode_a))))", "inverse_a: s(quotient(encode_a, factor_a))",
+         ""),
+        ("r(product(encode_a, number(0x3e2aaaab, f32)))", "r(quotient(encode_a, number(0x40c00000, f32)))", ""),
+        ("r(product(largest(a, block=16), r(product(encode_a, number(0x3e2aaaab, f32)))))",
+         "r(product(r(quotient(largest(a, block=16), largest(a))), number(0x43e00000, f32)))", "a row of zeros"),
+    ],
+)  # fmt: skip
+def test_what_blocks_of_zeros_become(old: str, new: str, reason: str) -> None:
+    """Divisions by a factor of zero, and by the largest magnitude of a row of zeros."""
+    text = (FOLDER / f"{NVFP4}.yaml").read_text(encoding="utf-8")
+    assert old in text
+    plan = parse_plan(text.replace(old, new), "x.yaml", parse_reference)
+    if reason:
+        with pytest.raises(RuleError, match=reason):
+            lost(plan, 64, 10, 4)
+        assert not lost(plan, 64, 10, 4, zeros=False).zeros
+    else:
+        assert lost(plan, 64, 10, 4).spread == 4
+
+
+def test_a_factor_that_may_be_subnormal() -> None:
+    """E4M3 has 15 exponents of normal numbers, and elements their own 2: blocks of 2^-16 times a row are too small."""
+    plan = parse_plan_reference(f"plan:{NVFP4}")
+    assert lost(plan, 64, 10, 12).spread == 12
+    with pytest.raises(RuleError, match="may be subnormal"):
+        lost(plan, 64, 10, 16)

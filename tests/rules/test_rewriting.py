@@ -124,7 +124,7 @@ unit: sorted
 formats: {{a: e4m3, b: e4m3, c: e4m3, d: f32}}
 length: 2
 roundings: {{r: "round(f32, nearest_even)"}}
-steps: {{d: "r(sorted(a[0] * b[0], a[1] * b[1], c, F=[{0}, {0}]))"}}
+steps: {{d: "r(sorted(a[0] * b[0], a[1] * b[1], c, F=[{0}, {1}]))"}}
 """
 #: an exact sum rounded to f32, then to f16
 TWICE = """
@@ -199,7 +199,7 @@ USEFUL = [
     (NESTED, ("exact sum in an exact sum",)),
     (SCALED_SUM.format("ue4m3"), ("scaled exact sum in an exact sum",)),
     (LOSSLESS.format(34), ("fused sum that loses nothing",)),
-    (SORTED.format(35), ("sorted sum that loses nothing",)),
+    (SORTED.format(35, 35), ("sorted sum that loses nothing",)),
     (TWICE.format("to_odd", "nearest_away"), ("rounding that the next one makes needless",)),
     (HELD_SUM.format("e3m2"), ("rounding that the number needs not",)),
     (SATURATES, ("overflow that no number reaches",)),
@@ -280,7 +280,7 @@ LIMITS = [
     ("zero added", CHAIN, CHAIN.replace("exact_positive", "ieee").replace("nearest_even", "down")),
     ("first step of a loop", CHAIN, CHAIN.replace("+0", "c")),
     ("fused sum that loses nothing", LOSSLESS.format(34), LOSSLESS.format(33)),
-    ("sorted sum that loses nothing", SORTED.format(35), SORTED.format(34)),
+    ("sorted sum that loses nothing", SORTED.format(35, 35), SORTED.format(34, 35)),
     ("rounding that the next one makes needless", TWICE.format("to_odd", "up"), TWICE.format("up", "to_odd")),
     ("rounding that the next one makes needless", TWICE.format("to_odd", "nearest_even"),
      TWICE.format("to_odd", "nearest_even").replace("d: f16", "d: e8m22_ieee").replace("f16, ne", "e8m22_ieee, ne")),

@@ -185,6 +185,15 @@ def test_the_command_writes_vectors_that_say_what_they_reach(written: tuple[Path
     assert run("evaluate", str(path)).exit_code == 0
 
 
+def test_no_file_is_written_where_no_vector_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command that reads vectors would refuse it."""
+    monkeypatch.setattr(report, "vectors_of", lambda *given: [])
+    path = tmp_path / "none.jsonl"
+    found = run("cover", "ieee/muladd/f16", "--no-pairs", "-o", str(path), "--timeout", "2", "--fresh")
+    assert f"no vector was found: {path} is not written" in found.stderr
+    assert not path.exists()
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_a_c_header_has_the_same_numbers(written: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     path, document = written

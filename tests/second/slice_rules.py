@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, inf
 from typing import Any
 
 import yaml
@@ -463,7 +463,7 @@ def off(how: Rounding) -> tuple[Fraction, Fraction]:
 class Block:
     """The words of a side of a block format."""
 
-    def __init__(self, text: Text, word: ast.expr, reach: int, spread: int | None) -> None:
+    def __init__(self, text: Text, word: ast.expr, reach: int, spread: int | None, zeros: bool) -> None:
         self.text, self.reach, self.spread = text, reach, spread
         name, (element, factor) = text.called(word)
         need(name == "block_scaled", "a unit reads another word")
@@ -474,8 +474,11 @@ class Block:
         how, own = text.roundings[rounding], self.of(term)
         need(own.element and own.powers[0] == 0 and own.powers[2] == -1, "no element divided by its factor is rounded")
         need(how.mode == "nearest_even" and how.format in FORMATS and how.format not in NO_ZERO, "as no element is")
-        if spread is None:
-            need(self.at_zero(element) == "zero", "an element of a block of zeros is not zero")
+        self.idle: Fraction | float = Fraction(0)
+        for row in () if not zeros else (None,) if spread is None else (True, False):
+            need(not self.at_zero(element, row), "an element of a block of zeros is not zero")
+            self.idle = self.at_zero(factor, row)
+            need(not (self.factor.powers[1] and self.idle), "a factor of a block of zeros, which hangs on its row")
         self.rows, self.middle = own.powers[1], (own.low + own.high) / 2
         low, high = self.ends(replace(own, low=self.middle, high=self.middle))
         more = (own.high - self.middle) / self.middle + own.tiny / low
@@ -537,22 +540,41 @@ class Block:
             need(low >= two(emin), "a number may be subnormal")
         return replace(near, low=near.low * (1 - less), high=near.high * (1 + more), tiny=tiny)
 
-    def at_zero(self, node: ast.expr) -> str:
-        """What a number is in a block of zeros."""
-        if self.text.number(node) is not None:
-            return "positive"
+    def at_zero(self, node: ast.expr, row: bool | None) -> Fraction | float:
+        """The number in a block of zeros, or infinity. `row`: whether its row has another element, of magnitude 1: then
+        what hangs on that is some normal number above zero, and 1 stands for it."""
+        if (number := self.text.number(node)) is not None:
+            return number
         if isinstance(node, ast.Name) and node.id in "ab":
-            return "zero"
+            return Fraction(0)
         name, operands = self.text.called(node)
         if name == "largest":
-            return "zero"
-        found = [self.at_zero(one) for one in operands]
-        if name == "quotient":
-            need(found == ["zero", "positive"], "it is not known what a block of zeros becomes")
+            return Fraction(row is True and not self.text.of(node).keywords)  # type: ignore[attr-defined]
+        found = [self.at_zero(one, row) for one in operands]
         if name in self.text.roundings:
-            need(found == ["zero"], "it is not known what a block of zeros becomes")
-            return "positive" if self.text.roundings[name].format in NO_ZERO else "zero"
-        return "zero" if "zero" in found else "positive"
+            return self.at_zero_rounded(self.text.roundings[name], found[0])
+        need(name in ("product", "quotient"), "nothing is told of such a word")
+        one, other = found
+        if name == "product":
+            need(inf not in found, "infinity times a number")
+            return one * other
+        need(other != inf and (one or other) and one != inf, "a quotient that is no number")
+        return Fraction(one) / Fraction(other) if other else inf
+
+    @staticmethod
+    def at_zero_rounded(how: Rounding, value: Fraction | float) -> Fraction | float:
+        bits, emin, emax, top = how.shape
+        if value > top * two(emax):
+            need("sat_finite" in how.others or (value != inf and "saturate" in how.others), "a number overflows")
+            return top * two(emax)
+        value = Fraction(value)
+        exponent = emin
+        while two(exponent + 1) <= value:
+            exponent += 1
+        place = two(exponent + 1 - bits)
+        ways = {"nearest_even": round, "toward_zero": floor, "up": ceil}
+        found = ways[how.mode](value / place) * place
+        return two(emin) if how.format in NO_ZERO and not found else found
 
 
 def loses_of_blocks(told: Told) -> None:
@@ -573,7 +595,7 @@ def loses_of_blocks(told: Told) -> None:
         (result,) = [one for one in operands if one is not factor]
         after.append(("times", factor))
     _, words = text.called(operands[0])
-    a, b = (Block(text, word, told["reach"], told["spread"]) for word in words)
+    a, b = (Block(text, word, told["reach"], told["spread"], told["zeros"]) for word in words)
     count, whole = ceil(Fraction(told["length"], step["length"])), told["length"] % step["length"] == 0
     most = a.most * b.most
     share, alone, size = _told(step["own"]), _told(step["own"], "scale_a scale_b"), _told(step["size"])
@@ -582,6 +604,9 @@ def loses_of_blocks(told: Told) -> None:
     growth = max(Fraction(step["growth"]), Fraction(1)) ** count
     share += count * Fraction(step["part"]) * size
     lost = growth * (share * most + alone * a.scale * b.scale / step["block"])
+    ends = [max(side.scale * side.middle * two(told["reach"]), Fraction(side.idle)) for side in (a, b)]
+    if a.idle or b.idle:
+        rest += alone * max(a.idle * ends[1], ends[0] * b.idle) * (step["length"] // step["block"])
     rest, times, rows = growth * count * rest, a.middle * b.middle, [0, 0]
     for kind, what in reversed(after):
         if kind == "round":

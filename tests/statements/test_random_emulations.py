@@ -33,3 +33,10 @@ def test_the_oracle_sees_what_is_changed() -> None:
     results = oracle.results(each, 1).d
     for changed in (replace(each, off=each.off + 1), replace(each, pairs=each.pairs[1:])):
         assert not np.array_equal(results, oracle.results(changed, 1).d)
+
+
+def test_an_element_whose_digits_are_ones_leaves_the_range_of_the_moduli(tmp_path: Path) -> None:
+    """1.5 of E2M1, times 16, times -8: 1 and -1 do not."""
+    one = known(540015, tmp_path)
+    found = {what: verdict for what, verdict, _ in statements(one, random.Random(-540016), tmp_path, 15.0)}
+    assert found["no sum of 1 wraps"] == "refuted"
