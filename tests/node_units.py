@@ -118,7 +118,8 @@ class Maker:
         if rng.random() >= self.gates:
             return product
         plain, kind = all(isinstance(factor, Element) for factor in product.operands), rng.random()
-        return Counting(product) if plain and kind < 0.15 else Gate(product, kind < 0.5)
+        counts = plain and not product.normalised and kind < 0.15
+        return Counting(product) if counts else Gate(product, kind < 0.5)
 
     def converted(self, factor: Node) -> Node:
         """An input in another format, which mostly holds its numbers."""

@@ -90,7 +90,7 @@ PARTS = (
     Part("claims", claims.instances,
          ("FirstWordIsWhole", "ZerosGiveZero", "ConditionsReadNumbers", "by_first_words", "undecided", "of_unit",
           "compares", "of_plan", "of_plan_at", "for_every_length"),
-         2, 1.0, 58),
+         2, 1.0, 13),
     Part("rows", rows.instances,
          ("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence", "never_overflows"),
          1, 0.8, 22),

@@ -492,7 +492,7 @@ class Evaluation:
                 exact = exact_sum([t for item in node.term.operands for t in self.terms(item, loops)])
                 kept = x.finite & (x.exact == 0) & (exact.exact != 0)
                 every, some = (np.where(kept, exact.exact < 0, signs) for signs in (x.every, x.some))
-                return replace(x, every=every, some=some, patterns=None)
+                return replace(x, every=every, some=some, single=x.single | kept, patterns=None)
             case Relu():
                 return rectified(self.value(node.term, loops), node)
             case Scale():

@@ -54,6 +54,8 @@ def run_cvc5(text: str) -> str:
 
     manager = cvc5.TermManager()
     solver = cvc5.Solver(manager)
+    if "(set-logic QF_BV)" in text:  # else it searches among terms first, in which datapaths are hard
+        solver.setOption("bitblast", "eager")
     symbols = cvc5.SymbolManager(manager)
     parser = cvc5.InputParser(solver, symbols)
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "query")

@@ -28,6 +28,8 @@ class Counting(Unary):
         inputs = self.term.operands if isinstance(self.term, Product) else (self.term,)
         if not all(isinstance(one, Terminal) and not isinstance(one, (Constant, Literal)) for one in inputs):
             raise ParameterError("counting", "it takes an input, or the product of two")
+        if isinstance(self.term, Product) and self.term.normalised:
+            raise ParameterError("counting", "a product that is zero is not normalised, and counts with no exponent")
 
     @property
     def is_number(self) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,14 +14,23 @@ import pytest
 
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.queries.claims.shares import within_lengths, within_of
+from mmaprobe.queries.kernel import shares as near_shares
 from mmaprobe.queries.kernel import unit_shares
+from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Word, Words
+from mmaprobe.queries.kernel.shares import Apart, Near, Space, WordIsSmall
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.unit_shares import ErrsUpTo, compares, for_every_length, share_claim, unit_of
 from mmaprobe.queries.kernel.windows import is_of_plan, plan_at, unit_in
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.units.unit import Unit
+from tests.claims.test_claim_stages import claim_of
 from tests.rules.test_every_length import CLAIM, error
 from tests.said import believed
 from tests.second import share_rules
 from tests.second.magnitudes import FaultError
+from tests.second.near_rules import Nears
 from tests.second.plan_written import WrittenPlan
 from tests.second.written import Written
 
@@ -180,3 +192,117 @@ def test_loops_one_after_another_count() -> None:
     for other in (loops - 1, loops + 1):
         with pytest.raises(FaultError):
             share_rules.of_plan(told | {"at": told["at"] | {"loops": other}})
+
+
+# -- two results, step by step
+
+BOTH = {"markidis": "markidis@unit=volta/mma/m8n8k4.f32.f16.f16.f32,split=toward_zero",
+        "ootomo": "multiword@words=2,products=4,unit=volta/mma/m8n8k4.f32.f16.f16.f32,split=toward_zero",
+        "bf16": "multiword@words=3,products=6,unit=ampere/mma/m16n8k8.f32.bf16.bf16.f32",
+        "sums": "multiword@words=2,products=3,sums=by_size,unit=ampere/mma/m16n8k8.f32.bf16.bf16.f32"}  # fmt: skip
+PAIRS = [("markidis", "ootomo", 1), ("markidis", "markidis", 6), ("bf16", "bf16", 9), ("sums", "bf16", 9)]
+
+
+def compared_parts(one: str, other: str, terms: int) -> Theorem:
+    text = "abs(value(p) - value(q)) <= 1 * magnitude_sum()"
+    inputs = {"format": "f32", "a": [-6, 4], "b": [-6, 4], "c": [-8, 8]}
+    return within_of(claim_of(text, parts={"p": BOTH[one], "q": BOTH[other]}, inputs=inputs, terms=terms), believed)
+
+
+def nears_of(root: Theorem) -> dict[str, Any]:
+    """The document of two results that are compared."""
+    goal: Any = root.goal
+    space, units, values, numbers = goal.space, list[Any](), dict[Any, int](), dict[Unit, int]()
+    every = [one for one in root.walk() if type(one.goal) in (Apart, Near, WordIsSmall)]
+    enclosed = [one.goal for one in root.walk() if isinstance(one.goal, Enclosed)]
+
+    def plain(value: Any) -> Any:
+        match value:
+            case Model():
+                if value.unit not in numbers:
+                    numbers[value.unit] = len(units)
+                    written = Written(value.unit)
+                    bound = next(one for one in enclosed if (one.unit, one.node) == (value.unit, value.unit.result))
+                    stated = written._plain(bound.facts.error)
+                    places = [written._plain(one) for one in bound.provided]
+                    conditions = [written.document["conditions"][place] for place in places]
+                    units.append(written.stating([]) | {"bound": stated, "provided": conditions})
+                return numbers[value.unit]
+            case Addend() | Nothing() | Instruction() | Added():
+                if value not in values:
+                    found = {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+                    values[value] = len(values)
+                    listed.append(found)
+                return values[value]
+            case Fraction():
+                return str(value)
+            case tuple() | list():
+                return list(map(plain, value))
+            case Space():
+                return None
+            case Format() | Word() | Words() | WordIsSmall() | Near() | Apart():
+                return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+        return value
+
+    listed = list[Any]()
+    theorems = [{"rule": one.rule, "goal": {"is": type(one.goal).__name__} | plain(one.goal),
+                 "premises": [every.index(premise) for premise in one.premises if premise in every]}
+                for one in every]  # fmt: skip
+    found = {"windows": {name: getattr(space.window, name) for name in "abc"}, "addend": not space.no_addend,
+             "fraction": space.factors.fraction, "addend_fraction": space.addend.fraction, "terms": space.terms,
+             "factors": plain(space.factors), "addend_format": plain(space.addend), "units": units, "values": listed,
+             "theorems": theorems}  # fmt: skip
+    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("case", PAIRS, ids=str)
+def test_what_is_said_of_two_results_passes(case: tuple[str, str, int]) -> None:
+    told = nears_of(compared_parts(*case))
+    Nears(told).check()
+    assert {one["rule"] for one in told["theorems"]} >= {"begins", "after_instruction", "near_each_other", "settled"}
+
+
+def _smaller(value: str) -> str:
+    return str(Fraction(value) * (1 - Fraction(1, 1 << 20)))
+
+
+def changes_of(told: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each theorem with one thing in it, or below it, that is another."""
+    for number, theorem in enumerate(told["theorems"]):
+        goal = theorem["goal"]
+        names = [name for name in ("distance", "off", "weight", "share", "size") if goal.get(name, "0") != "0"]
+        wrong: list[dict[str, Any]] = [{name: _smaller(goal[name])} for name in names * (theorem["rule"] != "settled")]
+        if goal["is"] == "Near":
+            wrong += [{"base": goal["base"] + 1}, *([{"products": goal["products"][1:]}] * bool(goal["products"]))]
+            wrong += [{"weights": [_smaller(one) for one in goal["weights"]]}] * (goal["weights"][0] != "0")
+            value = told["values"][goal["value"]]
+            if theorem["rule"] == "after_instruction":
+                for name, other in (("start", value["stop"]), ("stop", 100), ("addend", goal["value"] - 2)):
+                    values = [value | {name: other} if one is value else one for one in told["values"]]
+                    yield number, told | {"values": values}
+                units = [one | {"provided": [x | {"below": -1000} for x in one["provided"]]} for one in told["units"]]
+                yield number, told | {"units": units}
+        for change in filter(None, wrong):
+            changed = [one | {"goal": goal | change} if one is theorem else one for one in told["theorems"]]
+            yield number, told | {"theorems": changed}
+        if (kept := {"after_instruction": 1, "near_each_other": 2}.get(theorem["rule"])) is not None:  # no lemma
+            fewer = [one | {"premises": one["premises"][:kept]} if one is theorem else one for one in told["theorems"]]
+            yield number, told | {"theorems": fewer}
+
+
+def test_another_distance_or_size_of_two_results_is_found() -> None:
+    seen = Counter[str]()
+    for case in (PAIRS[0], PAIRS[3]):
+        told = nears_of(compared_parts(*case))
+        for number, changed in changes_of(told):
+            with pytest.raises((FaultError, IndexError, KeyError)):
+                Nears(changed).check()
+            seen[told["theorems"][number]["rule"]] += 1
+    assert seen["after_instruction"] > 10
+    assert seen["near_each_other"] > 2
+
+
+def test_results_that_are_too_near_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near_shares, "apart", lambda one, other, words: Fraction(0))
+    with pytest.raises(FaultError, match="further apart"):
+        Nears(nears_of(compared_parts(*PAIRS[3]))).check()

@@ -402,7 +402,8 @@ class Evaluation:
             total = self.value(node.term, loops)
             exact = exact_sum([t for item in node.term.operands for t in self.terms(item, loops)])
             kept = total.kind == "finite" and not total.exact and exact.exact
-            return replace(total, signs=frozenset({exact.exact < 0})) if kept else total
+            # as what is cut to zero: no exact zero sum, so that it keeps its sign
+            return replace(total, signs=frozenset({exact.exact < 0}), single=True) if kept else total
         if isinstance(node, Counting):
             return replace(self.value(node.term, loops), is_zero=False, bits=None)
         if isinstance(node, Relu):

@@ -11,6 +11,7 @@ import pytest
 
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
@@ -186,6 +187,7 @@ def test_rounds_that_change_nothing_are_left_out(step: str, monkeypatch: pytest.
     "{d: 'repeat(i in range(2), c, r(relu(r(exact(acc, a[i] * b[i])), zero=keep)))'}",
     "{d: 'r(signed(fused(a[0:2] * b[0:2], c, F=5, zeros=-3)))'}",
     "{d: 'r(signed(grid(a[0] * b[0], a[1] * b[1], F=[2, 2], floors=[3, none])))'}",
+    "{d: 'p(signed(fused(a[0:2] * b[0:2], c, F=5, zeros=3, reach=[2, none])))'}",
     "{d: 'r(fused(counting(a[0:2] * b[0:2]), counting(c), F=6))'}",
     "{d: 'r(sorted(a[0] * b[0], a[1] * b[1], counting(c), F=[9, 11]))'}",
     "{d: 'r(sorted(c, counting(a[1] * b[1]), a[0] * b[0], F=[4, 21]))'}",
@@ -198,7 +200,7 @@ def test_gates_segments_rectifiers_and_what_becomes_of_zeros(steps: str, mode: s
     zero counts; a rectifier has one rule for NaNs, and one for zeros. A NaN written as -0 is no zero."""
     text = (
         f"unit: gated\nformats: {{a: {fmt}, b: {fmt}, c: f16, d: f16}}\nlength: 2\n"
-        f"roundings: {{r: 'round(f16, {mode})'}}\nsteps: {steps}\n"
+        f"roundings: {{r: 'round(f16, {mode})', p: 'round(f16, {mode}, zero=exact_positive)'}}\nsteps: {steps}\n"
     )
     unit = parse_unit(text, "gated.yaml")
     assert parse_unit(unit_text(unit), "gated.yaml") == unit
@@ -214,6 +216,12 @@ def test_gates_segments_rectifiers_and_what_becomes_of_zeros(steps: str, mode: s
     assert compare(unit, table, as_terms(unit, table), wanted)
     plain = unit.rewritten(lambda _, node: node.varied(Variant(node.kind, True, False)))
     assert on_arrays(plain, table) != on_arrays(unit, table)
+
+
+def test_a_normalised_product_counts_with_no_exponent_where_it_is_zero() -> None:
+    text = "unit: g\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 1\nroundings: {r: 'round(f32, nearest_even)'}\n"
+    with pytest.raises(InputError, match="is not normalised, and counts with no exponent"):
+        parse_unit(text + "steps: {d: 'r(fused(counting(product(a[0], b[0], normalised=true)), c, F=9))'}\n", "g.yaml")
 
 
 def test_what_lies_beside_a_gated_product() -> None:
