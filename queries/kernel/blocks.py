@@ -12,8 +12,6 @@ from fractions import Fraction
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-import numpy as np
-
 from mmaprobe.queries.kernel.forms import Form, power, round_up
 from mmaprobe.queries.kernel.induction import Chained
 from mmaprobe.queries.kernel.parts import adds_products_once
@@ -22,7 +20,9 @@ from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, r
 from mmaprobe.queries.kernel.wording import up_text
 from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.evaluate.tiles import Elementwise, kind_of
+from mmaprobe.smtmodel.carriers.algebra import constant
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.evaluate.model import pattern_of
 from mmaprobe.smtmodel.nodes import Constant, Element, Literal, Node, Product, Quotient, Round
 from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.given import Given
@@ -277,8 +277,8 @@ def _in_zeros(over: tuple[Round, tuple[Gathered, ...]], *own: Format) -> bool:
     zero."""
     node, read = over
     formats = (*own, *(part.given for part in read))
-    (found,) = Elementwise(node, formats).of([np.zeros(1, dtype=kind_of(fmt)) for fmt in formats])
-    return finite_value(int(found), node.rounding.format) != 0
+    found = pattern_of(node, *(constant(ArrayCarrier(), 0, fmt.width) for fmt in formats))
+    return finite_value(found.node.item(), node.rounding.format) != 0
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from mmaprobe.queries.kernel.plan_units import check_plans, plan_key, read_alike
 from mmaprobe.queries.kernel.plans import PlansAgree, same_frames
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
-from mmaprobe.smtmodel.evaluate.tiles import Elementwise
+from mmaprobe.smtmodel.evaluate.model import pattern_of
 from mmaprobe.smtmodel.nodes import Round
 from mmaprobe.smtmodel.nodes.node import structure
 from mmaprobe.smtmodel.nodes.rewriting import replaced
@@ -50,8 +50,7 @@ class FactorsAlike:
             node, read = factor_over(factors_of(plan)[self.side])
             by = dict(zip(map(structure, self._parts(plan)), given, strict=True))
             patterns = [self._signed(part, by[structure(part)]) for part in read]
-            (factor,) = Elementwise(node, tuple(part.given for part in read))(*patterns)
-            factors.append(factor)
+            factors.append(pattern_of(node, *patterns))
         return factors[0].eq(factors[1])
 
     @staticmethod

@@ -27,7 +27,7 @@ from mmaprobe.smtmodel.algorithms.exact import Fixed, Window, admitted, in_units
 from mmaprobe.smtmodel.algorithms.words import converted
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
-from mmaprobe.smtmodel.evaluate.tiles import Elementwise
+from mmaprobe.smtmodel.evaluate.model import pattern_of
 from mmaprobe.smtmodel.nodes import Constant, Cut, ExactSum, FusedSum, Node, Round
 from mmaprobe.smtmodel.nodes.fold import Fold
 from mmaprobe.smtmodel.nodes.given import Given
@@ -100,7 +100,7 @@ class WordIsSmall:
         zero = Fixed(constant(carrier, 0, high - low + fmt.fraction + 4), low - fmt.fraction)
         wide = converted(number, fmt, how.source)
         expression = split(how.source, Rounding(how.into, how.rounding), how.count)[self.number]
-        pattern = wide if isinstance(expression, Given) else Elementwise(expression, (how.source,))(wide)[0]
+        pattern = wide if isinstance(expression, Given) else pattern_of(expression, wide)
         (word, fits), (own, _) = in_units(pattern, how.into, zero), in_units(number, fmt, zero)
         over, under = (fixed.number(carrier, x) for x in (self.share.numerator, self.share.denominator))
         small = ~fixed.less(fixed.multiply(over, magnitude(own)), fixed.multiply(under, magnitude(word)))

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.rounding import ResultMode
 from mmaprobe.smtmodel.base.htmltext import html_table
 from mmaprobe.smtmodel.base.wording import counted, shortened
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.families.member import Member
 from mmaprobe.smtmodel.nodes import Node, Round
+from mmaprobe.smtmodel.nodes.node import Context
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.trace import Silent, Trace
 from mmaprobe.smtmodel.operand import FURTHER, counts_of
@@ -181,3 +182,13 @@ def evaluate(
         raise ValueError(f"{model.reference} takes {wanted} of {names}, and {given} are given")
     trace = Trace() if traced else Silent()
     return Evaluation(*model.unit.evaluate(a, b, c, *rest, trace=trace, memo=memo))
+
+
+def pattern_of(node: Node, *patterns: Bits) -> Bits:
+    """The result of an expression over `Given` nodes, the last node of which is a rounding, for vectors of any
+    carrier."""
+    f32 = FORMATS["f32"]
+    zero = Bits(patterns[0].carrier, f32.width, value=0)  # +0 and -0 have c's carrier and format
+    result = Context({"given": patterns, "c": (zero,)}, {"c": f32}, {}, Silent()).value(node).pattern
+    assert result is not None
+    return result

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
-from mmaprobe.smtmodel.evaluate.model import Model, evaluate
+from mmaprobe.smtmodel.evaluate.model import Model, evaluate, pattern_of
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
-from mmaprobe.smtmodel.nodes.node import Context, Node
-from mmaprobe.smtmodel.nodes.trace import Silent
+from mmaprobe.smtmodel.nodes.node import Node
 from mmaprobe.smtmodel.operand import FACTORS, OPERANDS
 
 Matrix = NDArray[Any]
@@ -61,12 +60,7 @@ class Elementwise:
 
     def __call__(self, *patterns: Bits) -> Sequence[Bits]:
         """The result for vectors of any carrier."""
-        f32 = FORMATS["f32"]
-        zero = Bits(patterns[0].carrier, f32.width, value=0)  # +0 and -0 have c's carrier and format
-        context = Context({"given": patterns, "c": (zero,)}, {"c": f32}, {}, Silent())
-        result = context.value(self.node).pattern
-        assert result is not None
-        return (result,)
+        return (pattern_of(self.node, *patterns),)
 
     def of(self, arrays: Sequence[Matrix]) -> Matrix:
         """The results for arrays of one shape, by NumPy."""

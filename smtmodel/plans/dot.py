@@ -8,8 +8,7 @@ from typing import Literal
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, max_of
-from mmaprobe.smtmodel.evaluate.model import Model, evaluate
-from mmaprobe.smtmodel.evaluate.tiles import Elementwise
+from mmaprobe.smtmodel.evaluate.model import Model, evaluate, pattern_of
 from mmaprobe.smtmodel.nodes import Round
 from mmaprobe.smtmodel.plans.matrices import Results
 from mmaprobe.smtmodel.plans.plan import Plan
@@ -119,8 +118,7 @@ class Dot(Results[Value]):
         if word is None:
             return given
         node, read = over_given(word)
-        formats = ((self.plan.a, self.plan.b)[side], *(part.given for part in read))
-        return Elementwise(node, formats)(given, *(self.gathered(part, place).bits for part in read))[0]
+        return pattern_of(node, given, *(self.gathered(part, place).bits for part in read))
 
     def gathered(self, node: Gathered, place: int = 0) -> Value:
         """What the elements of a side give; of blocks, those of the one with the element at a place."""
@@ -136,8 +134,8 @@ class Dot(Results[Value]):
         every = []
         for factor in self.plan.factors or ():
             node, read = factor_over(factor)
-            function = Elementwise(node, tuple(part.given for part in read))
-            own = [function(*(self.gathered(part, at).bits for part in read))[0] for at in places[:: model.scale_block]]
+            starts = places[:: model.scale_block]
+            own = [pattern_of(node, *(self.gathered(part, at).bits for part in read)) for at in starts]
             zero = constant(self.c.bits.carrier, 0, factor.rounding.format.width)
             every.append([*own, *[zero] * (model.scales - len(own))])
         return every
@@ -146,7 +144,7 @@ class Dot(Results[Value]):
         return Value(constant(self.c.bits.carrier, fmt.sign_bit * negative, fmt.width), fmt)
 
     def elementwise(self, node: Round, given: Sequence[Value]) -> Value:
-        (result,) = Elementwise(node, tuple(x.format for x in given))(*(x.bits for x in given))
+        result = pattern_of(node, *(x.bits for x in given))
         number = sum(isinstance(step, Outside) and (step.words, step.stop) == self._last for step in self.steps)
         self.steps[Outside(*self._last, number)] = result
         return Value(result, node.rounding.format)
