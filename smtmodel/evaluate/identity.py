@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes.node import Node, structure
+from mmaprobe.smtmodel.nodes.node import structure
 
 
 def identity_text(value: object) -> str:
@@ -18,7 +18,8 @@ def identity_text(value: object) -> str:
     generated = hasattr(type(value).__repr__, "__wrapped__")  # that of dataclass; one of its own stays
     if not is_dataclass(value) or isinstance(value, type) or not generated:
         return repr(value)
-    later = value.later if isinstance(value, Node) else ()
-    given = ((part.name, getattr(value, part.name)) for part in fields(value) if part.repr)
-    parts = (f"{name}={identity_text(own)}" for name, own in given if own is not None or name not in later)
+    later = getattr(value, "later", ())  # what a node or partition has had since results were stored
+    given = [(part, getattr(value, part.name)) for part in fields(value) if part.repr]
+    told = [(part.name, own) for part, own in given if part.name not in later or own != part.default]
+    parts = (f"{name}={identity_text(own)}" for name, own in told)
     return f"{type(value).__qualname__}({', '.join(parts)})"

@@ -172,6 +172,7 @@ class Equal(Sized):
     rounded up; one that has none is left out."""
 
     unused: ClassVar[frozenset[str]] = frozenset({"grain", "tiles"})
+    later: ClassVar[frozenset[str]] = frozenset({"tiles"})
     growth: ClassVar[Growth] = "each"
     equal: ClassVar[str] = "split in {ways} equal runs, each one equal"
     ways: int

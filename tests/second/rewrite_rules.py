@@ -548,7 +548,8 @@ def rounded_twice(place: Place) -> Needs:
     need(odd or (alike and fmt["fraction"] >= own["fraction"]), "nothing says that once is enough")
     targets = [target_of(one) for one in (first, how, place.new["rounding"])]
     twice = {"is": "RoundsTwice", **dict(zip(("first", "then", "once"), targets, strict=True))}
-    return Needs([[twice, *({"is": "RoundingScales", "target": target} for target in (targets[0], targets[2]))]])
+    scaled = ({"is": "RoundingScales", "target": target, "bits": 0} for target in (targets[0], targets[2]))
+    return Needs([[twice, *scaled]])
 
 
 def neutral_zero_added(place: Place) -> Needs:
