@@ -134,7 +134,7 @@ def _show(mapped: Mapped, seconds: float) -> None:
     for said in mapped.rules:
         if said.plan is None:
             continue
-        if not said.agree:
+        if said.agree <= len(said.differ):
             doubtful += 1
             continue
         say(f"{said.rule.text()}: {said.plan.reference}")
@@ -148,7 +148,7 @@ def _show(mapped: Mapped, seconds: float) -> None:
         else:
             say(f"  {counted(said.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong")
     if doubtful:
-        say(f"{counted(doubtful, 'rule')} that no random shape bears out (--json has them)")
+        say(f"{counted(doubtful, 'rule')} that at most half of the new shapes there bear out (--json has them)")
     if any(said.plan is None for said in mapped.rules):
         say("other elements that were looked at: no plan found")
     if mapped.open:

@@ -30,7 +30,8 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
             lines.append(f"in {given.plans[0].d.name} one product does not tell these plans apart")
     else:
         none = f"none of the {counted(given.tried, 'plan')} tried{others}"
-        lines.append(f"{none} gives all of the {counted(given.looked, 'element')} looked at")
+        every = f"all of the {counted(given.looked, 'element')} looked at" if given.looked else "these results"
+        lines.append(f"{none} gives {every}")
         if given.best is not None:
             best = given.best
             lines[-1] += f"; {best.plan.reference} gives {best.agree} of {best.looked}"
