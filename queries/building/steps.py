@@ -205,8 +205,7 @@ class StepAxes:
         for bits, mode, way, total in product(range(least, d.precision), MODES, ways, all_bits(d, d)):
             first = replace(total, rounding=way[0], sticky=way[1])
             if self.alone:
-                between = Round(replace(first, items=(PRODUCTS,)), Rounding(with_bits(d, bits), mode))
-                yield self.step(draft, Step(round_to(d), _late(between, bits, bits)))
+                yield self.step(draft, Step(round_to(d), _after_rounding(first, with_bits(d, bits), mode, bits)))
             else:
                 own = round_to(with_bits(d, bits), mode) if self.role else round_to(d, mode, bits)
                 yield self.step(draft, Step(own, first))
@@ -220,8 +219,8 @@ class StepAxes:
         for more, mode, way, less in product(range(1, LONGER + 1), MODES, PLAIN, range(-2, LONGER)):
             bits, first = d.precision + more, fused(d.precision + more + less, *way)
             if self.alone:
-                between = Round(replace(first, items=(PRODUCTS,)), Rounding(with_bits(d, bits), mode))
-                yield from (self.step(draft, Step(round_to(d, last), _late(between, bits, bits))) for last in MODES)
+                total = _after_rounding(first, with_bits(d, bits), mode, bits)
+                yield from (self.step(draft, Step(round_to(d, last), total)) for last in MODES)
             elif self.role:
                 yield self.step(draft, Step(round_to(with_bits(d, bits), mode), first))
 
@@ -319,6 +318,11 @@ def _late(
     bits = sum_bits if sum_bits == addend_bits and reach is None else (sum_bits, addend_bits)
     zeros = first.zeros if isinstance(first, FusedSum) else None
     return FusedSum((first, OTHERS), bits, align, zeros=zeros, reach=far)
+
+
+def _after_rounding(first: FusedSum, fmt: Format, mode: Mode, bits: int) -> FusedSum:
+    """A sum, with so many bits, that other terms join once the sum of products is rounded to a number of a format."""
+    return _late(Round(replace(first, items=(PRODUCTS,)), Rounding(fmt, mode)), bits, bits)
 
 
 def with_bits(d: Format, bits: int) -> Format:
