@@ -16,7 +16,7 @@ from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import format_of, from_numbers, to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
@@ -248,11 +248,8 @@ class _Seen:
     def distance(self, form: Form, exact: Numbers) -> float:
         """How far the results of a form are from those of the sample, as root mean square, if each sum is exact."""
         with np.errstate(all="ignore"):
-            sums = exact + self.c if form.start == Element("c") else exact
-            wide = sums.astype(np.float64)
-            patterns = from_numbers(wide, form.format, "nearest_even")
-            results = form.ended(patterns, self.sample.c)
-            apart = (_numbers(results, self.asked.d) - self.d)[self.finite]
+            sums = _rounded_to(exact + self.c if form.start == Element("c") else exact, Rounding(form.format))
+            apart = (_value(form.end, sums, self.c) - self.d)[self.finite]
         size = float(np.sqrt(np.mean(apart**2)))
         return size if np.isfinite(size) else float("inf")
 
@@ -304,3 +301,31 @@ def _numbers(side: Matrix, fmt: Format) -> Numbers:
 
 def _rounding(how: Rounding, fmt: Format) -> Elementwise:
     return Elementwise(Round(Given(0, fmt), how), (fmt,))
+
+
+def _value(node: Node, sums: Numbers, c: Numbers) -> Numbers:
+    """The numbers of an end in f64, for those of sums and of c. Bits are not formed: each expression would be recorded
+    for it."""
+    match node:
+        case Given():
+            return sums
+        case Literal():
+            return _numbers(np.array(node.pattern), node.format)
+        case Product(left, right):
+            return _value(left, sums, c) * _value(right, sums, c)
+        case ExactSum(items):
+            return np.asarray(sum(_value(item, sums, c) for item in items))
+        case Relu():
+            return np.maximum(_value(node.term, sums, c), 0)
+        case Round():
+            return _rounded_to(_value(node.term, sums, c), node.rounding)
+    assert node == Element("c"), f"no form ends so: {node.kind}"
+    return c
+
+
+def _rounded_to(numbers: Numbers, how: Rounding) -> Numbers:
+    """Numbers rounded: by NumPy, where it rounds so."""
+    kind = type_of(how.format)
+    if how.mode == "nearest_even" and format_of(kind) == how.format:
+        return numbers.astype(kind).astype(np.float64)
+    return _numbers(from_numbers(numbers, how.format, how.mode), how.format)
