@@ -37,7 +37,8 @@ CONVERSIONS: dict[str, tuple[Mode, ...]] = {
 NARROW = ("f16", "bf16")  # formats in which a sum is stored before it goes on
 NEAR = 4.0  # times as far from the results as the nearest form, as root mean square, that others may be
 ALIKE = 1.5  # times as far, within which the likelier form is tried first
-MOST = 8  # forms of sums of one format that are tried
+DECIDED = 2.0  # standard errors, within which as well: narrow results differ in a few elements
+MOST = 24  # forms of sums of one format that are tried
 DIGITS = 4  # decimal digits of a factor
 SIDES = range(1, 4097)  # of matrices and heads, whose roots and inverses are factors
 SAMPLED = 5.0  # standard errors by which a factor may be off
@@ -131,18 +132,27 @@ def _near(asked: Signature, fmt: Format, sample: Sample) -> list[Form]:
     seen = _Seen.of(asked, sample)
     if seen is None:
         return usual
-    apart: list[tuple[float, int, Form]] = []
+    apart: list[tuple[float, Form, Numbers]] = []
     for convert in conversions(asked):
         exact = seen.converted(convert)
         for form in dict.fromkeys(_every(asked, fmt, convert, seen.scalars(exact), seen.rectified)):
-            apart.append((seen.distance(form, exact), len(apart), form))
-    nearest = max(min(distance for distance, _, _ in apart), np.finfo(np.float64).tiny)
-    near = sorted(
-        (int(np.log(max(distance / nearest, 1)) / np.log(ALIKE)), number, form)
-        for distance, number, form in apart
-        if distance <= NEAR * nearest
-    ) if np.isfinite(nearest) else []  # fmt: skip
-    return [form for _, _, form in near[:MOST]] or usual
+            squares = seen.squares(form, exact)
+            size = float(np.sqrt(np.mean(squares)))
+            if np.isfinite(size):
+                apart.append((size, form, squares))
+    nearest, _, best = min(apart, key=lambda one: one[0], default=(0.0, None, np.zeros(1)))
+    least = max(nearest, np.finfo(np.float64).tiny)
+    near = [
+        (0 if alike else int(np.log(max(size / least, 1)) / np.log(ALIKE)), number, form)
+        for number, (size, form, squares) in enumerate(apart)
+        if (alike := _alike(squares - best)) or size <= NEAR * least
+    ]
+    return [form for _, _, form in sorted(near)[:MOST]] or usual
+
+
+def _alike(more: Numbers) -> bool:
+    """Whether a mean is zero for all that its numbers show."""
+    return bool(more.mean() <= DECIDED * more.std() / np.sqrt(more.size))
 
 
 def conversions(asked: Signature) -> Iterator[Rounding | None]:
@@ -245,13 +255,12 @@ class _Seen:
         with np.errstate(all="ignore"):
             return np.asarray(sides[0] @ sides[1])
 
-    def distance(self, form: Form, exact: Numbers) -> float:
-        """How far the results of a form are from those of the sample, as root mean square, if each sum is exact."""
+    def squares(self, form: Form, exact: Numbers) -> Numbers:
+        """How far the results of a form are from those of the sample, squared, if each sum is exact."""
         with np.errstate(all="ignore"):
             sums = _rounded_to(exact + self.c if form.start == Element("c") else exact, Rounding(form.format))
             apart = (_value(form.end, sums, self.c) - self.d)[self.finite]
-        size = float(np.sqrt(np.mean(apart**2)))
-        return size if np.isfinite(size) else float("inf")
+            return np.asarray(apart**2)
 
     def scalars(self, exact: Numbers) -> list[tuple[float, float]]:
         """Alpha and beta such that the results are about alpha times the exact sums plus beta times c: 1 and 1, or 1

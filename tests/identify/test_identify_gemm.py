@@ -221,7 +221,7 @@ def test_only_the_k_of_a_span_are_asked_and_spoken_of(tmp_path: Path) -> None:
 def test_a_large_matrix_repeats_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemm_plans, "POOL", 64)
     mapper = gemm_plans.Mapper(parse_signature("f32,f32,f32", 1), lambda a, b, c: c, lambda *_: None, Shape(4, 4, 8))
-    few, many = (mapper._random(FORMATS["f32"], (10, width), 2) for width in (6, 20))
+    few, many = (mapper._random(FORMATS["f32"], (10, width), (-2, 2)) for width in (6, 20))
     assert (few.size, len(np.unique(few)), many.size, len(np.unique(many))) == (60, 60, 200, 64)
 
 
