@@ -16,7 +16,7 @@ from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.evaluate.numbers import format_of, from_numbers, to_numbers, type_of
+from mmaprobe.smtmodel.evaluate.numbers import format_of, to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
@@ -337,4 +337,6 @@ def _rounded_to(numbers: Numbers, how: Rounding) -> Numbers:
     kind = type_of(how.format)
     if how.mode == "nearest_even" and format_of(kind) == how.format:
         return numbers.astype(kind).astype(np.float64)
-    return _numbers(from_numbers(numbers, how.format, how.mode), how.format)
+    wide = FORMATS["f64"]
+    rounded = Elementwise(Round(Given(0, wide), how), (wide,))
+    return _numbers(rounded.of((numbers.view(np.uint64),)), how.format)
