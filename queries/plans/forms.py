@@ -287,7 +287,10 @@ def _simple(value: float, most: float, least: float) -> list[float]:
     if abs(value - 1) <= most:
         return [1.0]
     near = [one for error in (least, most) for one in _factors(value) if abs(one - value) <= error]
-    return list(dict.fromkeys(near))[:FACTORS] or [float(np.float32(value))]
+    long = (float(f"{value:.{digits}g}") for digits in range(DIGITS + 1, 8))
+    return list(dict.fromkeys(near))[:FACTORS] or [
+        next((one for one in long if abs(one - value) <= least), float(np.float32(value)))
+    ]
 
 
 def _factors(value: float) -> Iterator[float]:
