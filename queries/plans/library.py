@@ -157,6 +157,12 @@ class Mapped:
         return sorted(every, key=lambda plan: -self.gives.get(plan, 0))
 
     @property
+    def borne_out(self) -> list[Plan]:
+        """Of these, those of a rule that is relied on, and those that give at least half of the observed elements."""
+        relied_on = {said.plan for said in self.rules if said.confirmed}
+        return [plan for plan in self.plans if plan in relied_on or 2 * self.gives.get(plan, 0) >= self.observed]
+
+    @property
     def whole(self) -> bool:
         """Whether every rule has a plan, and all shapes are as the rules say."""
         return bool(self.rules) and all(said.plan for said in self.rules) and not self.differ and not self.open

@@ -468,6 +468,13 @@ def test_what_a_plan_does_not_give_is_said_where_it_is_saved() -> None:
     assert mapped.plans == [other, one]
     assert _besides(mapped) == "not of every product: it gives 10 of 19 elements looked at"
     assert not _besides(replace(mapped, rules=[said for said in mapped.rules if said.plan == one]))
+    assert mapped.borne_out == [other]  # half of what was looked at, or relied on
+    few = replace(mapped, gives={one: 9, other: 10}, observed=99)
+    assert few.borne_out == []
+    assert _besides(few) == "not of every product: it gives 10 of 99 elements looked at"
+    right = replace(few, rules=[replace(said, agree=8) if said.plan == one else said for said in few.rules])
+    assert right.borne_out == [one]
+    assert _besides(right) == "not of every product: it gives 9 of 99 elements looked at"
 
 
 def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
