@@ -483,7 +483,7 @@ class Mapper(Candidates):
     @property
     def _units_likely(self) -> bool:
         """Whether the factors have a format of matrix units, as they are or as they seem to be converted."""
-        return self.narrow or self._forms(self.looked[self.top])[0].convert is not None
+        return self.narrow or self._forms(self.looked[self.top])[0].taken != (self.asked.a, self.asked.b)
 
     def _of_units(self, models: Sequence[Model], length: int, rounds: int) -> Iterator[Iterable[Stage]]:
         """The chains of units, then some rounds of K cut around each in turn."""

@@ -124,7 +124,7 @@ def test_sums_of_cuts_are_those_of_their_plans() -> None:
     a, b = (side.astype(np.float32).view(np.uint32) for side in factors(6, 120, 6))
     asked = parse_signature("f32,f32,f16", 120)
     h = Rounding(FORMATS["f16"])
-    form = next(plain(asked, HOPPER.d, h))
+    form = next(plain(asked, HOPPER.d, (h, h)))
     sample = Recorded(asked, a, b, None, (np.zeros((6, 6), np.uint16),)).elements(range(6), range(6))[0]
     sums = CutSums(HOPPER, form, sample, Candidates(asked).results)
     for at, orders in sums._ways():
@@ -245,6 +245,25 @@ def test_what_becomes_of_a_sum_is_found_by_both_commands(save: Save, result: str
     words = [a_file, b_file, *files[-2:], *(["--c", *c_file] if c else [])]
     code, found, text = run("compare", "--gemm", *words, "--timeout", "6")
     assert wanted in found["gemm"]["plans"]["D1"]["plans"], text
+
+
+def test_one_factor_of_fewer_bits_is_found_by_both_commands(save: Save) -> None:
+    """A is cut to bf16, and the f32 numbers of B are taken as they are; the other kernel takes both so."""
+    a, b = (side.astype(np.float32) * np.float32(1 / 3) for side in factors(24, 64, 20))
+
+    def chain(x: Numbers) -> Numbers:
+        total = np.zeros((24, 20), np.float32)
+        for k in range(64):
+            total = total + np.outer(x[:, k], b[k])
+        return total
+
+    files = save(a=a, b=b, d=chain((a.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)), other=chain(a))
+    wanted = "sum(muladd, +0), a rounded to bf16, toward_zero"
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files[:3])}")
+    assert (code, list(found["plans"])) == (0, [wanted]), text
+    code, found, text = run("compare", "--gemm", *files)
+    assert list(found["gemm"]["plans"]["D1"]["plans"]) == [wanted]
+    assert "why: the inputs are rounded to bf16, toward zero (A) and taken as they are (B) (D1); taken as they" in text
 
 
 def test_every_plan_named_gives_every_element(save: Save) -> None:
