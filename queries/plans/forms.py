@@ -24,7 +24,8 @@ from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Plan, Products, Stage
-from mmaprobe.smtmodel.plans.plantext import stage_text
+from mmaprobe.smtmodel.plans.plantext import stage_text, step_text
+from mmaprobe.smtmodel.units.written import rounding_text
 
 Numbers = NDArray[np.float64]
 #: how elements of a and of b are converted, None if they are taken as they are
@@ -37,6 +38,7 @@ CONVERSIONS: dict[str, tuple[Mode, ...]] = {
     "f16": ("nearest_even", "toward_zero"),
 }
 NARROW = ("f16", "bf16")  # formats in which a sum is stored before it goes on
+USUAL = {f"round({name}, nearest_even)" for name in ("f16", "bf16", "f32", "f64")}  # roundings that are not named
 NEAR = 4.0  # times as far from the results as the nearest form, as root mean square, that others may be
 ALIKE = 1.5  # times as far, within which the likelier form is tried first
 MOST = 8  # forms of sums of one format that are tried
@@ -111,13 +113,17 @@ class Form:
 
 
 def named(plan: Plan) -> Plan:
-    """The plan, named by its text, by how it converts its inputs, and by roundings that are not to nearest even."""
+    """The plan, named by its text, by how it converts its inputs, and by roundings that are not to nearest even, or not
+    to a format of results."""
     out = plan.result.rounding.mode if isinstance(plan.result, Round) else "nearest_even"
     hows = {"a": plan.convert_a, "b": plan.convert_b}
     both = {"inputs": plan.convert_a} if plan.convert_a == plan.convert_b else hows
     inputs = "".join(f", {side} rounded to {how.format.name}, {how.mode}" for side, how in both.items() if how)
     result = "" if out == "nearest_even" else f", result rounded {out}"
-    return replace(plan, reference=f"{stage_text(plan)}{inputs}{result}")
+    said = [*hows.values(), plan.result.rounding if isinstance(plan.result, Round) else None]
+    usual = {*USUAL, *(rounding_text(how) for how in said if how)}
+    others = "".join(f", {name}: {text}" for name, text in step_text(plan)[1].items() if text not in usual)
+    return replace(plan, reference=f"{stage_text(plan)}{inputs}{result}{others}")
 
 
 def plain(asked: Signature, fmt: Format, convert: Conversion = (None, None)) -> Iterator[Form]:
@@ -131,10 +137,13 @@ def plain(asked: Signature, fmt: Format, convert: Conversion = (None, None)) -> 
 
 def forms_of(asked: Signature, sample: Sample) -> list[Form]:
     """The forms that are near to the results of a sample, for the formats that sums may have: the nearest first, of
-    equally near ones the likeliest. All usual ones, where the numbers show nothing."""
+    equally near ones the likeliest. All usual ones, where the numbers show nothing. At last the usual ones of sums in a
+    format of fewer bits than the results', if these are all numbers of it."""
     names = dict.fromkeys(("f32", asked.d.name, *(("f64",) if asked.d.name in ("f32", "f64") else ())))
     seen = _Seen.of(asked, sample)
-    return list(chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), seen) for name in names))
+    near = [*chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), seen) for name in names)]
+    fewer = None if seen is None else seen.fewer_bits
+    return near if fewer is None else [*near, *plain(asked, fewer)]
 
 
 def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:
@@ -179,10 +188,13 @@ def _cut(fmt: Format, bits: int) -> Iterator[Rounding]:
     """Roundings of a format's numbers to so many bits of fraction."""
     for mode in CUTS.get(fmt.name, ()) if bits < fmt.fraction else ():
         own = (FORMATS[name] for name in CONVERSIONS if FORMATS[name].fraction == bits)
-        named = [one for one in own if fmt.holds(one)]
-        every = [*named, *([] if any(one.exponent == fmt.exponent for one in named) else
-                 [format_named(f"e{fmt.exponent}m{bits}_ieee")])]  # fmt: skip
-        yield from (Rounding(one, mode) for one in every)
+        yield from (Rounding(one, mode) for one in dict.fromkeys((_of_bits(fmt, bits), *filter(fmt.holds, own))))
+
+
+def _of_bits(fmt: Format, bits: int) -> Format:
+    """The format with the exponents of another one and so many bits of fraction."""
+    rows = {(row.exponent, row.fraction, row.specials): row for row in FORMATS.values()}
+    return rows.get((fmt.exponent, bits, "ieee")) or format_named(f"e{fmt.exponent}m{bits}_ieee")
 
 
 def _every(
@@ -280,6 +292,13 @@ class _Seen:
                 usual[convert], left[convert] = exact, self.left(exact)
         most = HOPELESS * max(min(left.values()), np.finfo(np.float64).eps * size)
         return [(convert, exact) for convert, exact in usual.items() if not left[convert] > most]
+
+    @property
+    def fewer_bits(self) -> Format | None:
+        """The format of the fewest bits that has all results; None if it is their own."""
+        fmt, every = self.asked.d, int(np.bitwise_or.reduce(self.sample.d[np.isfinite(self.d)]))
+        zeros = (every & -every).bit_length() - 1
+        return _of_bits(fmt, fmt.fraction - zeros) if fmt.name in CUTS and 0 < zeros < fmt.fraction else None
 
     def converted(self, convert: Conversion) -> Numbers:
         """The exact sums of converted inputs."""

@@ -451,6 +451,7 @@ class Mapper(Candidates):
         of_units = [model for own in taken for model in self.units(own) if model.length > 1]
         early = [model for model in known if length >= UNITS * model.length]
         yield from (self.stages(model, length) for model in early)
+        yield self.of_fewer_bits([model for own in taken for model in (*self.steps(own), *self.units(own))], forms)
         if self._units_likely:
             yield from self._of_units(of_units, length, 1)
             yield self._cut(of_units, looked)

@@ -266,6 +266,33 @@ def test_one_factor_of_fewer_bits_is_found_by_both_commands(save: Save) -> None:
     assert "why: the inputs are rounded to bf16, toward zero (A) and taken as they are (B) (D1); taken as they" in text
 
 
+@pytest.mark.parametrize(
+    ("step", "wanted"),
+    [
+        (lambda total, term: cut(total + term), "r(sum(turns(1, r2(fma)), +0))"),  # f32's rounding, then the cut
+        (lambda total, term: cut(total.astype(float) + term), "r(sum(promote(1, fma, r2), +0))"),  # of the exact sum
+        (None, "r(sum(r2(fma), +0))"),  # of the result alone
+    ],
+)
+def test_sums_of_fewer_bits_than_the_results_are_found(step: Any, wanted: str) -> None:
+    """In a register of 14 bits: the low bits of all results are zero."""
+    a, b = factors(24, 40, 20)
+    total = np.zeros((24, 20), np.float32)
+    for k in range(40):
+        term = np.outer(a[:, k].astype(np.float32), b[k].astype(np.float32))
+        total = step(total, term) if step else total + term
+    d = (total if step else cut(total)).view(np.uint32)
+    recorded = Recorded(parse_signature("f16,f16,f32", 40), a.view(np.uint16), b.view(np.uint16), None, (d,))
+    [found] = plans_of_results(recorded, (), lambda text: None, 60)
+    assert f"{wanted}, r2: round(e8m13, toward_zero)" in found.names()
+
+
+def cut(numbers: Numbers) -> Numbers:
+    """Numbers cut to 14 bits."""
+    fractions, exponents = np.frexp(numbers)
+    return np.ldexp(np.trunc(fractions * 2**14), exponents - 14).astype(np.float32)
+
+
 def test_every_plan_named_gives_every_element(save: Save) -> None:
     a, b = factors(9, 64, 7)
     d = product(CHAIN, a, b, narrow=True)
