@@ -145,7 +145,7 @@ def test_sums_of_promoted_runs_are_those_of_their_plans(started: bool) -> None:
     a, b = (side.view(np.uint16) for side in factors(6, 200, 6))
     c = np.random.default_rng(1).standard_normal((6, 6)).astype(np.float32).view(np.uint32)
     asked = parse_signature("f16,f16,f32,f32", 200)
-    form = Form(asked, HOPPER.d, None, Element("c") if started else Constant(), Given(0, HOPPER.d))
+    form = Form(asked, HOPPER.d, (None, None), Element("c") if started else Constant(), Given(0, HOPPER.d))
     sample = Recorded(asked, a, b, c, (c,)).elements(range(6), range(6))[0]
     stages, added = CutSums(HOPPER, form, sample, Candidates(asked).results)._promoted
     for stage, sums in [*zip(stages, added, strict=True)][::7]:
