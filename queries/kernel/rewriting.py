@@ -16,7 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import wraps
 from itertools import zip_longest
+from typing import TypeVar
 
 from mmaprobe.queries.kernel.closed import REWRITES as REWRITING
 from mmaprobe.queries.kernel.closed import is_of
@@ -58,6 +60,7 @@ from mmaprobe.smtmodel.nodes.node import Terminal, of_kind, walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, replaced, with_operands, with_running
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.scale import spread
+from mmaprobe.smtmodel.nodes.sums import Sum
 from mmaprobe.smtmodel.units.unit import Unit
 
 SHORT = 3  # loops of at most this number of steps are often written out
@@ -91,17 +94,24 @@ class Replacement:
 
 
 Rewrite = Callable[[Scope, Node], Replacement | None]
+Kind = TypeVar("Kind", bound=Node)
 REWRITES: dict[str, Rewrite] = {}  # by what is said of them
 
 
-def rewrite(name: str) -> Callable[[Rewrite], Rewrite]:
-    """A rule of rewriting, one of `closed.REWRITES`. Raises RuleError for any other function or name."""
+def rewrite(name: str, *kinds: type[Kind]) -> Callable[[Callable[[Scope, Kind], Replacement | None]], Rewrite]:
+    """A rule of rewriting for nodes of some kinds, one of `closed.REWRITES`. Raises RuleError for any other function or
+    name."""
 
-    def kept(function: Rewrite) -> Rewrite:
-        if name in REWRITES or function in REWRITES.values() or not is_of(REWRITING, function):
+    def kept(function: Callable[[Scope, Kind], Replacement | None]) -> Rewrite:
+        @wraps(function)
+        def applied(scope: Scope, node: Node) -> Replacement | None:
+            return function(scope, node) if isinstance(node, kinds) else None
+
+        twice = name in REWRITES or function.__name__ in {rule.__name__ for rule in REWRITES.values()}
+        if twice or not is_of(REWRITING, function):
             raise RuleError(f"{function.__module__}.{function.__qualname__} is none of the kernel's rules of rewriting")
-        REWRITES[name] = function
-        return function
+        REWRITES[name] = applied
+        return applied
 
     return kept
 
@@ -114,31 +124,29 @@ AS_IEEE: dict[ResultMode, Overflow] = {
 # --- the rules of rewriting -----------------------------------------------------------------------------------------
 
 
-@rewrite("product limit never reached")
-def unreached(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("product limit never reached", Product)
+def unreached(scope: Scope, node: Product) -> Replacement | None:
     """If no product of finite numbers has a magnitude of 2^limit or more, the limit makes none infinite."""
-    if not isinstance(node, Product) or node.limit is None or (ranges := ranges_of(scope, node)) is None:
+    if node.limit is None or (ranges := ranges_of(scope, node)) is None:
         return None
     return Replacement(replace(node, limit=None), tuple(NeverReaches(one, node.limit) for one in _sorted(ranges)))
 
 
-@rewrite("gated products whose zeros have any sign")
-def gated_zero(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("gated products whose zeros have any sign", Gate)
+def gated_zero(scope: Scope, node: Gate) -> Replacement | None:
     """The two gates of a product differ in the signs of zeros alone, and from the product as well, if no factor can be
     a NaN or infinite: the product is zero where a factor is."""
-    if not isinstance(node, Gate):
-        return None
     held = [scope.known(factor).formats for factor in node.term.operands]
     if all(own is not None and not any(fmt.has_nan or fmt.has_infinity for fmt in own) for own in held):
         return Replacement(node.term, signs=False)
     return Replacement(replace(node, minus_zero=False), signs=False) if node.minus_zero else None
 
 
-@rewrite("products held by the format that they are rounded to")
-def held_product(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("products held by the format that they are rounded to", ExactSum, FusedSum)
+def held_product(scope: Scope, node: Sum) -> Replacement | None:
     """If rounding does not change the value of a product, as a term of a sum, it only normalises the product. Rounding
     to a format that has infinities, NaNs and signs does not change these."""
-    for place, item in enumerate(_items(node)):
+    for place, item in enumerate(node.items):
         term = item.body if isinstance(item, Each) else item
         if not isinstance(term, Round) or not isinstance(term.term, Product) or term.rounding.loses_nan:
             continue
@@ -153,10 +161,10 @@ def held_product(scope: Scope, node: Node) -> Replacement | None:
     return None
 
 
-@rewrite("products that an exact sum normalises in vain")
-def normalised_in_vain(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("products that an exact sum normalises in vain", Product)
+def normalised_in_vain(scope: Scope, node: Product) -> Replacement | None:
     """A normalised product is the same number with another exponent."""
-    if not isinstance(node, Product) or not node.normalised:
+    if not node.normalised:
         return None
     other = replace(node, normalised=False)
     if (ranges := ranges_of(scope, other)) is None:
@@ -164,14 +172,12 @@ def normalised_in_vain(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(other, tuple(map(Normalises, _sorted(ranges))), counting=False)
 
 
-@rewrite("floor below every term")
-def needless_floor(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("floor below every term", FusedSum)
+def needless_floor(scope: Scope, node: FusedSum) -> Replacement | None:
     """A floor z, the exponent of zero terms or a least m, raises m to max(m, z). If a nonzero term has an exponent of
     at least z, m does not change; if all terms are zero, so is the sum. Else m < z, and every nonzero term has an
     exponent of at most m: if each is the same number aligned at m and at z, the sum is the same number, in other units,
     provided that nothing else depends on m: no carry bits, no sticky bit, and no reach."""
-    if not isinstance(node, FusedSum):
-        return None
     bound = node.least if node.zeros is None else node.zeros
     if bound is None or (terms := _ranges(scope, node)) is None:
         return None
@@ -185,23 +191,23 @@ def needless_floor(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(other, lemmas, counting=not low)
 
 
-@rewrite("carry bits that no sum needs")
-def needless_carry(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("carry bits that no sum needs", FusedSum)
+def needless_carry(scope: Scope, node: FusedSum) -> Replacement | None:
     """A sum in F + 1 + n bits and a sign does not wrap if it is always below 2^(F + 1 + n) units. A term below h * 2^e
     is less than h * 2^F units when aligned, or one unit more if alignment may round it up."""
-    if not isinstance(node, FusedSum) or node.carry_bits is None or (terms := _ranges(scope, node)) is None:
+    if node.carry_bits is None or (terms := _ranges(scope, node)) is None:
         return None
     if not node.never_wraps([scope.known(item) for item in node.items for _ in range(item.count)]):
         return None
     return Replacement(replace(node, carry_bits=None), _losses(terms, node.rounding))
 
 
-@rewrite("fused sum that loses nothing")
-def lossless_sum(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("fused sum that loses nothing", FusedSum)
+def lossless_sum(scope: Scope, node: FusedSum) -> Replacement | None:
     """If every term is a multiple of 2^(m - F) at the largest m that there can be, no alignment loses anything, since
     it loses less than one unit: the sum is exact. Whether it counts as zero, and the sign of a zero, depend on the
     numbers added, in both."""
-    if not isinstance(node, FusedSum) or node.sticky or node.carry_bits is not None or not _is_several(node):
+    if node.sticky or node.carry_bits is not None or not _is_several(node):
         return None
     if any(far is not None for far in node.reach) or not (terms := _ranges(scope, node)):
         return None
@@ -211,12 +217,10 @@ def lossless_sum(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(ExactSum(node.items), _losses(terms, node.rounding), counting=False)
 
 
-@rewrite("sorted sum that loses nothing")
-def lossless_sorted(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("sorted sum that loses nothing", SortedSum)
+def lossless_sorted(scope: Scope, node: SortedSum) -> Replacement | None:
     """If every term is a multiple of the last place that the first addition keeps, at the largest first place that
     there can be, neither addition cuts anything off: the sum is exact. The second keeps no fewer."""
-    if not isinstance(node, SortedSum):
-        return None
     found = [ranges_of(scope, item) for item in node.items]
     terms = [one for ranges in found for one in ranges or ()]
     last = max((one.high + one.integer - 1 for one in terms), default=0) - node.fraction_bits[0]
@@ -225,11 +229,11 @@ def lossless_sorted(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(ExactSum(node.items), counting=False)
 
 
-@rewrite("overflow as the rounding has it")
-def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("overflow as the rounding has it", Round)
+def plain_overflow(scope: Scope, node: Round) -> Replacement | None:
     """IEEE 754-2019, 7.4: beyond the largest number, to nearest gives infinity, and toward zero the largest number. The
     rule for overflow changes nothing else in a rounding."""
-    if not isinstance(node, Round) or node.rounding.overflow != "ieee":
+    if node.rounding.overflow != "ieee":
         return None
     if (plain := AS_IEEE.get(node.rounding.mode)) is None:
         return None
@@ -237,14 +241,12 @@ def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(replace(node, rounding=how), (RoundsAlike(target_of(node.rounding), target_of(how)),))
 
 
-@rewrite("overflow that no number reaches")
-def unreached_overflow(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("overflow that no number reaches", Round)
+def unreached_overflow(scope: Scope, node: Round) -> Replacement | None:
     """If every number that is rounded lies below 2^emax, none is rounded to one beyond the largest number; nor, to
     nearest or toward zero, if it is the sum of a number of the format and of others that are less than half a unit in
     the largest number's last place. The rule for overflow, which says nothing of infinities that come in, is then as if
     it were IEEE's."""
-    if not isinstance(node, Round):
-        return None
     how, top = node.rounding, scope.known(node.term).top
     plain: Overflow = AS_IEEE.get(how.mode, "ieee")
     below = (top is not None and top <= how.format.emax) or _adds_little(scope, node)
@@ -260,11 +262,11 @@ def _adds_little(scope: Scope, node: Round) -> bool:
     return node.rounding.holds_beside([scope.known(item) for item in items], [item.count for item in items])
 
 
-@rewrite("no sum rounded to zero")
-def no_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("no sum rounded to zero", Round)
+def no_sum_to_zero(scope: Scope, node: Round) -> Replacement | None:
     """Whether every zero result is +0, or only every exact zero sum, makes a difference only where a nonzero sum is
     rounded to zero; to a single number, +0 is added then."""
-    if not isinstance(node, Round) or node.rounding.zero != "positive":
+    if node.rounding.zero != "positive":
         return None
     known = scope.known(node.term)
     if not node.rounding.keeps_nonzero(known) or isinstance(node.term, Running):  # of which `read_once` says more
@@ -272,12 +274,12 @@ def no_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(_with_plus(node if known.adds else replace(node, term=ExactSum((node.term, Constant())))))
 
 
-@rewrite("no last sum of a loop rounded to zero")
-def no_last_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("no last sum of a loop rounded to zero", Repeat)
+def no_last_sum_to_zero(scope: Scope, node: Repeat) -> Replacement | None:
     """As above, of the last of two or more steps, whose result so far has the format of results, whatever the start
     has. The signs of zeros of the steps before may differ: the last step gives an exact zero sum a plus, whatever its
     terms' signs, and reads the sign of a zero nowhere else."""
-    if not isinstance(node, Repeat) or len(node.places) < 2 or not is_blind(node.body):
+    if len(node.places) < 2 or not is_blind(node.body):
         return None
     if (last := _held(scope.known(node))) is None:
         return None
@@ -285,13 +287,13 @@ def no_last_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
     return None if rewritten is None else replace(rewritten, other=replace(node, body=rewritten.other))
 
 
-@rewrite("sum that fits the result")
-def fitting_sum(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("sum that fits the result", Round)
+def fitting_sum(scope: Scope, node: Round) -> Replacement | None:
     """A sum of at most 2^p units, where p is the format's precision and a unit at least the smallest subnormal number,
     is a number of the format, unless it overflows, so that all modes round it alike. Wrapping does not make a sum
     larger, and with n carry bits the sum is at most 2^(F + 1 + n) units. The sign of a zero sum depends on the mode if
     that is down and the signs of zeros are IEEE's."""
-    if not isinstance(node, Round) or not isinstance(node.term, FusedSum) or node.rounding.subnormals != "keep":
+    if not isinstance(node.term, FusedSum) or node.rounding.subnormals != "keep":
         return None
     how, total, bits, fmt = node.rounding, node.term, node.term.fraction_bits, node.rounding.format
     if how.mode == "toward_zero" or (how.mode == "down" and how.zero == "ieee"):
@@ -327,51 +329,51 @@ def _losses(terms: Sequence[tuple[Range, int]], mode: Mode) -> tuple[Lemma, ...]
     return tuple(dict.fromkeys(AlignmentLoses(one.width, one.fraction, bits, mode) for one, bits in terms))
 
 
-@rewrite("a term that is never -0")
-def positive_term(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("a term that is never -0", Round)
+def positive_term(scope: Scope, node: Round) -> Replacement | None:
     """Unless rounding is down, an exact zero sum is -0 only if all terms have the sign set. A term that is never -0 has
     it only if it is less than zero; then another term is greater than zero, or the largest one is cut to zero."""
-    if not isinstance(node, Round) or node.rounding.zero != "ieee" or node.rounding.mode == "down":
+    if node.rounding.zero != "ieee" or node.rounding.mode == "down":
         return None
     known = scope.known(node.term)
     return Replacement(_with_plus(node)) if known.adds and known.positive else None
 
 
-@rewrite("sign of a zero that nothing reads")
-def unread_sign(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("sign of a zero that nothing reads", Round)
+def unread_sign(scope: Scope, node: Round) -> Replacement | None:
     """The rule for the signs of zeros changes nothing else in a rounding."""
-    if not isinstance(node, Round) or node.rounding.zero == "exact_positive":
+    if node.rounding.zero == "exact_positive":
         return None
     return Replacement(_with_plus(node), signs=False)
 
 
-@rewrite("exact sum in an exact sum")
-def nested_sum(_: Scope, node: Node) -> Replacement | None:
+@rewrite("exact sum in an exact sum", ExactSum)
+def nested_sum(_: Scope, node: ExactSum) -> Replacement | None:
     """Nothing is lost between an exact sum and another one that it is a term of. An infinity or a NaN among the terms
     of either is one of the whole, which counts as zero where all of them do; the sign of a zero depends on whether all,
     or any, of the numbers added are negative, in either grouping."""
-    if not isinstance(node, ExactSum) or (other := node.flat) is node:
+    if (other := node.flat) is node:
         return None
     return Replacement(other)
 
 
-@rewrite("scaled exact sum in an exact sum")
-def scaled_sum(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("scaled exact sum in an exact sum", ExactSum)
+def scaled_sum(scope: Scope, node: ExactSum) -> Replacement | None:
     """Nothing is lost where an exact sum is scaled, nor between it and another one that it is a term of: scaling every
     term of it is the same, if no factor is infinite or negative. Where a factor is zero or a NaN, all terms become so,
     and an infinite one a NaN with zero. The sign of a zero depends on those of all that is added, as there are several
     terms: a single one that is scaled by zero has its own."""
-    if not isinstance(node, ExactSum) or not _is_several(node):
+    if not _is_several(node):
         return None
     items = tuple(spread(item, lambda factor: scope.known(factor).is_magnitude) for item in node.items)
     return None if items == node.items else Replacement(replace(node, items=items))
 
 
-@rewrite("zero added")
-def zero_added(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("zero added", Round)
+def zero_added(scope: Scope, node: Round) -> Replacement | None:
     """A zero term changes nothing in an exact sum but the sign of a zero sum, which matters if the rounding keeps
     it."""
-    if not isinstance(node, Round) or not isinstance(node.term, ExactSum) or len(node.term.items) < 2:
+    if not isinstance(node.term, ExactSum) or len(node.term.items) < 2:
         return None
     items = tuple(item for item in node.term.items if not isinstance(item, Constant))
     if not items or len(items) == len(node.term.items):
@@ -380,20 +382,20 @@ def zero_added(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(other, signs=plus_for_zeros(node) and plus_for_zeros(other))
 
 
-@rewrite("sum of one term")
-def single_term(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("sum of one term", Round)
+def single_term(scope: Scope, node: Round) -> Replacement | None:
     """An exact sum of one term is rounded as the term itself is."""
-    if not isinstance(node, Round) or not isinstance(node.term, ExactSum) or len(node.term.items) > 1:
+    if not isinstance(node.term, ExactSum) or len(node.term.items) > 1:
         return None
     (item,) = node.term.items
     return None if isinstance(item, Each) else Replacement(replace(node, term=item))
 
 
-@rewrite("number of the format, rounded again")
-def rounded_again(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("number of the format, rounded again", Round)
+def rounded_again(scope: Scope, node: Round) -> Replacement | None:
     """A number of the format is not changed, unless it is subnormal and these are flushed, nor the sign of a zero
     unless every zero result is +0."""
-    if not isinstance(node, Round) or not isinstance(node.term, (Round, Repeat, Running)):
+    if not isinstance(node.term, (Round, Repeat, Running)):
         return None
     how, inner, known = node.rounding, node.term, scope.known(node.term)
     if known.formats != frozenset((how.format,)) or not how.keeps(known):
@@ -401,11 +403,11 @@ def rounded_again(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(inner, signs=how.zero != "positive" or known.never_minus)
 
 
-@rewrite("number of the format and +0, rounded again")
-def zero_after(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("number of the format and +0, rounded again", Round)
+def zero_after(scope: Scope, node: Round) -> Replacement | None:
     """This only makes -0 +0; so does +0 among the terms of which the number was rounded, unless one is rounded to
     zero that is not."""
-    if not isinstance(node, Round) or not isinstance(node.term, ExactSum):
+    if not isinstance(node.term, ExactSum):
         return None
     how, items = node.rounding, [item for item in node.term.items if item != Constant()]
     if len(items) != 1 or len(node.term.items) == 1 or not isinstance(items[0], Round):
@@ -418,11 +420,11 @@ def zero_after(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(_with_plus(replace(one, term=ExactSum((*_added(one.term), Constant())))))
 
 
-@rewrite("rounding that the next one makes needless")
-def rounded_twice(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("rounding that the next one makes needless", Round)
+def rounded_twice(scope: Scope, node: Round) -> Replacement | None:
     """A number rounded twice is as if it were rounded once, if every normalised magnitude is, and rounding does not
     depend on the unit: so it is where the first rounding goes to odd with two bits to spare, or both go one way."""
-    if not isinstance(node, Round) or not isinstance(node.term, Round):
+    if not isinstance(node.term, Round):
         return None
     how, first = node.rounding, node.term.rounding
     if "flush_before" in (how.subnormals, first.subnormals) or not first.keeps_nan or not first.format.has_infinity:
@@ -437,13 +439,11 @@ def rounded_twice(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(other, (RoundsTwice(*targets), *scales))
 
 
-@rewrite("rounding that the number needs not")
-def rounded_in_vain(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("rounding that the number needs not", Round)
+def rounded_in_vain(scope: Scope, node: Round) -> Replacement | None:
     """If a first rounding does not change any number that it gets, what is rounded next, that number or an exact sum
     with it, is the same without the first. Where the sum is zero, its sign may depend on those of the terms: a single
     number has its own in both, and a sum of zeros the same if both roundings are down, or neither is."""
-    if not isinstance(node, Round):
-        return None
     how, items = node.rounding, _added(node.term)
     held = [(at, one) for at, one in enumerate(items)
             if isinstance(one, Round) and isinstance(one.term, BLIND) and one.rounding.keeps(scope.known(one.term))
@@ -476,20 +476,20 @@ def _without_first(how: Rounding, node: Round) -> Round | None:
     return Round(node.term, replace(how, zero=zero)) if same else None
 
 
-@rewrite("product of zeros")
-def product_of_zeros(_: Scope, node: Node) -> Replacement | None:
+@rewrite("product of zeros", Product)
+def product_of_zeros(_: Scope, node: Product) -> Replacement | None:
     """It is a zero, with the sign of a product."""
-    if not isinstance(node, Product) or not all(isinstance(factor, Constant) for factor in node.operands):
+    if not all(isinstance(factor, Constant) for factor in node.operands):
         return None
     return Replacement(Constant(node.left != node.right))
 
 
-@rewrite("neutral zero added")
-def neutral_zero_added(_: Scope, node: Node) -> Replacement | None:
+@rewrite("neutral zero added", Round)
+def neutral_zero_added(_: Scope, node: Round) -> Replacement | None:
     """A term -0 of an exact sum changes nothing, not even the sign of a zero sum, which is -0 only if all terms are -0.
     Where rounding is down, the neutral zero is +0, since there a zero sum is +0 only if all terms are +0. A sum of one
     term is that term, also where exact zero sums are +0."""
-    if not isinstance(node, Round) or not isinstance(node.term, ExactSum):
+    if not isinstance(node.term, ExactSum):
         return None
     neutral = Constant(negative=node.rounding.mode != "down")
     items = tuple(item for item in node.term.items if item != neutral)
@@ -500,10 +500,10 @@ def neutral_zero_added(_: Scope, node: Node) -> Replacement | None:
     return Replacement(other, signs=several)
 
 
-@rewrite("input read as its own format is rounded")
-def input_read(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("input read as its own format is rounded", Round)
+def input_read(scope: Scope, node: Round) -> Replacement | None:
     """Where every zero is rounded to +0: an input of the format is read in the same way."""
-    if not isinstance(node, Round) or not isinstance(node.term, Element) or node.rounding.zero != "positive":
+    if not isinstance(node.term, Element) or node.rounding.zero != "positive":
         return None
     how, one = node.rounding, node.term
     if dict(scope.formats).get(one.operand) != how.format or how.loses_nan or not how.format.subnormals:
@@ -512,13 +512,11 @@ def input_read(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(replace(one, subnormals="keep" if keep else "positive_zero", positive_zeros=True))
 
 
-@rewrite("results so far that are read as they are")
-def read_once(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("results so far that are read as they are", Repeat)
+def read_once(scope: Scope, node: Repeat) -> Replacement | None:
     """If a loop reads the result so far only as one rounding has it, which changes none of its results, that rounding
     can be done once, of the start. None of the results is changed if none is -0 or subnormal where these are read as
     +0, which is known of a result whose step reads one that is as the rounding has it."""
-    if not isinstance(node, Repeat):
-        return None
     so_far = Running(node.level)
     hows = {part.rounding for part in of_kind(node.body, Round) if part.term == so_far}
     if len(hows) != 1:
@@ -539,12 +537,12 @@ def read_once(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(replace(node, start=Round(node.start, how), body=body))
 
 
-@rewrite("first step of a loop")
-def first_step(scope: Scope, node: Node) -> Replacement | None:
+@rewrite("first step of a loop", Repeat)
+def first_step(scope: Scope, node: Repeat) -> Replacement | None:
     """A loop equals the loop that starts from the result of its first step and has one step less; a loop of one step
     equals that step. This is applied to loops that start from +0, and to loops of at most `SHORT` steps, which are
     written in both ways."""
-    if not isinstance(node, Repeat) or not plus_for_zeros(node.body) or any(of_kind(node.body, (Repeat, Each))):
+    if not plus_for_zeros(node.body) or any(of_kind(node.body, (Repeat, Each))):
         return None
     if node.start != Constant() and len(node.places) > SHORT:
         return None
@@ -620,13 +618,11 @@ def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
 
 # --- forms, by the rules that need no lemma --------------------------------------------------------------------------
 
-#: the rules that need no lemma, by what they are about
-PLAIN: dict[type[Node], tuple[Rewrite, ...]] = {
-    Product: (product_of_zeros,), Gate: (gated_zero,), ExactSum: (nested_sum, scaled_sum),
-    Repeat: (no_last_sum_to_zero, read_once),
-    Round: (no_sum_to_zero, positive_term, unread_sign, neutral_zero_added, zero_added, single_term,
-            rounded_again, zero_after, rounded_in_vain, input_read),
-}  # fmt: skip
+#: the rules that need no lemma
+PLAIN: tuple[Rewrite, ...] = (
+    product_of_zeros, gated_zero, nested_sum, scaled_sum, no_last_sum_to_zero, read_once, no_sum_to_zero, positive_term,
+    unread_sign, neutral_zero_added, zero_added, single_term, rounded_again, zero_after, rounded_in_vain, input_read,
+)  # fmt: skip
 
 
 def form_of(scope: Scope, node: Node) -> Node:
@@ -667,7 +663,7 @@ class _Forms:
         if key not in self.found:
             while True:
                 node = self._within(node, signs)
-                proposed = (rule(self.scope, node) for rule in PLAIN.get(type(node), ()))
+                proposed = (rule(self.scope, node) for rule in PLAIN)
                 chosen = next((one for one in proposed if one is not None and (one.signs or not signs)), None)
                 if chosen is None:
                     break

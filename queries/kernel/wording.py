@@ -137,17 +137,21 @@ def _places(items: Sequence[Monomial]) -> str:
 
 
 def _item_text(item: Monomial, places: str) -> str:
+    return f"{_magnitude(item, summed=True)} ({places})" if places else _magnitude(item, summed=False)
+
+
+def _magnitude(item: Monomial, summed: bool) -> str:
+    """`summed`: elements are those of any product k."""
     parts, elements = [], any(factor.name in ("a", "b") for factor in item)
     for factor in item:
         if factor.name in SIGNLESS:
             parts.append(SIGNLESS[factor.name])
             continue
         single = factor.name in ("c", EXACT) or (elements and factor.name.startswith("scale"))  # that of the product
-        place = "" if single else "_k" if places else f"_{_place(factor)}"
+        place = "" if single else "_k" if summed else f"_{_place(factor)}"
         parts.append(f"{factor.name}{place}{'°' if factor.raised else ''}")
     text = " ".join(parts)
-    text = text if all(factor.name in SIGNLESS for factor in item) else f"|{text}|"
-    return f"{text} ({places})" if places else text
+    return text if all(factor.name in SIGNLESS for factor in item) else f"|{text}|"
 
 
 def _place(factor: Factor) -> str:
@@ -173,7 +177,7 @@ def largest_text(form: Form) -> str:
     return sum_text(
         form,
         lambda kind: " * ".join(
-            f"{'max ' * (factor.name in ('a', 'b'))}{_item_text((factor,), 'k').removesuffix(' (k)')}"
+            f"{'max ' * (factor.name in ('a', 'b'))}{_magnitude((factor,), summed=True)}"
             for factor in sorted(kind, key=lambda factor: factor.name != COUNT)
         ),
     )
@@ -181,8 +185,8 @@ def largest_text(form: Form) -> str:
 
 def _sum_name(kind: Monomial) -> str:
     """A magnitude over all products."""
-    name = _item_text(kind, "k" if any(factor.name in ("a", "b") for factor in kind) else "")
-    return f"sum {name.removesuffix(' (k)')}" if name.endswith("(k)") else name
+    summed = any(factor.name in ("a", "b") for factor in kind)
+    return f"{'sum ' * summed}{_magnitude(kind, summed)}"
 
 
 def _sum_part(name: str, values: dict[int, Fraction]) -> str:
