@@ -54,6 +54,8 @@ UNITS: Mapping[str, tuple[str, ...]] = {
              "cdna3/mfma/f32_32x32x8_bf16"),
     "tf32": ("hopper/wgmma/m64n8k8.f32.tf32.tf32", "blackwell/tcgen05mma/m64n8k8.f32.tf32.tf32"),
     "e4m3": ("hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "blackwell/tcgen05mma/m64n8k32.f32.e4m3.e4m3"),
+    # of integers, which these are known to add exactly
+    "f16 integers": ("hopper/wgmma/m64n8k16.f32.f16.f16", "blackwell/tcgen05mma/m64n8k16.f32.f16.f16"),
     "int8": ("hopper/wgmma/m64n8k32.s32.s8.s8", "blackwell/tcgen05mma/m64n8k32.s32.s8.s8",
              "cdna3/mfma/i32_16x16x32_i8", "x86/avx-vnni-int8/vpdpbssd"),
 }  # fmt: skip
@@ -88,16 +90,19 @@ SLICES = (
     Emulation("f32, Ozaki I, 4 slices", "ozaki/f32-int8-4", "int8"),
     *(Emulation(f"f64, Ozaki I, {n} slices", f"ozaki/int8-{n}", "int8") for n in (6, 7, 8)),
     Emulation("f64, Ozaki II, 14 moduli", "ozaki/int8-ii-14", "int8"),
+    Emulation("f64, Ozaki I, 7 slices in f16", "ozaki/f16-7", "f16 integers"),
 )
 BLOCKS = ("mx/fp8", "mx/fp6", "mx/fp4", "transformerengine/mxfp8", "transformerengine/nvfp4")
-ALONE = (("f32, fused multiply-adds", "loop/fma"), ("f16, compensated every 128", "compensated/chunks"))
+ALONE = (("f32, fused multiply-adds", "loop/fma"), ("f16, compensated every 128", "compensated/chunks"),
+         ("TF64, three products", "valero-lara/tf64x3"))  # fmt: skip
 
 
 #: the tables by the headings of the page under which they stand
 TABLES: Mapping[str, Sequence[str]] = {
     "f32 by words": ("f32, fused multiply-adds", *dict.fromkeys(one.name for one in F32)),
     "FP8 and f16, sums promoted": (*(one.name for one in FP8), "f16, compensated every 128"),
-    "f32 and f64 by slices and residues of int8": tuple(one.name for one in SLICES),
+    "f64 by words": ("TF64, three products",),
+    "f32 and f64 by slices and residues": tuple(one.name for one in SLICES),
     "What block formats lose": BLOCKS,
 }
 
@@ -137,13 +142,13 @@ def of_words(plan: Plan, settle: Settled) -> dict[str, Any]:
     if not found.sizes:
         return {"bound": None, "reason": found.reason}
     (size,) = found.sizes
-    return {"work": work(plan), **_of_form(size)}
+    return {"work": work(plan), **_of_form(size, plan.d.precision)}
 
 
-def _of_form(size: AtLength) -> dict[str, Any]:
+def _of_form(size: AtLength, precision: int) -> dict[str, Any]:
     share, least = relative(size.form)
     near = None if size.near is None else float(size.near.ratio)
-    return {"bound": up_text(share), "times": float(share * (1 << 24) / LENGTH), "from": least, "near": near}
+    return {"bound": up_text(share), "times": float(share * (1 << precision) / LENGTH), "from": least, "near": near}
 
 
 def of_slices(plan: Plan, worst: Sequence[tuple[float | None, float]]) -> dict[str, Any]:

@@ -71,6 +71,28 @@ def test_infinite_elements(plan: str, keeps: bool) -> None:
     assert d[1, 0] == 4
 
 
+def test_three_products_of_tf64() -> None:
+    """Words of f32 by a mask and a conversion of NumPy's, whose products are numbers of f64, added one by one there."""
+    random = np.random.default_rng(2)
+    a, b = (np.ldexp(random.standard_normal((9, 6)), random.integers(-9, 9, (9, 6))) for _ in range(2))
+
+    def halves(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        first = (x.view(np.uint64) >> np.uint64(29) << np.uint64(29)).view(np.float64)
+        return first, (x - first).astype(np.float32).astype(np.float64)
+
+    def chain(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+        total = np.zeros((len(x), len(y)))
+        for k in range(x.shape[1]):
+            total = total + np.outer(x[:, k], y[:, k])
+        return total
+
+    (a0, a1), (b0, b1) = halves(a), halves(b)
+    wanted = chain(a0, b0) + (chain(a0, b1) + chain(a1, b0))
+    plan = parse_plan_path("plan:valero-lara/tf64x3")
+    found = simulate(a.view(np.uint64), np.ascontiguousarray(b.T).view(np.uint64), None, plan)
+    assert np.array_equal(found.view(np.float64), wanted)
+
+
 def test_single_products_of_hipblaslt() -> None:
     """Each sum of CDNA3's unit, of one product and the sum so far, is rounded to nearest."""
     random = np.random.default_rng(2)
