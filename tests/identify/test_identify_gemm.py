@@ -24,7 +24,7 @@ from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans import library as gemm_plans
 from mmaprobe.queries.plans.candidates import Candidates, cut_alike
 from mmaprobe.queries.plans.first_step import first_step
-from mmaprobe.queries.plans.forms import plain
+from mmaprobe.queries.plans.forms import _simple, plain
 from mmaprobe.queries.plans.lane_stages import ALL, blocks_of, epilogues_of, lanes_of
 from mmaprobe.queries.plans.lengths import LENGTHS, lengths_asked
 from mmaprobe.queries.plans.mapping import rules_of
@@ -842,6 +842,14 @@ def test_the_last_two_sums_are_made_equal(length: int) -> None:
             part = part + np.outer(a[:, k], b[k])
         total, start = total + part, start + size
     assert np.array_equal(simulate(a.view(np.uint32), b.view(np.uint32), None, plan).view(np.float32), total)
+
+
+def test_few_results_give_a_factor_of_few_digits() -> None:
+    """The estimates of 16 sums in f32 are wrong in the eighth digit, or all are a little small if sums are truncated:
+    of the numbers near them the shortest is tried first, and the nearest in f32."""
+    estimate, own = 1.0000999385559899, float(np.float32(1.0000999385559899))
+    assert _simple(estimate, 7.3e-8, 9.1e-8) == _simple(estimate, 7.3e-8, 1e-12) == [1.0001, own]
+    assert _simple(estimate + 1e-6, 7.3e-8, 1e-12) == [float(np.float32(estimate + 1e-6))]
 
 
 def test_a_multiple_is_stored_before_c_is_added(tmp_path: Path) -> None:
