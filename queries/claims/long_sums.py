@@ -9,11 +9,13 @@ numbers meet the conditions on every number of a side; other conditions are aske
 
 from __future__ import annotations
 
+import ast
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,6 @@ from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.queries.claims.samples import fractions, meets, on_each
 from mmaprobe.queries.kernel.forms import power
 from mmaprobe.queries.kernel.scene import conditions, decides
-from mmaprobe.queries.kernel.unit_shares import compared_parts, share_claim
 from mmaprobe.queries.plans.bound_samples import begins_of
 from mmaprobe.queries.search.samples import pattern_of
 from mmaprobe.queries.search.witness import Row
@@ -61,8 +62,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Long:
-    """An input for one number of products: what the claim compares with the sum of magnitudes, as a share of it, None
-    where the input does not count; whether it decides, and what part gives no number though that is read."""
+    """An input for one number of products: how far what the claim compares is apart, as a share of the sum of
+    magnitudes, None where the input does not count; whether it decides, and which part gives no number though that is
+    read."""
 
     row: Row
     share: Fraction | None
@@ -114,6 +116,11 @@ class LongScene(Scene):
     def exact(self, magnitudes: bool = False) -> Fixed:
         return self._numbers[magnitudes]
 
+    def share(self, name: str, *other: str) -> Fraction:
+        """How far a result is from the exact sum, or from another result, as a share of the sum of magnitudes."""
+        one, two, whole = (self._numbers[which].numbers(1)[0] for which in (name, *(other or (False,)), True))
+        return abs(one - two) / whole if whole else Fraction(0)
+
     def value(self, name: str) -> Fixed:
         self.fits[name] = truth(ARRAYS, name in self._numbers)
         return self._numbers.get(name, self._numbers[False])
@@ -143,8 +150,11 @@ class LongSums:
 
     def __init__(self, claim: Claim, known: Sequence[Row]) -> None:
         self.claim, self.factors = claim, claim.shape.factors
-        self.wanted = share_claim(claim.assertion.at(claim.terms))
-        self.compared = compared_parts(claim.assertion)
+        about = claim.assertion
+        read, *asked = (_parts_named(tree, claim) for tree in (about.predicate, *about.conditions))
+        self.read = list(dict.fromkeys(chain(read, *asked)))
+        wrong = [name for tree in _calls(about.predicate, "error") for name in _parts_named(tree, claim)]
+        self.compared = wrong[:1] or read[:2]  # with the exact sum, or with each other
         self.asked = [tree for tree in claim.assertion.conditions if not any(on_each(tree, side) for side in "ab")]
         self.rng = np.random.default_rng(1)
         self.known = [Side(row[start : start + len(row) // 2]) for row in known for start in (0, len(row) // 2)]
@@ -220,15 +230,14 @@ class LongSums:
         return Side(tuple(number(int(choose(3))) for _ in range(1 << choose(1, 6))))
 
     def _begins(self, count: int) -> list[NDArray[np.bool_]]:
-        """Where the sums of the parts that are compared begin."""
-        masks = [mask for part in self.wanted.parts for mask in begins_of(part.plan, count)]
+        """Where the sums of the parts that are read begin."""
+        masks = [mask for name in self.read for mask in begins_of(self.claim.shape.parts[name].plan, count)]
         return list({mask.tobytes(): mask for mask in masks}.values())
 
     def _results(self, left: Matrix, right: Matrix) -> dict[str, Matrix]:
-        """Of the parts that are compared, or that a condition reads."""
-        read = (*self.wanted.parts, *self.wanted.read)
-        parts = {name: part for name, part in self.claim.shape.parts.items() if part in read}
-        return {name: result_of_part(part, self.factors, left, right.T) for name, part in parts.items()}
+        """Of the parts that the claim or a condition reads."""
+        parts = self.claim.shape.parts
+        return {name: result_of_part(parts[name], self.factors, left, right.T) for name in self.read}
 
     def _best(self, sides: Sequence[Matrix], results: Mapping[str, Matrix]) -> Iterator[tuple[int, int, float]]:
         """The rows and columns with the largest shares, and these, of inputs that count."""
@@ -272,8 +281,16 @@ class LongSums:
             return Long(row, None, False, next(name for name, fits in scene.fits.items() if not fits.value))
         if not asked.met.value:
             return Long(row, None, False)
-        error, whole = (scene.quantity(tree)[0].numbers(1)[0] for tree in (self.wanted.compared, self.wanted.against))
-        return Long(row, error / whole if whole else Fraction(0), bool(decides(assertion, said).value))
+        return Long(row, scene.share(*self.compared), bool(decides(assertion, said).value))
+
+
+def _calls(tree: ast.expr, name: str) -> list[ast.Call]:
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == name]
+
+
+def _parts_named(tree: ast.expr, claim: Claim) -> list[str]:
+    return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in claim.shape.parts]
 
 
 def result_of_part(part: Part, given: Format, a: Matrix, b: Matrix, c: Matrix | None = None) -> Matrix:

@@ -131,19 +131,20 @@ class _Verifier:
         whole, outcome, found = self.claim, self.outcome, list[Fraction]()
         least, most = whole.terms, whole.assertion.most or whole.terms
         self._proved_lengths(whole)
-        worst = list[Row]()
+        worst, shared = list[Row](), False
         short = [whole.at(count) for count in sorted({least, max(least, min(most, SEARCHED) // least * least)})]
         for self.claim in short:
             decided = self._simulate(SAMPLE_LEAST, 4 * BATCH)
             with suppress(RuleError):  # of a claim about something else
-                decided = self._reached(share_claim(self.claim.assertion), decided, BRIEFLY)
+                wanted, shared = share_claim(self.claim.assertion), True
+                decided = self._reached(wanted, decided, BRIEFLY)
                 found += [] if outcome.reached is None else [outcome.reached]
                 worst += [] if self.worst is None else [self.worst]
             if decided:
                 break
         else:
             found += self._longer(whole, worst)
-        outcome.reached = max(found, default=None)
+        outcome.reached = max(found, default=None) if shared else None
         if not self.admitted and not found:
             for self.claim in short:
                 if not self._nothing_admitted():
@@ -154,22 +155,21 @@ class _Verifier:
         """The largest shares of the sum of magnitudes that are found with more products, up to the most: until an input
         decides."""
         most, found, began = whole.assertion.most, list[Fraction](), time.monotonic()
-        with suppress(RuleError):
-            if most is None or most <= SEARCHED:
-                return []
-            sums = LongSums(whole, known)
-            limit = min(LONGER, REACHED_SHARE * (self.remaining() or LONGER))
-            self.options.progress(Wait("searching longer sums", limit))
-            for longs in sums.worst(limit):
-                for one in longs:
-                    if one.no_number is not None:
-                        raise sums.no_number(one)
-                found += [one.share for one in longs if one.share is not None]
-                if hit := next((one for one in longs if one.decides), None):
-                    self.outcome.row = sums.simplest(hit).row
-                    break
-            none = "" if longs else ", of which none is found that meets the conditions"
-            self.outcome.asked.append(SearchStep(f"sums of up to {most} products{none}", (), time.monotonic() - began))
+        sums = LongSums(whole, known)
+        if most is None or most <= SEARCHED or not sums.compared:
+            return []
+        limit = min(LONGER, REACHED_SHARE * (self.remaining() or LONGER))
+        self.options.progress(Wait("searching longer sums", limit))
+        for longs in sums.worst(limit):
+            for one in longs:
+                if one.no_number is not None:
+                    raise sums.no_number(one)
+            found += [one.share for one in longs if one.share is not None]
+            if hit := next((one for one in longs if one.decides), None):
+                self.outcome.row = sums.simplest(hit).row
+                break
+        none = "" if found else ", of which none is found that meets the conditions"
+        self.outcome.asked.append(SearchStep(f"sums of up to {most} products{none}", (), time.monotonic() - began))
         return found
 
     def _proved_lengths(self, whole: Claim) -> None:

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.claim import Claim, build_claims
-from mmaprobe.queries.claims.long_sums import LongSums
+from mmaprobe.queries.claims.long_sums import Long, LongSums
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from tests.oracles.claim_oracle import Rationals
 
 TEXT = """id: long
@@ -103,6 +105,24 @@ def test_inputs_of_long_sums_meet_conditions(case: tuple[str, list[str], Callabl
         assert one.decides == (one.share > Fraction(1, 1 << 17))
         decided.add(one.decides)
     assert decided
+
+
+def test_claims_of_other_kinds_are_searched_with_many_products() -> None:
+    """Two chains of positive numbers are further apart the longer they are."""
+    text = (TEXT % (-2, -2, FMA, "1")).replace("error(p) <= 1 * magnitude_sum()", "distance(p, q) <= 60")
+    text = text.replace("c: zero", 'c: zero, where: ["a > 0", "b > 0"]')
+    (claim,) = build_claims(read_yaml(text.replace("parts: {", 'parts: {q: "plan:loop/pairwise", '), "long.yaml"))
+    assert isinstance(claim, Claim)
+    every = [one for longs in LongSums(claim, []).worst(0) for one in longs]
+    assert {one.terms for one in every if one.decides} >= {1024}
+    for one in every:
+        p, q = (int(own.item()) for own in LongSums(claim, [])._results(*_sides(one)).values())
+        assert one.decides == (abs(p - q) > 60)
+
+
+def _sides(one: Long) -> tuple[Matrix, Matrix]:
+    a, b = one.row[: one.terms], one.row[one.terms : -1]
+    return np.array([a], dtype=np.uint64), np.array([b], dtype=np.uint64)
 
 
 @pytest.mark.slow

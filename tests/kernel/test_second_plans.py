@@ -92,6 +92,26 @@ def test_what_is_proved_of_sums_in_windows_passes() -> None:
             assert list(PlanTree(document).check()), name
 
 
+#: with words of all kinds: one, residuals, scaled ones, that are flushed
+IN_WINDOWS = (
+    "multiword/ootomo-yokota",
+    "triton/bf16x3",
+    "cutlass/tf32",
+    "multiword/markidis-f16x2",
+    "ape/f16x3-scaled",
+)
+
+
+@pytest.mark.parametrize("name", IN_WINDOWS)
+def test_what_is_proved_of_words_in_windows_passes(name: str) -> None:
+    document = plan_written([bound_of_plan(plan_named(name), None, believed, WINDOWS)])
+    assert not list(PlanTree(document).check())
+    every = [[*window] for window in document["unit"]["windows"]]
+    for windows in ([], [["a", [-11, 4]], *every[1:]]):
+        document["unit"]["windows"] = windows
+        assert list(PlanTree(document).check())
+
+
 @pytest.mark.parametrize("name", some_slow(SHIPPED, *SHIPPED[1:]))
 def test_what_is_proved_of_plans_that_ship_passes(name: str) -> None:
     for length in (None, 64):

@@ -97,12 +97,73 @@ class Polynomials:
             return single("size", CHAIN) if self.chain and symbol[1] == "c" else single(*symbol[1:4])
         _, node, places = symbol
         what = self.tree.nodes[node]
-        below = self.bound(self.of(what["term"], places, {}))
-        how, known = what["rounding"], self.tree.number_read(what["term"], self.kept)
-        term = Facts({}, {}, below, grid=known and known.grid, bits=known and known.bits)
-        lost = after_rounding(self.tree, term, how).error
+        polynomial, how = self.of(what["term"], places, {}), what["rounding"]
+        below, (grid, bits) = self.bound(polynomial), self.known(what["term"], self.tree.emin(how["format"]))
+        lost = self.nonzero(
+            after_rounding(self.tree, Facts({}, {}, below, grid=grid, bits=bits), how).error, polynomial
+        )
         whole = how["mode"] in ("nearest_even", "nearest_away", "toward_zero")
         return below if whole and covers(lost, below) else lost  # zero is a number, too
+
+    def known(self, node: int, emin: int) -> tuple[int | None, int | None]:
+        """Of a number that is rounded to a format of this smallest exponent: a power of two of which it is a multiple,
+        and how many bits it has at most. None below 2^emin is like one of multiples of it: there nothing is lost."""
+        if not self.tree.unit.get("windows"):
+            found = self.tree.number_read(node, self.kept)
+            return (found.grid, found.bits) if found else (None, None)
+        grid, bits, least = self._place(node)
+        return emin if grid is not None and least is not None and grid < emin <= least else grid, bits
+
+    def _place(self, node: int) -> tuple[int | None, int | None, int | None]:
+        """The same in windows, and a power of two that is no larger than the number, which may be zero."""
+        what = self.tree.nodes[node]
+        match what["kind"]:
+            case "element":
+                facts = self.tree.read(what["operand"], {})
+                return (
+                    facts.grid,
+                    facts.bits,
+                    facts.least if what["operand"] in dict(self.tree.unit["windows"]) else None,
+                )
+            case "number":
+                value = abs(finite(what["pattern"], self.tree.formats[what["format"]]))
+                grid = (value.numerator & -value.numerator).bit_length() - value.denominator.bit_length()
+                top = value.numerator.bit_length() - value.denominator.bit_length()
+                return grid, top - grid + 1, top
+            case "product":
+                one, other = map(self._place, operands_of(what))
+                return tuple(None if None in pair else sum(pair) for pair in zip(one, other, strict=True))  # type: ignore
+            case "exact":
+                grids = [self._place(term)[0] for term, _, _ in self.tree.terms(what["items"], ())]
+                grid = None if None in grids else min(grids)  # type: ignore[type-var]
+                return grid, None, grid
+            case "round":
+                fmt, (grid, bits, least) = self.tree.formats[what["rounding"]["format"]], self._place(what["term"])
+                emin = self.tree.emin(what["rounding"]["format"])
+                grid = grid if grid is None else min(grid, largest_number(fmt)[0] - fmt["fraction"])
+                bits = fmt["fraction"] + 1 if bits is None else min(bits, fmt["fraction"] + 1)
+                return grid, bits, least if least is not None and least >= emin else grid
+        return None, None, None
+
+    def nonzero(self, form: Form, polynomial: Polynomial) -> Form:
+        """A bound of what is lost of a number that is zero with the one element that it is made of: where it is not,
+        the element is at least the least number of its window."""
+        windows = dict(self.tree.unit.get("windows", ()))
+        read = self._inputs(polynomial) if windows and not self.chain and () not in polynomial else set()
+        if len(read) != 1 or not {name for name, _, _ in read} <= windows.keys():
+            return form
+        ((name, offset, rest),) = read
+        relative = {atom: value for atom, value in form.items() if atom not in plain(Fraction(1))}
+        fixed = sum((value for atom, value in form.items() if atom in plain(Fraction(1))), Fraction(0))
+        return add(relative, times(single(name, offset, rest), plain(fixed * Fraction(2) ** -windows[name][0])))
+
+    def _inputs(self, polynomial: Polynomial) -> set[tuple[Any, ...]]:
+        """The elements of which a number is made."""
+        found = set[tuple[Any, ...]]()
+        for kind, *what in (symbol for symbols in polynomial for symbol in symbols):
+            term = None if kind == "input" else self.tree.nodes[what[0]]["term"]
+            found |= {tuple(what[:3])} if term is None else self._inputs(self.of(term, what[1], {}))
+        return found
 
 
 def summed(every: Iterable[Polynomial]) -> Polynomial:
@@ -131,8 +192,11 @@ def part(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         most = known.bound(known.of(term, tree.bound(term, places), {}))
         found.add(Condition(node, places, largest_number(tree.formats[own["format"]])[0], frozen(most)))
     need(goal.provided == found, "other roundings may not overflow")
-    size = known.bound(known.of(goal.node, goal.places, {}))
-    conclude(goal, tree.numbers(frozenset({how["format"]}), {}, {}, size, flushed=how["subnormals"] != "keep"))
+    polynomial = known.of(goal.node, goal.places, {})
+    size = known.bound(polynomial)
+    facts = tree.numbers(frozenset({how["format"]}), {}, {}, size, flushed=how["subnormals"] != "keep")
+    weight = None if facts.weight is None else known.nonzero(facts.weight, polynomial)
+    conclude(goal, replace(facts, weight=weight))
 
 
 def rejoined(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:

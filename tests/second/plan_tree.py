@@ -50,6 +50,8 @@ class Words:
         size = self.known.bound(polynomial)
         if not raised:
             return size
+        if name in dict(self.tree.unit.get("windows", ())):
+            return add(size, self.known.nonzero(plain(two(self.tree.emin(what["rounding"]["format"]))), polynomial))
         return lifted(size, {name}) if covers(size, own) else add(
             size, plain(two(self.tree.emin(what["rounding"]["format"]))))  # fmt: skip
 
