@@ -3,10 +3,12 @@ function. None of these plans was looked at while the search was written.
 
     python -m benchmarks.product_searches [--only NAME,...] [--ways recorded,compared,function] [--seconds 60] [-o FILE]
 
-Appends a row of JSON for each plan and entry point. `found`: one of the plans named gives the true one's bits on new
-inputs; `wrong`: there are some, and none does; `units`: how many arithmetics they have. A function is asked up to the K
-of its row, with M and N up to 16; what its rules say is compared with it at new shapes. `asked`: until its plan is
-found. Seconds are those of computing, so that other programs do not count.
+    python -m benchmarks.product_searches --only drawn --ways recorded,compared,asked --table FILE
+
+Appends a row of JSON for each plan and entry point; --table prints those of a file, the last of each. `found`: one of
+the plans named gives the true one's bits on new inputs; `wrong`: there are some, and none does. A function is asked up
+to the K of its row, with M and N up to 16; what its rules say is compared with it at new shapes. `asked`: until its
+plan is found. Seconds are those of computing, so that other programs do not count.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -449,6 +451,21 @@ def say(text: str) -> None:
     pass
 
 
+def table(rows: Sequence[Row], ways: Sequence[str], file: Path) -> Iterator[str]:
+    """The lines of a table of the last answers in a file."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    told = {(line["plan"], line["way"]): line for line in lines}
+    yield f"| plan | formats, K, inputs | result | {' | '.join(ways)} |"
+    yield "|---" * (3 + len(ways)) + "|"
+    for row in rows:
+        inputs = [row.formats, str(row.length), row.convert, f"c a {row.bias}" if row.bias else ""]
+        cells = ["-" if (line := told.get((row.name, way))) is None else
+                 f"{'found' if line['found'] else 'wrong' if line['wrong'] else 'no'}, {line['seconds']:.0f} s"
+                 for way in ways]  # fmt: skip
+        what = f"{', '.join(filter(None, inputs))} | `{row.result}`, u = {row.unit}"
+        yield f"| {row.name.rpartition('-')[2]} | {what} | {' | '.join(cells)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -457,9 +474,14 @@ def main() -> None:
     parser.add_argument("--ways", default="recorded,compared,function")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("-o", dest="out", type=Path)
+    parser.add_argument("--table", type=Path)
     given = parser.parse_args()
-    for way in given.ways.split(","):
-        for row in SETS.get(given.only, [row for row in every() if row.name in given.only.split(",")]):
+    ways = given.ways.split(",")
+    rows = SETS.get(given.only, [row for row in every() if row.name in given.only.split(",")])
+    for line in () if given.table is None else table(rows, ways, given.table):
+        print(line)
+    for way in ways if given.table is None else ():
+        for row in rows:
             one, begun = Product(row), computing()
             with patch("time.monotonic", computing):
                 told = WAYS[way](one, given.seconds)

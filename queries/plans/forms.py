@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, product
+from itertools import chain, islice, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,8 @@ NEAR = 4.0  # times as far from the results as the nearest form, as root mean sq
 ALIKE = 1.5  # times as far, within which the likelier form is tried first
 DECIDED = 2.0  # standard errors, within which as well: narrow results differ in a few elements
 MOST = 24  # forms of sums of one format that are tried
-DIGITS = 4  # decimal digits of a factor
+DIGITS, LONG = 4, 6  # decimal digits of a factor; of one that all results together show
+CUT = 2.0**-21  # of a factor, by which truncated sums in f32 may change it
 SIDES = range(1, 4097)  # of matrices and heads, whose roots and inverses are factors
 SAMPLED = 5.0  # standard errors by which a factor may be off
 BIASED = 2.0**-16  # of a factor, by which truncated sums may change it
@@ -359,10 +360,9 @@ def _simple(value: float, most: float, least: float) -> list[float]:
     if abs(value - 1) <= most:
         return [1.0]
     near = [one for error in (least, most) for one in _factors(value) if abs(one - value) <= error]
-    long = (float(f"{value:.{digits}g}") for digits in range(DIGITS + 1, 8))
-    return list(dict.fromkeys(near))[:FACTORS] or [
-        next((one for one in long if abs(one - value) <= least), float(np.float32(value)))
-    ]
+    longer = (float(f"{value:.{digits}g}") for digits in range(DIGITS + 1, LONG + 1))
+    exact = islice((one for one in longer if abs(one - value) <= max(least, abs(value) * CUT)), 1)
+    return list(dict.fromkeys(near))[:FACTORS] or [*exact, float(np.float32(value))]
 
 
 def _factors(value: float) -> Iterator[float]:

@@ -666,7 +666,7 @@ def test_conversions_of_inputs_are_seen_from_numbers(name: str, sides: str, mode
 
 
 @pytest.mark.parametrize(
-    ("alpha", "beta"), [(1.0, 0.5), (0.3, 0.0), (1.5, -0.25), (1.0, 1.0), (96**-0.5, 0.0), (0.125, 0.125)]
+    ("alpha", "beta"), [(1.0, 0.5), (0.3, 0.0), (1.5, -0.25), (1.0, 1.0), (96**-0.5, 0.0), (0.125, 0.125), (1.0001, 0)]
 )
 def test_alpha_and_beta_are_estimated_and_have_plans(alpha: float, beta: float) -> None:
     rng = np.random.default_rng(3)
