@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,13 +59,14 @@ def cover(
     """
     from mmaprobe.queries.covering.cover import Covering
     from mmaprobe.queries.covering.report import document_of, vectors_of
-    from mmaprobe.smtmodel.base.interrupts import allow, why_ended
+    from mmaprobe.smtmodel.base.interrupts import allow, begun, left, why_ended
     from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
-    unit, start = parse_reference(model), options.clock()
+    unit, start = parse_reference(model), begun()  # --timeout includes what builds the conditions
     result = unit if flags is not None else None
-    coverage = Covering(unit if flags is None else with_flags(unit, flags), pairs).run(options)
-    seconds = options.clock() - start
+    covering = Covering(unit if flags is None else with_flags(unit, flags), pairs)
+    coverage = covering.run(replace(options, timeout=left(options.timeout)))
+    seconds = time.monotonic() - start
     allow(None)  # what was found is written, however long that takes
     progress("")
     vectors = vectors_of(coverage, result)

@@ -178,9 +178,11 @@ class Covering:
             yield admitted_rows(layout, inputs, self.count // 2, SEED + number)
 
     def take(self, table: Table) -> None:
-        """Choose rows that meet cases, or show changes, which too few rows so far do."""
+        """Choose rows that meet cases, or show changes, which too few rows so far do, as long as there is time."""
         table[:, self.layout.unread] = 0
         for start in range(0, len(table), CHUNK):
+            if start and self._remaining() <= 0:
+                return
             self._choose(table[start : start + CHUNK])
 
     def _choose(self, table: Table) -> None:
@@ -357,7 +359,7 @@ class Covering:
         sets = free_sets(Problem(self.model, self.model))
         for group in steps.values():
             for free in sets[:-1][:SMALL_SETS]:
-                self._search(group, datapath(self.model, free).query, SMALL_SECONDS)
+                self._search(group, lambda left, free=free: datapath(self.model, free).query(left), SMALL_SECONDS)  # type: ignore[misc]
             self._decide(self._left(group))
 
     def _search(self, group: Sequence[Wanted], question: Callable[[list[Any]], Query], seconds: float) -> Answer | None:
@@ -379,7 +381,7 @@ class Covering:
 
     def _decide(self, group: list[Case]) -> None:
         """Rows for the cases, or theorems; if no answer comes, each half of the cases is asked by itself."""
-        answer = self._search(group, datapath(self.model).query, WHOLE_SECONDS)
+        answer = self._search(group, lambda left: datapath(self.model).query(left), WHOLE_SECONDS)
         left = tuple(self._left(group))
         if answer is None or not left:
             return
@@ -410,8 +412,7 @@ class Covering:
             self._search(self.changes, lambda left, free=free: self._difference(left, free), SMALL_SECONDS)  # type: ignore[misc]
         for change in self._left(self.changes):
             problem = Problem(self.model, change.model)
-            question = Compared(problem).question
-            answer = self._search([change], lambda left, question=question: question, BESIDE_SECONDS)  # type: ignore[misc]
+            answer = self._search([change], lambda left, problem=problem: Compared(problem).question, BESIDE_SECONDS)  # type: ignore[misc]
             if answer is not None and answer.status == "unsat":
                 theorem = undiffering(problem, "relational", self._engines(answer.seconds))
                 self.found.same[change] = Proof(problem, why=str(answer), theorem=theorem)

@@ -16,7 +16,7 @@ from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import format_of, to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
@@ -37,7 +37,8 @@ CONVERSIONS: dict[str, tuple[Mode, ...]] = {
 NARROW = ("f16", "bf16")  # formats in which a sum is stored before it goes on
 NEAR = 4.0  # times as far from the results as the nearest form, as root mean square, that others may be
 ALIKE = 1.5  # times as far, within which the likelier form is tried first
-MOST = 8  # forms of sums of one format that are tried
+DECIDED = 2.0  # standard errors, within which as well: narrow results differ in a few elements
+MOST = 24  # forms of sums of one format that are tried
 DIGITS = 4  # decimal digits of a factor
 SIDES = range(1, 4097)  # of matrices and heads, whose roots and inverses are factors
 SAMPLED = 5.0  # standard errors by which a factor may be off
@@ -131,18 +132,27 @@ def _near(asked: Signature, fmt: Format, sample: Sample) -> list[Form]:
     seen = _Seen.of(asked, sample)
     if seen is None:
         return usual
-    apart: list[tuple[float, int, Form]] = []
+    apart: list[tuple[float, Form, Numbers]] = []
     for convert in conversions(asked):
         exact = seen.converted(convert)
         for form in dict.fromkeys(_every(asked, fmt, convert, seen.scalars(exact), seen.rectified)):
-            apart.append((seen.distance(form, exact), len(apart), form))
-    nearest = max(min(distance for distance, _, _ in apart), np.finfo(np.float64).tiny)
-    near = sorted(
-        (int(np.log(max(distance / nearest, 1)) / np.log(ALIKE)), number, form)
-        for distance, number, form in apart
-        if distance <= NEAR * nearest
-    ) if np.isfinite(nearest) else []  # fmt: skip
-    return [form for _, _, form in near[:MOST]] or usual
+            squares = seen.squares(form, exact)
+            size = float(np.sqrt(np.mean(squares)))
+            if np.isfinite(size):
+                apart.append((size, form, squares))
+    nearest, _, best = min(apart, key=lambda one: one[0], default=(0.0, None, np.zeros(1)))
+    least = max(nearest, np.finfo(np.float64).tiny)
+    near = [
+        (0 if alike else int(np.log(max(size / least, 1)) / np.log(ALIKE)), number, form)
+        for number, (size, form, squares) in enumerate(apart)
+        if (alike := _alike(squares - best)) or size <= NEAR * least
+    ]
+    return [form for _, _, form in sorted(near)[:MOST]] or usual
+
+
+def _alike(more: Numbers) -> bool:
+    """Whether a mean is zero for all that its numbers show."""
+    return bool(more.mean() <= DECIDED * more.std() / np.sqrt(more.size))
 
 
 def conversions(asked: Signature) -> Iterator[Rounding | None]:
@@ -245,16 +255,12 @@ class _Seen:
         with np.errstate(all="ignore"):
             return np.asarray(sides[0] @ sides[1])
 
-    def distance(self, form: Form, exact: Numbers) -> float:
-        """How far the results of a form are from those of the sample, as root mean square, if each sum is exact."""
+    def squares(self, form: Form, exact: Numbers) -> Numbers:
+        """How far the results of a form are from those of the sample, squared, if each sum is exact."""
         with np.errstate(all="ignore"):
-            sums = exact + self.c if form.start == Element("c") else exact
-            wide = sums.astype(np.float64)
-            patterns = from_numbers(wide, form.format, "nearest_even")
-            results = form.ended(patterns, self.sample.c)
-            apart = (_numbers(results, self.asked.d) - self.d)[self.finite]
-        size = float(np.sqrt(np.mean(apart**2)))
-        return size if np.isfinite(size) else float("inf")
+            sums = _rounded_to(exact + self.c if form.start == Element("c") else exact, Rounding(form.format))
+            apart = (_value(form.end, sums, self.c) - self.d)[self.finite]
+            return np.asarray(apart**2)
 
     def scalars(self, exact: Numbers) -> list[tuple[float, float]]:
         """Alpha and beta such that the results are about alpha times the exact sums plus beta times c: 1 and 1, or 1
@@ -281,7 +287,10 @@ def _simple(value: float, most: float, least: float) -> list[float]:
     if abs(value - 1) <= most:
         return [1.0]
     near = [one for error in (least, most) for one in _factors(value) if abs(one - value) <= error]
-    return list(dict.fromkeys(near))[:FACTORS] or [float(np.float32(value))]
+    long = (float(f"{value:.{digits}g}") for digits in range(DIGITS + 1, 8))
+    return list(dict.fromkeys(near))[:FACTORS] or [
+        next((one for one in long if abs(one - value) <= least), float(np.float32(value)))
+    ]
 
 
 def _factors(value: float) -> Iterator[float]:
@@ -304,3 +313,33 @@ def _numbers(side: Matrix, fmt: Format) -> Numbers:
 
 def _rounding(how: Rounding, fmt: Format) -> Elementwise:
     return Elementwise(Round(Given(0, fmt), how), (fmt,))
+
+
+def _value(node: Node, sums: Numbers, c: Numbers) -> Numbers:
+    """The numbers of an end in f64, for those of sums and of c. Bits are not formed: each expression would be recorded
+    for it."""
+    match node:
+        case Given():
+            return sums
+        case Literal():
+            return _numbers(np.array(node.pattern), node.format)
+        case Product(left, right):
+            return _value(left, sums, c) * _value(right, sums, c)
+        case ExactSum(items):
+            return np.asarray(sum(_value(item, sums, c) for item in items))
+        case Relu():
+            return np.maximum(_value(node.term, sums, c), 0)
+        case Round():
+            return _rounded_to(_value(node.term, sums, c), node.rounding)
+    assert node == Element("c"), f"no form ends so: {node.kind}"
+    return c
+
+
+def _rounded_to(numbers: Numbers, how: Rounding) -> Numbers:
+    """Numbers rounded: by NumPy, where it rounds so."""
+    kind = type_of(how.format)
+    if how.mode == "nearest_even" and format_of(kind) == how.format:
+        return numbers.astype(kind).astype(np.float64)
+    wide = FORMATS["f64"]
+    rounded = Elementwise(Round(Given(0, wide), how), (wide,))
+    return _numbers(rounded.of((numbers.view(np.uint64),)), how.format)

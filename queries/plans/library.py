@@ -81,6 +81,7 @@ LONGEST = 2  # times as much ends its search
 ORDERING = 0.4  # of the time for learning, that all orders may take
 UNITS = 4  # uses of a known unit in K from which its other cuts are tried before an order is revealed
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
+SMALL = 32  # powers of two, by which an addend may be smaller than the sums beside it
 AGAIN, NARROW_D = 4, 16  # products more in which a plan has to give an element of a format of so many bits
 POOL = 1 << 20  # numbers that are drawn of a matrix; a larger one repeats them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless all shapes left are longer
@@ -821,18 +822,19 @@ class Mapper(Candidates):
         self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64], cancels: bool
     ) -> tuple[Matrix, ...]:
         """One product of random matrices: A, B, C and D at some rows and columns. With `cancels`, products come in
-        pairs whose exact sum is zero: the result then consists of rounding errors, which a narrow format of d otherwise
-        hides."""
+        pairs whose exact sum is zero, and c is small: the result then consists of rounding errors, which a narrow
+        format of d otherwise hides, and shows where c is added."""
         sizes = (shape.rows, shape.length), (shape.length, shape.columns), (shape.rows, shape.columns)
         formats, spread = (self.asked.a, self.asked.b, self.asked.c), 5 if cancels else 2
-        a, b, c = (self._random(fmt, size, spread) for fmt, size in zip(formats, sizes, strict=True))
+        powers = [(-spread, spread), (-spread, spread), (-SMALL, 0) if cancels else (-spread, spread)]
+        a, b, c = (self._random(*each) for each in zip(formats, sizes, powers, strict=True))
         if cancels:
             order = self.rng.permutation(shape.length)
             half = shape.length // 2
             one, other, rest = order[:half], order[half : 2 * half], order[2 * half :]
             a[:, other], b[other] = a[:, one], b[one] ^ b.dtype.type(self.asked.b.sign_bit)
             b[rest] = 0
-        c = c if self.asked.addend and not cancels else np.zeros_like(c)
+        c = c if self.asked.addend else np.zeros_like(c)
         begun = time.monotonic()
         d = self.multiply(a, b, c)
         self.quickest = min(self.quickest, time.monotonic() - begun)  # the first product of a shape may be compiled
@@ -848,9 +850,9 @@ class Mapper(Candidates):
         between = self.rng.choice(np.setdiff1d(np.arange(side), list(ends)), LOOKED - len(ends), replace=False)
         return np.sort(np.append(between, sorted(ends)))
 
-    def _random(self, fmt: Format, size: tuple[int, int], spread: int) -> Matrix:
-        drawn = min(math.prod(size), POOL)
-        numbers = np.ldexp(self.rng.standard_normal(drawn), self.rng.integers(-spread, spread + 1, drawn))
+    def _random(self, fmt: Format, size: tuple[int, int], powers: tuple[int, int]) -> Matrix:
+        drawn, (low, high) = min(math.prod(size), POOL), powers
+        numbers = np.ldexp(self.rng.standard_normal(drawn), self.rng.integers(low, high + 1, drawn))
         return np.resize(from_numbers(numbers.astype(type_of(fmt)), fmt, "nearest_even"), size)
 
     def _shapes(self) -> int:

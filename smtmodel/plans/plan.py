@@ -99,7 +99,10 @@ class Plan:
                     raise ParameterError(side, "a word reads several elements of the other side")
             wanted, given = getattr(model, side), fmt if word is None else word.rounding.format
             if given != wanted:
-                hint = "" if word is not None else " (conversions: a rounding for each of a and b)"
+                hint = (
+                    " (conversions: a rounding for each of a and b)" if word is None
+                    else f" (words of several roundings: {side}0: r(t({side})), where r rounds to {wanted.name})"
+                )  # fmt: skip
                 raise ParameterError(side, f"{model.reference} takes {wanted.name}, not {given.name}{hint}")
         first = self.models[0]
         if (model.scale, model.scale_block) != (first.scale, first.scale_block):

@@ -247,3 +247,16 @@ def test_what_was_found_is_written_whenever_the_time_ended(tmp_path: Path, monke
     assert found.exit_code in (0, 3), found.output
     assert limits == [None]
     assert path.read_text().count("\n") > 10
+
+
+def test_once_the_time_is_over_one_table_is_looked_at_and_no_query_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    covering, looked = Covering(small()), list[int]()
+    covering.options = Options("bitwuzla", 60)
+    covering.deadline = covering.options.clock() - 1
+    monkeypatch.setattr(covering, "_choose", lambda table: looked.append(len(table)))
+    covering.take(np.zeros((5000, len(covering.layout.formats)), dtype=np.uint64))
+    assert looked == [2048]
+    monkeypatch.delattr("mmaprobe.queries.covering.cover.datapath")
+    monkeypatch.delattr("mmaprobe.queries.covering.cover.Compared")
+    covering._solve([(single,) for single in covering.singles])
+    covering._show_changes()
