@@ -158,6 +158,12 @@ class Mapped:
         return sorted(every, key=lambda plan: -self.gives.get(plan, 0))
 
     @property
+    def borne_out(self) -> list[Plan]:
+        """Of these, those of a rule that is relied on, and those that give at least half of the observed elements."""
+        relied_on = {said.plan for said in self.rules if said.confirmed}
+        return [plan for plan in self.plans if plan in relied_on or 2 * self.gives.get(plan, 0) >= self.observed]
+
+    @property
     def whole(self) -> bool:
         """Whether every rule has a plan, and all shapes are as the rules say."""
         return bool(self.rules) and all(said.plan for said in self.rules) and not self.differ and not self.open
@@ -446,6 +452,7 @@ class Mapper(Candidates):
         of_units = [model for own in taken for model in self.units(own) if model.length > 1]
         early = [model for model in known if length >= UNITS * model.length]
         yield from (self.stages(model, length) for model in early)
+        yield self.of_fewer_bits([model for own in taken for model in (*self.steps(own), *self.units(own))], forms)
         if self._units_likely:
             yield from self._of_units(of_units, length, 1)
             yield self._cut(of_units, looked)
@@ -478,7 +485,7 @@ class Mapper(Candidates):
     @property
     def _units_likely(self) -> bool:
         """Whether the factors have a format of matrix units, as they are or as they seem to be converted."""
-        return self.narrow or self._forms(self.looked[self.top])[0].convert is not None
+        return self.narrow or self._forms(self.looked[self.top])[0].taken != (self.asked.a, self.asked.b)
 
     def _of_units(self, models: Sequence[Model], length: int, rounds: int) -> Iterator[Iterable[Stage]]:
         """The chains of units, then some rounds of K cut around each in turn."""

@@ -143,6 +143,11 @@ def biased(a, b, c):
     return (scaled.astype(np.float32) + c.astype(np.float32)).astype(np.float16)
 
 
+def a_cut(a, b):
+    cut = (a.astype(np.float32).view(np.uint32) & np.uint32(0xFFFC0000)).view(np.float32)  # five bits of fraction
+    return chain(cut, b.astype(np.float32))
+
+
 def in_tiles(a, b):
     tiles = -(-a.shape[1] // 4)
     cuts = [min(a.shape[1], -(-tiles * i // 3) * 4) for i in range(4)]
@@ -863,6 +868,15 @@ def test_a_split_whose_tiles_are_divided_evenly_is_found(tmp_path: Path) -> None
     code, found, said = asked(tmp_path, "in_tiles", "--length", "40")
     assert code == 0, said
     assert "sum(split(3, muladd, r, grain=4, tiles=even), +0)" in {rule["plan"] for rule in found["rules"]}
+
+
+def test_a_factor_that_is_cut_to_a_few_bits_is_found(tmp_path: Path) -> None:
+    """To five bits of fraction: f16 numbers of A, which the units that take f16 are given."""
+    code, found, said = asked(tmp_path, "a_cut", "--formats", "f16,f16,f32")
+    assert code == 0, said
+    (rule,) = found["rules"]
+    assert rule["plan"].endswith(", +0), a rounded to e5m5_ieee, toward_zero")
+    assert rule["confirmed"]
 
 
 @pytest.mark.slow
