@@ -75,11 +75,10 @@ class _Sweep(Attempt[Designed]):
         if not self._differ_on(self.rows):
             self._build()
             with self.compared.carrier.until(self.options.deadline):
-                try:
-                    if self._sweep():
-                        self._conclude()
-                finally:
-                    self.proof.left_open = self._left_open()
+                if self._sweep():
+                    if self._remaining() != 0:
+                        self.proof.left_open = self._left_open()
+                    self._conclude()
 
     def _samples(self) -> Table:
         layout, fmt = self.problem.layout, self.problem.left.d
@@ -158,6 +157,7 @@ class _Sweep(Attempt[Designed]):
             if now in ours or now.is_constant() or now.is_symbol():
                 continue
             again, said = True, f"{self.own.get(term, f'word {number}')} of the design"
+            self.proof.left_open = f"{said} and what hangs on it"
             while again:
                 again = False
                 for name, other in self._candidates(term):
@@ -232,6 +232,27 @@ class _Sweep(Attempt[Designed]):
             if added == fitted or self._decide(name, added, fitted, added, SIGNAL) is True:
                 return fitted
         return added
+
+    def _reordered(self, name: str, claim: FNode, pair: tuple[FNode, FNode]) -> Theorem | bool | None:
+        """The theorem that two sums of the same words are equal, some of which are written in another way."""
+        both = set(in_order(pair[:1])) & set(in_order(pair[1:]))
+        own, others = (_summands(side, both) for side in pair)
+        if len(own) < 3:
+            return None
+        free, facts = {word: self._lanes(word).tobytes() for word in others if word not in both}, list[Theorem]()
+        for word in [word for word in own if word not in both]:
+            lanes = self._lanes(word).tobytes()
+            twin = next(
+                (one for one, values in free.items() if values == lanes and one.get_type() == word.get_type()), None
+            )
+            if twin is None:
+                return None
+            free.pop(twin)
+            fact = self._claim("a word that is added", equal(self.compared, word, twin), [], BRIEF)
+            if not isinstance(fact, Theorem):
+                return fact
+            facts.append(fact)
+        return None if free else self._lemma(name, claim, [[*own, *others]], BRIEF, pair, facts=facts)
 
     def _lanes(self, term: FNode) -> Table:
         """The values of a word of up to 64 bits on the samples, also of one that is new."""
@@ -330,7 +351,9 @@ class _Sweep(Attempt[Designed]):
         claim = equal(self.compared, term, wanted)
         seconds = seconds or (SIGNAL if other in self.names or term.is_bv_mul() else BRIEF)
         pair = term, wanted
-        theorem = self._lemma(name, claim, self._cuts(pair), seconds, pair)
+        theorem = self._reordered(name, claim, pair) if term.is_bv_add() and wanted.is_bv_add() else None
+        if theorem is None:
+            theorem = self._lemma(name, claim, self._cuts(pair), seconds, pair)
         if isinstance(theorem, Theorem):
             self.changes[term] = wanted
             self.proved.append((theorem, term, wanted))

@@ -184,6 +184,13 @@ def test_a_design_of_another_architecture_is_proved(tmp_path: Path, name: str) -
     assert prove_design(own_problem(name, tmp_path), Options(timeout=600), confirm=False).verdict == "equal"
 
 
+@pytest.mark.slow
+def test_four_products_of_bf16_are_proved() -> None:
+    model, device = parse_reference(str(HERE / "dot4.yaml")), RtlDevice(f"{HERE}/dot4.sv,top=dot4,#W=8,#F=7")
+    problem = Designed(model, model, design=device.design)
+    assert prove_design(problem, Options(timeout=600), confirm=False).verdict == "equal"
+
+
 @pytest.mark.parametrize("mutant", some_slow(MUTANTS, *(one for one in MUTANTS if one[1])))
 def test_a_changed_design_is_refuted_by_an_input(tmp_path: Path, mutant: tuple[str, int]) -> None:
     name, number = mutant
@@ -240,6 +247,17 @@ def test_a_sum_of_numbers_of_both_signs_is_proved_as_one(tmp_path: Path, monkeyp
     proof = prove_design(own_problem("fixed", tmp_path), Options(timeout=120), confirm=False)
     assert proof.verdict == "equal"
     assert {"the sum of ordinary numbers", "the bits of a summand"} <= {lemma.name for lemma in proof.lemmas}
+
+
+@pytest.mark.slow
+def test_a_proof_by_the_sum_has_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_its_sum(monkeypatch)
+    monkeypatch.setattr(cases.Patience, "limit", lambda self, depth: 0 if depth < 2 else 60)
+    options = Options(timeout=300)
+    proof = prove_design(own_problem("fixed", tmp_path), options, confirm=False)
+    assert len([lemma for lemma in proof.lemmas if "zeros first" in lemma.name]) >= 3
+    certify_proofs("equal", [proof], tmp_path / "certificate", options)
+    assert not [found.says for found in check_folder(tmp_path / "certificate") if found.kind != "fine"]
 
 
 @pytest.mark.slow
