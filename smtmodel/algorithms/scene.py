@@ -14,12 +14,16 @@ from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.exact import Fixed, Window, admitted, closer, exact_sum, in_units, magnitude, ulp
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.predicate import power_of
-from mmaprobe.smtmodel.algorithms.reach import Reach, reach_of
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
+from mmaprobe.smtmodel.nodes import Element, Node
+from mmaprobe.smtmodel.nodes.fold import Fold
+from mmaprobe.smtmodel.nodes.known import ZERO, Known
+from mmaprobe.smtmodel.nodes.node import Knowledge
 from mmaprobe.smtmodel.plans.dot import RESULT, Step
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,12 @@ class Shape:
         """Of each part the power of two that its results are multiples of, and the largest."""
         if terms not in self._rooms:
             window = self.window
-            sides = [Reach.of(*bounds, fmt.fraction) for bounds, fmt in
-                     ((window.a, self.factors), (window.b, self.factors), (window.c, self.addend))]  # fmt: skip
-            reaches = [reach_of(part.plan, terms, *sides) for part in self.parts.values()]
-            self._rooms[terms] = [(one.unit, one.most) for one in reaches]
+            formats = {"a": self.factors, "b": self.factors, "c": self.addend}
+            given = {name: Known.normal(fmt, *getattr(window, name)) for name, fmt in formats.items()}
+            reach = _Reach(Knowledge(formats, given=given), terms)
+            every = [reach.of(unit_of_plan(part.plan, terms).result) for part in self.parts.values()]
+            self._rooms[terms] = [(known.grid, known.largest) for known in every
+                                  if known.grid is not None and known.largest is not None]  # fmt: skip
         return self._rooms[terms]
 
     @cached_property
@@ -106,6 +112,19 @@ class Shape:
         if len(formats) != 1:
             raise ParameterError("parts", f"results of several formats: {', '.join(formats)}")
         return next(iter(formats.values()))
+
+
+class _Reach(Fold[Known]):
+    """What is known of the nodes of a sum of so many products, for each round of a loop: all further elements are 0."""
+
+    def __init__(self, knowledge: Knowledge, terms: int) -> None:
+        super().__init__()
+        self.knowledge, self.products = knowledge, terms
+
+    def formed(self, node: Node) -> Known:
+        if isinstance(node, Element) and node.index is not None and node.index.at(self.places) >= self.products:
+            return ZERO
+        return node.known(self.knowledge, self.of_terms(node.known_from))
 
 
 class Scene:

@@ -318,10 +318,10 @@ def test_what_is_known_of_numbers_in_a_window_is_true_of_each(window: tuple[int,
         for place in (known.grid, exponent - (known.digits or 0)):
             assert place is not None
             assert (number / Fraction(2) ** place).denominator == 1
-        assert known.top is not None
+        assert known.largest is not None
         assert known.head is not None
         assert number <= known.head * Fraction(2) ** exponent
-        assert number < Fraction(2) ** known.top
+        assert number <= known.largest < Fraction(2) ** (window[1] + 1)
     assert known.never_tiny
     for wrong in ((-7, 0), (1, 0), (0, 9)):
         with pytest.raises(RuleError, match="exponents that a has not"):
