@@ -58,7 +58,8 @@ ADA = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32"
 @dataclass(frozen=True)
 class Row:
     """A plan: formats (with that of c in the third place, which is not read where `d` has none), K, unit, result, and
-    how inputs are converted. `bias`: C has one row, or one column, for all. `sides`: those of a recorded result."""
+    how inputs, or those named in `converted`, are converted. `bias`: C has one row, or one column, for all. `sides`:
+    those of a recorded result."""
 
     name: str
     formats: str
@@ -68,11 +69,13 @@ class Row:
     convert: str = ""
     bias: str = ""
     sides: tuple[int, int] = ROWS, COLUMNS
+    converted: str = "ab"
 
     @property
     def plan(self) -> Plan:
         a, b, c, d = self.formats.split(",")
-        converted = "convert: {a: t, b: t}\n" if self.convert else ""
+        both = ", ".join(f"{side}: t" for side in self.converted)
+        converted = f"convert: {{{both}}}\n" if self.convert else ""
         t = f"  t: round({self.convert})\n" if self.convert else ""
         text = (
             f"plan: {self.name}\nformats: {{a: {a}, b: {b}, c: {c}, d: {d}}}\nunits: {{u: {self.unit}}}\n{converted}"
@@ -210,6 +213,33 @@ UNSEEN = (
     Row("unseen-amx", "bf16,bf16,f32,f32", 352, "x86/amx/tdpbf16ps", "sum(turns(32, u), +0)"),
     Row("unseen-bf16-workspace", "bf16,bf16,bf16,bf16", 4096, f"{HOPPER}.{B16}",
         "s(sum(split(8, s(u), r, grain=64), +0))"),
+)  # fmt: skip
+
+
+#: inputs of which one alone is rounded, or both to a format of no unit, and sums of fewer bits than the results
+FEWER = (
+    Row("fewer-a-bf16-cut", "f32,f32,f32,f32", 300, MULADD, "sum(u, +0)", "bf16, toward_zero", converted="a"),
+    Row("fewer-b-f16-blocks", "f32,f32,f32,f32", 1024, FMA, "sum(promote(256, u, r), c)", "f16, nearest_even",
+        converted="b"),
+    Row("fewer-a-tf32-split-c", "f32,f32,f32,f32", 768, FMA, "r(exact(sum(split(3, u, r, grain=8), +0), c))",
+        "tf32, nearest_away", converted="a"),
+    Row("fewer-b-bf16-bf16-out", "f32,f32,f32,bf16", 512, MULADD, "s(sum(u, +0))", "bf16, nearest_even", converted="b"),
+    Row("fewer-a-five-bits", "bf16,bf16,bf16,bf16", 640, f"{HOPPER}.{B16}",
+        f"s(r(exact(product({number(0.75)}, sum(u, +0)), c)))", "e8m5_ieee, toward_zero", converted="a"),
+    Row("fewer-b-six-bits", "f16,f16,f16,f16", 512, f"{AMPERE}.{F16}", "h(sum(split(2, u, r, grain=32), +0))",
+        "e5m6_ieee, nearest_even", converted="b"),
+    Row("fewer-both-nine-bits", "f32,f32,f32,f32", 400, FMA, "sum(u, +0)", "e8m9_ieee, nearest_even"),
+    Row("fewer-a-f32-of-f64", "f64,f64,f64,f64", 256, "ieee/fma/f64", "sum(u, +0)", "f32, nearest_even", converted="a"),
+    Row("fewer-relu", "f32,f32,f32,f32", 384, FMA, "r(relu(exact(sum(u, +0), c)))", "bf16, nearest_even", bias="row",
+        converted="a"),
+    Row("fewer-sums-14", "bf16,bf16,f32,f32", 300, "ieee/fma/f32.bf16.bf16.f32", "r(sum(turns(1, t(u)), +0))",
+        "e8m13, toward_zero", converted=""),
+    Row("fewer-sums-exact", "bf16,bf16,f32,f32", 300, "ieee/fma/f32.bf16.bf16.f32", "r(sum(promote(1, u, t), +0))",
+        "e8m13, toward_zero", converted=""),
+    Row("fewer-sums-unit", "f16,f16,f32,f32", 512, f"{HOPPER}.{F16}", "r(sum(turns(16, t(u)), +0))",
+        "e8m16_ieee, nearest_even", converted=""),
+    Row("fewer-result", "f16,f16,f32,f32", 512, f"{HOPPER}.{F16}", "r(t(sum(split(2, u, r), +0)))",
+        "e8m12_ieee, toward_zero", converted=""),
 )  # fmt: skip
 
 
@@ -441,10 +471,10 @@ WAYS: dict[str, Callable[[Product, float], dict[str, Any]]] = {
 
 
 def every() -> tuple[Row, ...]:
-    return *PLANS, *HELD, *UNSEEN, *DRAWN
+    return *PLANS, *HELD, *UNSEEN, *FEWER, *DRAWN
 
 
-SETS = {"held": HELD, "unseen": UNSEEN, "drawn": DRAWN}
+SETS = {"held": HELD, "unseen": UNSEEN, "fewer": FEWER, "drawn": DRAWN}
 
 
 def say(text: str) -> None:

@@ -183,16 +183,18 @@ def _usual(asked: Signature) -> Iterator[Conversion]:
 
 
 def _cuts(asked: Signature, lost: float) -> Iterator[Conversion]:
-    """Roundings of one side, or of both, to fewer bits, which lose about so much of a product; none, where sums and
-    the rounding of the result may lose it."""
-    sums, result = max(asked.d.fraction, FORMATS["f32"].fraction), LOST * 2.0**-asked.d.fraction
-    least = max(SLIGHT * 2.0**-sums, result / CLEARER)
-    place = round(-np.log2(max(lost, least) / LOST))
-    for bits in range(max(1, place - PLACES), place + PLACES + 1) if lost > least else ():
+    """Roundings of one side, or of both, to fewer bits, which lose about so much of a product."""
+    place = round(-np.log2(lost / LOST))
+    for bits in range(max(1, place - PLACES), place + PLACES + 1):
         sides = [[*_cut(fmt, bits)] for fmt in (asked.a, asked.b)]
         yield from ((how, None) for how in sides[0])
         yield from ((None, how) for how in sides[1])
         yield from ((how, how) for how in sides[0] if how in sides[1])
+
+
+def _usual_loss(d: Format) -> float:
+    """What sums and the rounding of results to a format may lose of these."""
+    return max(SLIGHT * 2.0 ** -max(d.fraction, FORMATS["f32"].fraction), LOST * 2.0**-d.fraction / CLEARER)
 
 
 def _cut(fmt: Format, bits: int) -> Iterator[Rounding]:
@@ -298,7 +300,8 @@ class _Seen:
         usual = {convert: self.converted(convert) for convert in _usual(self.asked)}
         left = {convert: self.left(exact) for convert, exact in usual.items()}
         least, size = min(left.values()), float(np.sqrt(np.mean(self.d[self.finite] ** 2)))
-        for convert in dict.fromkeys(_cuts(self.asked, left[None, None] / size)):
+        lossy = least > _usual_loss(self.asked.d) * size
+        for convert in dict.fromkeys(_cuts(self.asked, left[None, None] / size) if lossy else ()):
             if convert not in left and self.left(exact := self.converted(convert)) < CLEARER * least:
                 usual[convert], left[convert] = exact, self.left(exact)
         most = HOPELESS * max(min(left.values()), np.finfo(np.float64).eps * size)

@@ -880,6 +880,15 @@ def test_a_factor_that_is_cut_to_a_few_bits_is_found(tmp_path: Path) -> None:
     assert rule["confirmed"]
 
 
+def test_a_plan_that_nothing_bears_out_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm_plans.Mapped, "borne_out", [])  # when it is: tests/plans/test_recorded_products.py
+    path = tmp_path / "plan.yaml"
+    _, found, said = asked(tmp_path, "changes", "--timeout", "20", "--save", str(path))
+    assert found["rules"][0]["plan"]
+    assert re.search(r"^not saved: sum\(.* is not of every product: it gives .*, and no rule with", said, re.M)
+    assert not path.exists()
+
+
 @pytest.mark.slow
 def test_a_saved_plan_is_said_not_to_be_of_every_product(tmp_path: Path) -> None:
     """Where M is odd a product is left out, and only of even M is there a plan."""
