@@ -126,6 +126,50 @@ class Pattern:
         )
 
 
+class Side(tuple[Any, ...]):
+    """The numbers of a side: what is done with them is done with each, and a comparison holds if it does for each."""
+
+    def _each(self, function: Callable[..., Any], *others: Any) -> Side:
+        spread = (other if isinstance(other, Side) else [other] * len(self) for other in others)
+        return Side(function(*map(plain, own)) for own in zip(self, *spread, strict=True))
+
+    def __abs__(self) -> Side:
+        return self._each(abs)
+
+    def __mul__(self, other: Any) -> Side:  # type: ignore[override]
+        return self._each(lambda x, y: x * y, other)
+
+    __rmul__ = __mul__  # type: ignore[assignment]
+
+    def __sub__(self, other: Any) -> Side:
+        return self._each(lambda x, y: x - y, other)
+
+    def __lt__(self, other: Any) -> bool:
+        return all(self._each(lambda x, y: x < y, other))
+
+    def __le__(self, other: Any) -> bool:
+        return all(self._each(lambda x, y: x <= y, other))
+
+    def __gt__(self, other: Any) -> bool:
+        return all(self._each(lambda x, y: x > y, other))
+
+    def __ge__(self, other: Any) -> bool:
+        return all(self._each(lambda x, y: x >= y, other))
+
+    def __eq__(self, other: object) -> bool:
+        return all(self._each(lambda x, y: x == y, other))
+
+    def __ne__(self, other: object) -> bool:
+        return all(self._each(lambda x, y: x != y, other))
+
+    __hash__ = tuple.__hash__
+
+
+def plain(what: Any) -> Any:
+    """The number that an input is, where a number is needed."""
+    return what.value if isinstance(what, Pattern) else what
+
+
 @dataclass(frozen=True)
 class Words:
     """The words of the language on one input."""
@@ -154,9 +198,11 @@ class Words:
             return Fraction(2) ** (max(exponent(value), fmt.emin) - fmt.mantissa_bits) if value else Fraction(0)
 
         return {
-            **self.parts, "a": self.a, "b": self.b, "c": self.c,
-            "exact": lambda: exact, "value": lambda x: x.value, "error": lambda x: abs(x.value - exact),
+            **self.parts, "a": Side(self.a), "b": Side(self.b), "c": self.c,
+            "exact": lambda: exact, "value": lambda x: x._each(plain) if isinstance(x, Side) else x.value,
+            "error": lambda x: abs(x.value - exact),
             "magnitude_sum": lambda: sum(map(abs, terms), abs(self.c.value)),
+            "max": lambda x, y: x._each(max, y) if isinstance(x, Side) else max(x, y),
             "top": lambda: Fraction(2) ** max(tops) if tops else Fraction(0), "ulp": ulp,
             "distance": lambda x, y: abs(places(x.fmt)[x.value] - places(y.fmt)[y.value]), "bits": lambda x: x.bits,
             "finite": lambda x: number(x.fmt, x.bits) is not None, "zero": lambda x: every(x, lambda y: y.value == 0),

@@ -134,7 +134,7 @@ def largest(claim: Claim) -> Fraction:
 def proved(scheme: Scheme, settle: Settle) -> Fraction | str:
     """The share that is proved, or why there is none."""
     try:
-        goal = within_of(scheme.claim, settle).goal
+        goal = within_of(scheme.claim, settle)[0].goal
     except RuleError as error:
         return str(error)
     assert isinstance(goal, Errs)
@@ -157,7 +157,7 @@ def compared_lengths(scheme: Scheme, settle: Settle) -> Compared | str:
     first = claim.shape.parts["p"].plan.sums[0].stage.period
     several = replace(claim, assertion=replace(claim.assertion, terms=first, most=8 * first))
     try:
-        goal = within_lengths(several, settle).goal
+        goal = within_lengths(several, settle)[0].goal
     except RuleError as error:
         return str(error)
     assert isinstance(goal, ErrsUpTo)

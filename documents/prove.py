@@ -44,6 +44,7 @@ class PairProof(Part):
     lemmas: Sequence[OneLemma]  #: the steps of its proof
     unanswered: Sequence[str]  #: queries without an answer
     vector: WitnessVector | None  #: the input on which the sides differ
+    open: str = ABSENT  #: of a design that is neither, the first of its words that is not proved to be the model's
 
 
 class CertificatePiece(Part):

@@ -50,7 +50,8 @@ def why_they_differ(one: Plan, other: Plan, with_c: bool) -> list[str]:
 @lru_cache(maxsize=2 * LOOKED)
 def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
     """What two plans may differ in: of each what decides whether they do, and the words of this plan."""
-    hows = dict.fromkeys(how for how in (plan.convert_a, plan.convert_b) if how is not None)
+    taken = [f"rounded to {rounding_words(how)}" if how else "taken as they are"
+             for how in (plan.convert_a, plan.convert_b)]  # fmt: skip
     stages = (one for products in plan.sums for one in stage_words(products.stage))
     factors = [number_text(node.pattern, node.format) for node in of_kind(plan.result, Literal)]
     result = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
@@ -62,7 +63,7 @@ def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
             result, added = f"{result}{', and c' if number else ' and c'}", False
         result += f", {'then ' if number else ''}rounded to {rounding_words(node.rounding)}"
     words = {
-        "the inputs are": " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "taken as they are",
+        "the inputs are": taken[0] if taken[0] == taken[1] else f"{taken[0]} (A) and {taken[1]} (B)",
         "the unit is": " and ".join(model.reference for model in plan.models),
         "the sum of the products:": "; ".join(
             one.text if one.place == "outermost" else f"{one.place}: {one.text}" for one in stages

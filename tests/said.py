@@ -26,7 +26,7 @@ def planted(query: Query, answer: Answer) -> list[Answer]:
 
 
 def _said(query: Any, solver: str, *rest: Any) -> list[Answer]:
-    *_, name, _pool = rest
+    *_, name, _pool, _processor = rest
     if name.startswith(PREFIX):
         return planted(query, Answer(name.removeprefix(PREFIX), "nobody", "0", 0.0))  # type: ignore[arg-type]
     return _solve(query, solver, *rest)

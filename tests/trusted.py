@@ -81,7 +81,7 @@ RULED = (
 )
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/kernel", "cutting"))
 SAID = Part("what a claim says", "claims", ["queries/kernel/scene.py", "smtmodel/algorithms/assertion.py", *_in(
-    "smtmodel/algorithms", "exact fixed parts predicate reach scene words"),
+    "smtmodel/algorithms", "exact fixed parts predicate scene words"),
     *_in("smtmodel/plans", "dot multiword")])  # fmt: skip
 GOALS = Part("what is asked", "all", [*_in("queries/kernel", "problem statements"), "smtmodel/inputs/admitted.py"])
 MEANING = Part("what a unit is", "all", [

@@ -346,10 +346,36 @@ def _every_length(campaign: Campaign, assertion: Assertion, part: Part, rng: ran
         return
     within = campaign.call("of_plan", space, part, first, bound, once if rng.random() < 0.9 else None)
     (name,) = (name for name, own in assertion.shape.parts.items() if own is part)
+    for other, also in assertion.shape.parts.items():
+        if within is not None and also is not part:
+            _both_lengths(campaign, replace(assertion, terms=first, most=last), (name, other), within, rng)
     for share in (f"({rng.choice(SHARES[:4])} + {rng.choice((0, 1))} * terms())", rng.choice(SHARES)):
         about = replace(assertion, terms=first, most=last, text=f"error({name}) <= {share} * magnitude_sum()")
         if within is not None:
-            campaign.call("for_every_length", about if rng.random() < 0.95 else about.at(first), within)
+            campaign.call("for_every_length", about if rng.random() < 0.95 else about.at(first), [within])
+
+
+def _both_lengths(
+    campaign: Campaign, about: Assertion, names: tuple[str, str], within: Theorem, rng: random.Random
+) -> None:
+    """Claims about two results, and about one where a condition reads another."""
+    part, first = about.shape.parts[names[1]], about.terms
+    space = replace(space_of(about), terms=about.most or first)
+    try:
+        bounds = [bound_of_plan(part.plan, count, believed, windows_of(space)) for count in (None, first)]
+    except (MmaprobeError, RuleError):
+        return
+    also = campaign.call("of_plan", space, part, first, *bounds)
+    share = f"({rng.choice(SHARES)} + {rng.choice((0, 1))} * terms())"
+    distance, asked = (
+        f"abs(value({names[0]}) - value({names[1]}))",
+        rng.choice((f"value({names[1]}) > 0", "nonzero(a)")),
+    )
+    for compared, where in ((distance, ()), (f"error({names[0]})", (asked,)), (f"error({names[0]})", ())):
+        own = replace(about, where=where, text=f"{compared} <= {share} * magnitude_sum()")
+        for given in ([within, also], [within], [also, within]):
+            if None not in given:
+                campaign.call("for_every_length", own, given)
 
 
 def _by_plan(campaign: Campaign, assertion: Assertion, part: Part, space: Space, rng: random.Random) -> None:
@@ -360,7 +386,7 @@ def _by_plan(campaign: Campaign, assertion: Assertion, part: Part, space: Space,
     except (MmaprobeError, RuleError):
         return
     if (within := campaign.call("of_plan_at", space, part, bound)) is not None:
-        campaign.call("compares", assertion, within)
+        campaign.call("compares", assertion, [within])
 
 
 def _by_shares(campaign: Campaign, truths: Truths, assertion: Assertion, rng: random.Random) -> None:
@@ -370,7 +396,7 @@ def _by_shares(campaign: Campaign, truths: Truths, assertion: Assertion, rng: ra
         wanted = share_claim(assertion)
     except RuleError:
         for other in [*campaign.seen.of(Apart)[-3:], *campaign.seen.of(Errs)[-3:]]:  # what is wrong is seen before that
-            call("compares", assertion, other)
+            call("compares", assertion, [other])
         return
     space = wanted.space
     if len(wanted.parts) == 1:
@@ -381,7 +407,7 @@ def _by_shares(campaign: Campaign, truths: Truths, assertion: Assertion, rng: ra
             return
         within = call("of_unit", space, wanted.parts[0], bound)
         if within is not None:
-            call("compares", assertion, within)
+            call("compares", assertion, [within])
         _every_length(campaign, assertion, wanted.parts[0], rng)
         return
     nears, words = [], list[Theorem]()
@@ -411,4 +437,4 @@ def _by_shares(campaign: Campaign, truths: Truths, assertion: Assertion, rng: ra
         nears.append(near)
     within = call("near_each_other", nears, words)
     if within is not None:
-        call("compares", assertion, within)
+        call("compares", assertion, [within])

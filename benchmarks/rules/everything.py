@@ -94,7 +94,7 @@ PARTS = (
     Part("rows", rows.instances,
          ("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence", "never_overflows"),
          1, 0.8, 22),
-    Part("sums that wrap", wraps.instances, ("never_wraps",), 40, 2.0),
+    Part("sums that wrap", wraps.instances, ("never_wraps", "same_integers"), 40, 2.0),
     Part("slices", slices.instances,
          ("loses_of_largest", "loses_of_elements", "within_classical", "within_span", "every_product", "every_sum",
           "every_error"),

@@ -350,8 +350,8 @@ def known_fails(known: Known, value: Value) -> dict[str, Flags]:
         wrong["bits"] = ~is_whole(np.ldexp(odd, known.bits))
     if known.formats is not None:
         wrong["formats"] = ~np.logical_or.reduce([v == 0, *(np.isin(v, finite_numbers(fmt)) for fmt in known.formats)])
-    if known.top is not None:
-        wrong["|v| >= 2^top"] = np.abs(v) >= np.ldexp(1.0, np.clip(known.top, -1000, 1000))
+    if known.largest is not None:
+        wrong["|v| > largest"] = np.abs(v) > float(min(known.largest, Fraction(2) ** 1000))
     if known.never_tiny and known.formats:
         tiny = min(fmt.emin for fmt in known.formats)
         wrong["subnormal"] = (v != 0) & (np.abs(v) < np.ldexp(1.0, tiny))

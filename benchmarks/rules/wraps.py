@@ -1,4 +1,5 @@
-"""Instances of the rule about sums of integers that wrap: of small integers, for few products, on all or many elements.
+"""Instances of the rules about sums of integers that wrap, or are rounded in a format of few bits that holds integers:
+of small integers, for few products, on all or many elements.
 
 What a plan's words and sums are is evaluated by the plan itself, with accumulators of 32 bits beside its own.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
@@ -27,16 +29,17 @@ from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.joins import Promote
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.plans.stages import Chain, Stage, Then
+from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage, Then
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 
 UNIT = """unit: mma.yaml
-formats: {{a: {a}, b: {b}, c: int{bits}, d: int{bits}}}
+formats: {{a: {a}, b: {b}, c: {c}, d: {c}}}
 length: {length}
-roundings: {{r: "round(int{bits}, toward_zero)"}}
+roundings: {{r: "round({c}, {mode})", h: "round(e5m3b15_ieee, toward_zero)"}}
 steps: {{d: "r({sum})"}}
 """
 TERMS = "a[0:{length}] * b[0:{length}], c"
@@ -50,12 +53,24 @@ SUMS = ("fused({terms}, F={F}, carry=0, least={F})",) * 4 + (
     "exact(product(a[0], b[0], normalised=true), c)",
     "exact(product(a[0], c))",
     "exact(a[0], c)",
+    "exact({terms}, product(a[0], b[0]))",
+)
+FLOAT_SUMS = ("fused({terms}, F={F})",) * 4 + (
+    "exact({terms})",
+    "fused({terms}, F={F}, least=2)",
+    "fused({terms}, F={F}, zeros=3)",
+    "fused({terms}, F={F}, floors=[3, 0])",
+    "fused({terms}, F={F}, reach=[2, 9])",
+    "fused(h(a[0]) * h(b[0]), c, F={F})",
+    "exact({terms}, c)",
+    "exact({terms}, product(a[0], b[0]))",
 )
 PLAN = """plan: tiny
 formats: {{a: {a}, b: {b}, c: f32, d: f32}}
 units: {{mma: mma.yaml}}
 roundings:
-  t: round(int{bits}, toward_zero)
+  t: round({c}, toward_zero)
+  h: round({h}, nearest_even)
   q: round({q}, {mode})
   r: round({r}, nearest_even)
   s: round(f32, nearest_even)
@@ -69,23 +84,29 @@ PARTS = ("a", "product(2**1, a)", "product(a, 1 / shared(a))", "product(2**1, r(
          "product(2**1, r(product(a, 1 / shared(a, up=true))))", "exact(a, 2**0)", "product(a, a)")  # fmt: skip
 STAGES = ("sum({mma})",) * 6 + ("sum({mma}, c0)", "sum(then({mma}, {mma}))", "sum(chain({mma}, tail={mma}))",
                                 "sum(interleave(2, {mma}, s))")  # fmt: skip
+FLOAT_STAGES = (*STAGES[:5], "sum(promote(2, {mma}, t))", "sum(promote(1, then({mma}, {mma}), s))")
 INTEGERS = ("int3", "int3", "uint3", "int4", "e2m1")
 MOST = 4096  # rows of A, and columns of B
 LONGEST = 4  # the largest K
 WIDE = format_named("int32")
 
 
-def _unit(rng: random.Random, bits: int, a: str, b: str, total: str) -> Model:
+def _unit(rng: random.Random, bits: int, a: str, b: str, total: str, c: str = "", mode: str = "toward_zero") -> Model:
     length = rng.choice((1, 1, 2, 3))
     terms = TERMS.format(length=length)
     text = total.format(terms=terms, F=bits - 2, length=length)
-    return Model("mma.yaml", parse_unit(UNIT.format(a=a, b=b, bits=bits, length=length, sum=text), "mma.yaml"))
+    made = UNIT.format(a=a, b=b, c=c or f"int{bits}", mode=mode, length=length, sum=text)
+    return Model("mma.yaml", parse_unit(made, "mma.yaml"))
 
 
-def tiny(rng: random.Random) -> Plan:
-    """A plan of small integers, or of words of small numbers. Raises MmaprobeError for one that cannot be."""
-    a, b = rng.choice(INTEGERS), rng.choice(INTEGERS)
-    bits = rng.randint(4, 7)
+def tiny(rng: random.Random, floats: bool = False, wide: bool = False) -> Plan:
+    """A plan of small integers, or of words of small numbers; with `floats`, units read and add numbers of a format
+    with exponents, or, if it is `wide`, the same integers in a wide accumulator. Raises MmaprobeError for one that
+    cannot be."""
+    a, b = (rng.choice(INTEGERS) for _ in range(2)) if not floats else ("e2m1", "e2m1")
+    bits = rng.randint(5, 9) if floats else rng.randint(4, 7)
+    c = rng.choice(("e4m3", "e5m4b15_ieee", "e5m5b15_ieee", "e4m5b7_none", "e3m3b3_none")) if floats else f"int{bits}"
+    h = rng.choice(("e3m2", "e2m3", "e2m1", "e4m3"))
     if rng.random() < 0.4 or "e2m1" in (a, b):
         q, element = rng.choice(("int3", "int4")), rng.choice(("e2m1", "e2m1", "e3m2"))
         mode = rng.choice(("toward_zero", "toward_zero", "nearest_even", "up"))
@@ -95,12 +116,21 @@ def tiny(rng: random.Random) -> Plan:
         words += words[7:].replace("a_", "b_").replace("a1", "b1").replace("a2", "b2").replace("(a", "(b").replace(
             "shared(a", "shared(b").replace(", a)", ", b)")  # fmt: skip
         mma, r = f"mma({rng.choice(('a1', 'a2'))}, {rng.choice(('b1', 'b2'))})", rng.choice(("f32", "e4m3", "f32"))
-        unit, given = _unit(rng, bits, q, q, rng.choice(SUMS[:6])), (element, element)
+        if floats:
+            how, total = rng.choice(("toward_zero", "toward_zero", "nearest_even", "up")), rng.choice(FLOAT_SUMS)
+            if not wide:
+                words += "".join(f"  {side}{k}h: h({side}{k})\n" for side in "ab" for k in (1, 2))
+                mma = mma.replace("1", "1h").replace("2", "2h")
+            c = "int16" if wide else c
+            unit = _unit(rng, bits, *(q, q, "exact({terms})") if wide else (h, h, total), c, how)
+        else:
+            unit = _unit(rng, bits, q, q, rng.choice(SUMS[:6]))
+        given = element, element
     else:
         words, mma, q, r, mode = "", "mma", "int3", "f32", "toward_zero"
         unit, given = _unit(rng, bits, a, b, rng.choice(SUMS)), (a, b)
-    text = PLAN.format(a=given[0], b=given[1], q=q, r=r, mode=mode, words=words, bits=bits,
-                       sum=rng.choice(STAGES).format(mma=mma))  # fmt: skip
+    text = PLAN.format(a=given[0], b=given[1], q=q, r=r, mode=mode, words=words, c=c, h=h,
+                       sum=rng.choice(FLOAT_STAGES if floats else STAGES).format(mma=mma))  # fmt: skip
     return parse_plan(text, "tiny.yaml", lambda name: unit)
 
 
@@ -159,9 +189,11 @@ def _rows(fmt: Format, most: int | None, length: int, rng: random.Random) -> Tab
 
 
 def roomy(stage: Stage) -> Stage:
-    """A chain of instructions, or several, with accumulators of 32 bits, whose sums are exact."""
+    """A chain of instructions, several, or runs of them, with accumulators of 32 bits, whose sums are exact."""
     if isinstance(stage, Then):
         return Then(tuple(map(roomy, stage.bodies)))
+    if isinstance(stage, Parted):
+        return replace(stage, body=roomy(stage.body), join=Promote(Rounding(WIDE, "toward_zero")))
     assert isinstance(stage, Chain)
     unit = stage.model.unit
 
@@ -184,8 +216,9 @@ def never_wraps(goal: NeverWraps, rng: random.Random) -> Iterator[str]:
         found = []
         for stage in (products.stage, roomy(products.stage)):
             alone = Plan(plan.a, plan.b, stage.accumulator, Products(stage, Constant()), plan.convert_a, plan.convert_b)
-            d = simulate(rows, np.ascontiguousarray(columns), None, alone).astype(np.int64)
-            found.append(np.where(d >> stage.d.width - 1, d - (1 << stage.d.width), d))
+            d = simulate(rows, np.ascontiguousarray(columns), None, alone)
+            values = {x: exact_value(int(x), stage.d) for x in np.unique(d)}
+            found.append(np.array([[0 if values[x] == "-0" else values[x] for x in row] for row in d], dtype=object))
         differ = np.argwhere(found[0] != found[1])
         if len(differ):
             row, column = differ[0]
@@ -223,13 +256,20 @@ def _not_recombined(plan: Plan, node: Recombined, rows: Table, columns: Table) -
 
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """A tiny plan at a few K, with elements of any magnitude and of small ones."""
+    floats, state = rng.random() < 0.4, rng.getstate()
     try:
-        plan = tiny(rng) if rng.random() < 0.7 else recombining(rng)
+        plan = tiny(rng, floats) if floats or rng.random() < 0.5 else recombining(rng)
     except MmaprobeError:
         return
     for length in (rng.randint(0, 2), rng.randint(1, LONGEST), rng.randint(1, LONGEST)):
         most = [rng.choice((None, None, 0, 1, 2, 3, -1)) for _ in range(2)]
         campaign.call("never_wraps", plan, length, *most)
+    if floats:
+        again = random.Random(rng.random())
+        again.setstate(state)
+        with suppress(MmaprobeError):
+            other = tiny(rng, floats) if rng.random() < 0.1 else tiny(again, floats, wide=True)
+            campaign.call("same_integers", plan, other, rng.randint(1, 3))
 
 
 MEANINGS = {NeverWraps: never_wraps}

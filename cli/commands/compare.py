@@ -148,7 +148,7 @@ def compare(
     from mmaprobe.smtmodel.tables.reference import is_unit_file
 
     if len(names) != 2 and not (gemm and not names):
-        raise click.UsageError("give two devices; for two results of a matrix product, --gemm A B D1 D2")
+        raise click.UsageError("give two devices; for two results of a matrix product, --gemm A B D1 D2 [--c C]")
     if not gemm:
         refuse("it goes with --gemm", "addend", "formats", "convert", *factors)
     if names or reference is not None:

@@ -53,7 +53,9 @@ def map_gemm(
     mapped = mapper.found
     if mapped.asked or failure is None:
         _show(mapped, time.monotonic() - start)
-    save_plan(save, mapped.plans, besides=_besides(mapped))
+    save_plan(save, mapped.borne_out, besides=_besides(mapped))
+    if save and mapped.plans and not mapped.borne_out:
+        say(f"not saved: {mapped.plans[0].reference} is {_besides(mapped)}, and no rule with a plan is relied on")
     if as_json:
         print_json(document_of_map(mapped, name, time.monotonic() - start, failure, layout))
     if failure is not None:
@@ -113,10 +115,11 @@ def shapes_of(text: str, length: int | None) -> tuple[tuple[int, int, int], tupl
 
 
 def _besides(mapped: Mapped) -> str:
-    """What the first plan of a map does not give, in words; empty if it is the plan of every product."""
+    """What the plan of a map that is saved, or would be, does not give, in words; empty if it is the plan of every
+    product."""
     if not mapped.plans or (mapped.whole and len(mapped.plans) == 1):
         return ""
-    gives = mapped.gives[mapped.plans[0]]
+    gives = mapped.gives[(mapped.borne_out or mapped.plans)[0]]
     return f"not of every product: it gives {gives} of {counted(mapped.observed, 'element')} looked at"
 
 

@@ -239,12 +239,13 @@ def _headline(document: Prove, verdict: Verdict) -> str:
         return f"{stated}: no; both results below were evaluated again, with NumPy"
     tried = merged(text for proof in proofs for text in proof.unanswered) or "nothing in time"
     stopped = why_ended() if document.interrupted else "unknown"
-    return f"{stated}: {stopped} after {seconds:.1f} s, {count} proved; tried {tried}"
+    left = "".join(f"; open: {proof.open}" for proof in proofs if proof.open)
+    return f"{stated}: {stopped} after {seconds:.1f} s, {count} proved{left}; tried {tried}"
 
 
 def _show_details(document: Prove, explain: bool) -> None:
     proofs = document.proofs
-    if explain or document.interrupted:
+    if explain:
         show_lemmas(proofs)
     for proof in proofs:
         if proof.vector:

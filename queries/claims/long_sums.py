@@ -1,16 +1,17 @@
 """Inputs of long sums on which the error of a plan is a large share of the sum of magnitudes.
 
 A claim about every number of products is searched here beyond the few products that the terms of claims take: whole
-matrices go through the plan, their errors are computed in long double, and the largest of them again exactly. A side of
-an input is a block of numbers, repeated, with larger ones where the plan's sums begin; it can be made of any length, so
-that what is bad for one number of products is tried with more of them, and with fewer.
+matrices go through the plans, their errors are computed in long double, and what is said of the largest is worked out
+exactly. A side of an input is a block of numbers, repeated, with larger ones where a plan's sums begin; it can be
+made of any length, so that what is bad for one number of products is tried with more of them, and with fewer. Its
+numbers meet the conditions on every number of a side; other conditions are asked of whole inputs.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,21 +19,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.queries.claims.samples import fractions
+from mmaprobe.queries.claims.samples import fractions, meets, on_each
+from mmaprobe.queries.kernel.forms import power
+from mmaprobe.queries.kernel.scene import conditions, decides
+from mmaprobe.queries.kernel.unit_shares import compared_parts, share_claim
 from mmaprobe.queries.plans.bound_samples import begins_of
 from mmaprobe.queries.search.samples import pattern_of
 from mmaprobe.queries.search.witness import Row
+from mmaprobe.smtmodel.algorithms.assertion import Assertion
+from mmaprobe.smtmodel.algorithms.exact import Fixed
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.reductions import ArrayOperations
+from mmaprobe.smtmodel.algorithms.scene import Scene
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant, truth
+from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
+from mmaprobe.smtmodel.plans.dot import RESULT, Step
 from mmaprobe.smtmodel.plans.gemm import simulate
 
 SCOUTED = (256, 2048)  # products, about, with which inputs are searched before they are made longer
 ROWS, COLUMNS, ELITE = 48, 8, 10  # sides tried at a time, and those that are kept
-MEASURED = 3  # inputs of each number of products whose errors are computed exactly
+MEASURED = 3  # inputs of each number of products of which it is worked out what the claim says
+TRIED = 64  # inputs, at most, that are asked whether they meet conditions on whole inputs, for a matrix
+DRAWN = 1 << 12  # numbers of a side
 
 
 @dataclass(frozen=True)
@@ -49,29 +61,94 @@ class Side:
 
 @dataclass(frozen=True)
 class Long:
-    """An input of the claim for one number of products, and the share of the sum of magnitudes by which the result of
-    the part is wrong; None where it is no number."""
+    """An input for one number of products: what the claim compares with the sum of magnitudes, as a share of it, None
+    where the input does not count; whether it decides, and what part gives no number though that is read."""
 
     row: Row
     share: Fraction | None
+    decides: bool
+    no_number: str | None = None
 
     @property
     def terms(self) -> int:
         return len(self.row) // 2
 
 
+class LongScene(Scene):
+    """One input of many products, whose results are known: each pair of factors once, after those pairs that an
+    expression may name. Numbers are what they are, without limit of width."""
+
+    def __init__(self, assertion: Assertion, row: Row, results: Mapping[str, int]) -> None:
+        shape, self._terms, self._named = assertion.shape, len(row) // 2, assertion.terms
+        pairs = list(zip(row[: self._terms], row[self._terms : -1], strict=True))
+        first = pairs[: self._named]
+        every = [*first, *dict.fromkeys(pairs).keys() - set(first)]
+        a, b = ([constant(ARRAYS, pair[side], shape.factors.width) for pair in every] for side in (0, 1))
+        super().__init__(shape, a, b, constant(ARRAYS, row[-1], shape.addend.width))
+        self._results = results
+        values = {pattern: _number(pattern, shape.factors) for pair in every for pattern in pair}
+        products = [values[x] * values[y] * times for (x, y), times in Counter(pairs).items()]
+        last = _number(row[-1], shape.addend)
+        known: dict[str | bool, Fraction | str] = {
+            False: sum(products, last), True: sum(map(abs, products), abs(last)),
+            **{name: _value(pattern, shape.parts[name].result) for name, pattern in results.items()},
+        }  # fmt: skip
+        numbers = {name: value for name, value in known.items() if isinstance(value, Fraction)}
+        unit = min(1 - value.denominator.bit_length() for value in numbers.values())
+        whole = {name: int(value / power(unit)) for name, value in numbers.items()}
+        width = max(value.bit_length() for value in whole.values()) + 2
+        self._numbers = {name: Fixed(constant(ARRAYS, value, width), unit) for name, value in whole.items()}
+
+    @property
+    def terms(self) -> int:
+        return self._terms
+
+    @property
+    def named(self) -> int:
+        return self._named
+
+    def steps(self, name: str) -> dict[Step, Bits]:
+        """The result alone."""
+        return {RESULT: constant(ARRAYS, self._results[name], self.shape.parts[name].result.width)}
+
+    def exact(self, magnitudes: bool = False) -> Fixed:
+        return self._numbers[magnitudes]
+
+    def value(self, name: str) -> Fixed:
+        self.fits[name] = truth(ARRAYS, name in self._numbers)
+        return self._numbers.get(name, self._numbers[False])
+
+
+class Numbers:
+    """Numbers of one side that meet the conditions on every number of it, by their gap below the largest exponent."""
+
+    def __init__(self, claim: Claim, side: str, rng: np.random.Generator) -> None:
+        fmt, self.rng, (low, high) = claim.shape.factors, rng, getattr(claim.shape.window, side)
+        exponent = rng.integers(low, high + 1, DRAWN)
+        sign = (rng.integers(0, 6, DRAWN) == 0).astype(np.int64)
+        drawn = pattern_of(fmt, sign, exponent + fmt.bias, fractions(fmt, rng.integers(0, 1 << 30, DRAWN), rng))
+        met = np.flatnonzero(meets(claim, side, drawn))
+        self.gaps = [drawn[met[exponent[met] == one]] for one in range(high, low - 1, -1) if one in exponent[met]]
+
+    def __call__(self, gap: int) -> int:
+        """Zero where nothing else is met."""
+        return int(self.rng.choice(self.gaps[min(gap, len(self.gaps) - 1)])) if self.gaps else 0
+
+
 Pair = tuple[int, Side, Side]  # which beginnings, and the two sides
 
 
 class LongSums:
-    """Of a claim about every number of products, whose inputs meet no further condition. `known`: inputs of fewer
-    products to begin with."""
+    """Of a claim about every number of products. `known`: inputs of fewer products to begin with."""
 
-    def __init__(self, claim: Claim, part: Part, known: Sequence[Row]) -> None:
-        self.claim, self.part = claim, part
-        self.window, self.factors = claim.shape.window, claim.shape.factors
+    def __init__(self, claim: Claim, known: Sequence[Row]) -> None:
+        self.claim, self.factors = claim, claim.shape.factors
+        self.wanted = share_claim(claim.assertion.at(claim.terms))
+        self.compared = compared_parts(claim.assertion)
+        self.asked = [tree for tree in claim.assertion.conditions if not any(on_each(tree, side) for side in "ab")]
         self.rng = np.random.default_rng(1)
         self.known = [Side(row[start : start + len(row) // 2]) for row in known for start in (0, len(row) // 2)]
+        self.numbers = [Numbers(claim, side, self.rng) for side in "ab"]
 
     def worst(self, seconds: float) -> Iterator[list[Long]]:
         """For several numbers of products, the last one the most of the claim, the worst inputs that are found within
@@ -84,31 +161,31 @@ class LongSums:
             elite = self._searched(count, elite, until)
             yield [self._exactly(count, *pair) for pair in elite[:MEASURED]]
 
-    def simplest(self, long: Long, decides: Callable[[Long], bool]) -> Long:
-        """An input like this one, with products that are all alike, if that decides, and with half as many of them, and
-        so on, as long as it decides."""
+    def simplest(self, long: Long) -> Long:
+        """An input like this one, which decides, with products that are all alike, if that decides, and with half as
+        many of them, and so on, as long as it decides."""
         best, count, least = long, long.terms, self.claim.terms
         place = count // 2
         alike = self._measured((*(long.row[place],) * count, *(long.row[count + place],) * count, 0))
-        if decides(alike):
+        if alike.decides:
             best = alike
         while (count := count // 2 // least * least) >= least:
             less = self._measured((*best.row[:count], *best.row[best.terms : best.terms + count], 0))
-            if not decides(less):
+            if not less.decides:
                 break
             best = less
         return best
 
     def no_number(self, long: Long) -> InputError:
         """The error of a claim that reads the result for an input on which it is no number."""
-        what = f"{self.part.text} gives no number for {long.terms} products, such as"
+        what = f"{long.no_number} gives no number for {long.terms} products, such as"
         first = " and ".join(f"{side} = {long.row[at]:#x}" for side, at in (("a0", 0), ("b0", long.terms)))
         return self.claim.file.error(("claim",), f"{what} {first}; narrow the exponents, or the number of products")
 
     def _searched(self, count: int, elite: Sequence[Pair], until: float) -> list[Pair]:
         """The worst pairs of sides, for one number of products; at least one round, and where it is short enough for
         further ones, changes of the best."""
-        begins = begins_of(self.part.plan, count)
+        begins = self._begins(count)
         ranked: dict[Pair, float] = {}
         fresh: list[tuple[list[Side], list[Side]]] = [
             (list({a: 0 for _, a, _ in elite}), list({b: 0 for _, _, b in elite}))
@@ -120,10 +197,10 @@ class LongSums:
                 left = [*given[0], *(self._side(0, elite) for _ in range(ROWS - len(given[0])))]
                 right = [*given[1], *(self._side(1, elite) for _ in range(max(0, COLUMNS - len(given[1]))))]
                 for place, mask in enumerate(begins):
-                    ratios = self._ratios(*(np.stack([one.of(mask) for one in side]) for side in (left, right)))
-                    for at in np.argsort(ratios, axis=None)[::-1][:ELITE]:
-                        row, column = divmod(int(at), len(right))
-                        ranked[place, left[row], right[column]] = float(ratios[row, column])
+                    sides = [np.stack([one.of(mask) for one in side]) for side in (left, right)]
+                    results = self._results(*sides)
+                    for row, column, ratio in self._best(sides, results):
+                        ranked[place, left[row], right[column]] = ratio
             elite = sorted(ranked, key=lambda pair: -ranked[pair])[:ELITE]
             ranked = {pair: ranked[pair] for pair in elite}
             if time.monotonic() >= until:
@@ -132,54 +209,71 @@ class LongSums:
 
     def _side(self, which: int, elite: Sequence[Pair]) -> Side:
         """A side anew, or one of the best with another number in it."""
-        bounds, choose = (self.window.a, self.window.b)[which], self.rng.integers
+        number, choose = self.numbers[which], self.rng.integers
         if elite and choose(2):
             like = elite[int(choose(len(elite)))][1:][which]
             block = list(like.block)
-            block[int(choose(len(block)))] = self._number(bounds, int(choose(8)))
+            block[int(choose(len(block)))] = number(int(choose(8)))
             return Side((block[0],) if not choose(4) else tuple(block), like.large)
         if choose(3):  # all alike but the first ones
-            number = self._number(bounds, int(choose(30)))
-            return Side((number,), self._number(bounds, 0) if choose(3) else None)
-        return Side(tuple(self._number(bounds, int(choose(3))) for _ in range(1 << choose(1, 6))))
+            return Side((number(int(choose(30))),), number(0) if choose(3) else None)
+        return Side(tuple(number(int(choose(3))) for _ in range(1 << choose(1, 6))))
 
-    def _number(self, bounds: tuple[int, int], gap: int) -> int:
-        """A number below the largest exponent by a gap."""
-        exponent = np.array([max(bounds[1] - gap, bounds[0]) + self.factors.bias])
-        fraction = fractions(self.factors, self.rng.integers(0, 1 << 30, 1), self.rng)
-        sign = np.array([int(not self.rng.integers(6))])
-        return int(pattern_of(self.factors, sign, exponent, fraction)[0])
+    def _begins(self, count: int) -> list[NDArray[np.bool_]]:
+        """Where the sums of the parts that are compared begin."""
+        masks = [mask for part in self.wanted.parts for mask in begins_of(part.plan, count)]
+        return list({mask.tobytes(): mask for mask in masks}.values())
 
-    def _ratios(self, left: Matrix, right: Matrix) -> NDArray[np.longdouble]:
-        """The errors as shares of the sums of magnitudes; infinite where a result is no number."""
-        results = values_of(result_of_part(self.part, self.factors, left, right.T), self.part.result)
-        x, y = (values_of(side, self.factors) for side in (left, right))
+    def _results(self, left: Matrix, right: Matrix) -> dict[str, Matrix]:
+        """Of the parts that are compared, or that a condition reads."""
+        read = (*self.wanted.parts, *self.wanted.read)
+        parts = {name: part for name, part in self.claim.shape.parts.items() if part in read}
+        return {name: result_of_part(part, self.factors, left, right.T) for name, part in parts.items()}
+
+    def _best(self, sides: Sequence[Matrix], results: Mapping[str, Matrix]) -> Iterator[tuple[int, int, float]]:
+        """The rows and columns with the largest shares, and these, of inputs that count."""
+        ratios, found = self._ratios(sides, results), 0
+        for at in np.argsort(ratios, axis=None)[::-1][: TRIED if self.asked else ELITE]:
+            row, column = divmod(int(at), len(sides[1]))
+            if self.asked:
+                given = (*sides[0][row].tolist(), *sides[1][column].tolist(), 0)
+                one = self._said(given, {name: int(own[row, column]) for name, own in results.items()})
+                if one.share is None and one.no_number is None:
+                    continue
+            yield row, column, float(ratios[row, column])
+            if (found := found + 1) == ELITE:
+                return
+
+    def _ratios(self, sides: Sequence[Matrix], results: Mapping[str, Matrix]) -> NDArray[np.longdouble]:
+        """What is compared as shares of the sums of magnitudes; infinite where a result is no number."""
+        x, y = (values_of(side, self.factors) for side in sides)
+        first, *second = (values_of(results[name], self.claim.shape.parts[name].result) for name in self.compared)
         whole = abs(x) @ abs(y.T)
         with np.errstate(invalid="ignore"):
-            error = abs(results - x @ y.T)
+            error = abs(first - (second[0] if second else x @ y.T))
         share = np.where(whole > 0, error / np.where(whole > 0, whole, 1), 0)
-        return np.asarray(np.where(np.isfinite(results), share, np.inf), dtype=np.longdouble)
+        return np.asarray(np.where(np.isfinite(error), share, np.inf), dtype=np.longdouble)
 
     def _exactly(self, count: int, place: int, left: Side, right: Side) -> Long:
-        begins = begins_of(self.part.plan, count)
+        begins = self._begins(count)
         mask = begins[min(place, len(begins) - 1)]
         return self._measured((*left.of(mask).tolist(), *right.of(mask).tolist(), 0))
 
     def _measured(self, row: Row) -> Long:
-        """The exact share of an input; c is +0."""
+        """What the claim says of an input; c is +0."""
         count = len(row) // 2
         a, b = np.array(row[:count], dtype=np.uint64), np.array(row[count:-1], dtype=np.uint64)
-        (d,) = result_of_part(self.part, self.factors, a[None], b[:, None]).ravel()
-        result = _value(int(d), self.part.result)
-        if isinstance(result, str):
-            return Long(row, None)
-        exact, whole = Fraction(0), Fraction(0)
-        for (left, right), times in Counter(zip(row[:count], row[count:-1], strict=True)).items():
-            x, y = _value(left, self.factors), _value(right, self.factors)
-            assert isinstance(x, Fraction)
-            assert isinstance(y, Fraction)
-            exact, whole = exact + x * y * times, whole + abs(x * y) * times
-        return Long(row, abs(result - exact) / whole if whole else Fraction(0))
+        return self._said(row, {name: int(own.item()) for name, own in self._results(a[None], b[None]).items()})
+
+    def _said(self, row: Row, results: Mapping[str, int]) -> Long:
+        assertion, scene = self.claim.assertion, LongScene(self.claim.assertion, row, results)
+        asked, said = conditions(assertion, scene), scene.truth(assertion.predicate)
+        if asked.then(said).at_fault.value:
+            return Long(row, None, False, next(name for name, fits in scene.fits.items() if not fits.value))
+        if not asked.met.value:
+            return Long(row, None, False)
+        error, whole = (scene.quantity(tree)[0].numbers(1)[0] for tree in (self.wanted.compared, self.wanted.against))
+        return Long(row, error / whole if whole else Fraction(0), bool(decides(assertion, said).value))
 
 
 def result_of_part(part: Part, given: Format, a: Matrix, b: Matrix, c: Matrix | None = None) -> Matrix:
@@ -203,3 +297,9 @@ def values_of(patterns: Matrix, fmt: Format) -> NDArray[np.longdouble]:
 def _value(pattern: int, fmt: Format) -> Fraction | str:
     value = exact_value(pattern, fmt)
     return Fraction(0) if value == "-0" else value
+
+
+def _number(pattern: int, fmt: Format) -> Fraction:
+    value = _value(pattern, fmt)
+    assert isinstance(value, Fraction)
+    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from mmaprobe.hypotheses.claim import AnyClaim, Claim
 from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, PropertyClaim, WrapClaim
@@ -14,7 +14,7 @@ from mmaprobe.queries.kernel.shares import Apart
 from mmaprobe.queries.kernel.table9 import BoundInUnits
 from mmaprobe.queries.kernel.theorem import Goal, Theorem, is_theorem
 from mmaprobe.queries.kernel.undecided import NoInputDecides, NoLengthDecides
-from mmaprobe.queries.kernel.unit_shares import Errs, ErrsUpTo
+from mmaprobe.queries.kernel.unit_shares import compared_parts
 from mmaprobe.queries.kernel.wraps import NeverWraps
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Row
@@ -56,7 +56,7 @@ class Outcome:
     proofs: list[Proof] = field(default_factory=list)
     refuting: Proof | None = None
     theorem: Theorem | None = None
-    within: Theorem | None = None
+    within: list[Theorem] = field(default_factory=list)
     reached: Fraction | None = None
     overflows: dict[int, bool] = field(default_factory=dict)
 
@@ -107,8 +107,11 @@ class Outcome:
     @property
     def share(self) -> Fraction | None:
         """The least share of the sum of magnitudes that is proved."""
-        goal = self.within.goal if self.within is not None and is_theorem(self.within) else None
-        return goal.share if isinstance(goal, (Apart, Errs, ErrsUpTo)) else None
+        if not isinstance(self.claim, Claim) or not self.within or not all(map(is_theorem, self.within)):
+            return None
+        goals: list[Any] = [one.goal for one in self.within]
+        compared = 1 if isinstance(goals[0], Apart) else len(compared_parts(self.claim.assertion))
+        return sum((goal.share for goal in goals[:compared]), Fraction(0))
 
     @property
     def as_expected(self) -> bool:

@@ -2,18 +2,25 @@
 
 Each row has one sampling mode for exponents, one for signs and one for significands: at the ends of a window or
 anywhere; one sign or mixed; few words of bits or many. In some rows the second product cancels the first but for a
-last bit; in some all products but the first are one.
+last bit; in some all products but the first are one. Numbers that break a comparison with every number of a side
+(`abs(a) <= 2`) are replaced by others that do not.
 """
 
 from __future__ import annotations
+
+import ast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.algorithms.scene import Scene
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.carriers.algebra import all_of, constant
+from mmaprobe.smtmodel.evaluate.batch import lanes, to_integers
 
 Table = NDArray[np.uint64]
+EACH = ("zero", "nonzero", "nonnegative", "fits", "lacks", "value", "abs", "max")  # functions of numbers of a side
 
 
 def claim_rows(claim: Claim, count: int, seed: int) -> Table:
@@ -33,6 +40,8 @@ def claim_rows(claim: Claim, count: int, seed: int) -> Table:
             sign.astype(np.uint64) << np.uint64(fmt.field_width)
         )
         columns.append(np.where(rng.random(count) < zeros, np.uint64(0), pattern))
+    for start, name in ((0, "a"), (terms, "b")):
+        _replace(claim, name, columns[start : start + terms], rng)
     if terms > 1:
         chosen = modes[3] % 8 == 0
         flipped = columns[0] ^ np.uint64(claim.shape.factors.sign_bit)
@@ -48,6 +57,37 @@ def claim_rows(claim: Claim, count: int, seed: int) -> Table:
     if claim.zero_addend:
         columns[-1] = np.zeros(count, dtype=np.uint64)
     return np.stack(columns, axis=1)
+
+
+def on_each(tree: ast.expr, side: str) -> bool:
+    """Whether a condition is about every number of a side alone."""
+    nodes = list(ast.walk(tree))
+    named = {node.id for node in nodes if isinstance(node, ast.Name)} - FORMATS.keys() - {*EACH}
+    return named == {side} and not any(isinstance(node, ast.Subscript) for node in nodes)
+
+
+def meets(claim: Claim, side: str, patterns: Table, kind: type[ast.AST] = ast.AST) -> NDArray[np.bool_]:
+    """Which numbers of a side meet all conditions on every number of it that have a node of this kind."""
+    asked = [tree for tree in claim.assertion.conditions
+             if on_each(tree, side) and any(isinstance(node, kind) for node in ast.walk(tree))]  # fmt: skip
+    if not asked:
+        return np.ones(len(patterns), dtype=np.bool_)
+    shape, given = claim.shape, lanes(patterns, claim.shape.factors.width)
+    zero = constant(given.carrier, 0, given.width)
+    a, b = (([given] if side == name else [zero]) for name in "ab")
+    scene = Scene(shape, a, b, constant(given.carrier, 0, shape.addend.width))
+    met = all_of([scene.truth(tree).yes for tree in asked])
+    return to_integers(met, len(patterns)).astype(np.bool_)
+
+
+def _replace(claim: Claim, side: str, columns: list[Table], rng: np.random.Generator) -> None:
+    """Puts numbers that comparisons with every number of a side admit in the place of those that they do not."""
+    every = np.concatenate(columns)
+    met = meets(claim, side, every, ast.Compare)
+    if not met.all() and met.any():
+        every[~met] = rng.choice(every[met], int((~met).sum()))
+        for column, own in zip(columns, np.split(every, len(columns)), strict=True):
+            column[:] = own
 
 
 def mutated(claim: Claim, rows: Table, count: int, rng: np.random.Generator) -> Table:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 
 from mmaprobe.hypotheses.claim import Claim
@@ -29,25 +30,25 @@ from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.evaluate.model import Model
 
 
-def within_of(claim: Claim, settle: Settle) -> Theorem:
-    """The least share of the sum of magnitudes that is proved of what a claim compares with it. Raises RuleError where
-    no rule says so, or a lemma stays open."""
+def within_of(claim: Claim, settle: Settle) -> list[Theorem]:
+    """How close the results that a claim compares with the sum of magnitudes are, and how close to the exact sum those
+    are that its conditions read. Raises RuleError where no rule says so, or a lemma stays open."""
     return _Sharing(claim, settle).within()
 
 
-def within_lengths(claim: Claim, settle: Settle) -> Theorem:
-    """The same of a claim about several numbers of products, for each of them. Raises RuleError."""
+def within_lengths(claim: Claim, settle: Settle) -> list[Theorem]:
+    """The same of a claim about several numbers of products, of each result alone, for each of them. Raises
+    RuleError."""
     assertion = claim.assertion
     assert assertion.most is not None
-    wanted = share_claim(assertion.at(assertion.terms))
-    if len(wanted.parts) > 1:
-        raise RuleError("several parts are compared for one number of products alone")
-    space, (part,) = space_of(assertion.at(assertion.most)), wanted.parts
-    windows, first = windows_of(space), assertion.terms
-    bound = bound_of_plan(part.plan, None, settle, windows)
-    before = {repeated(products.stage).before for products in part.plan.sums}
-    once = bound_of_plan(part.plan, first, settle, windows) if before == {first} else None
-    return of_plan(space, part, first, bound, once)
+    wanted, space = share_claim(assertion.at(assertion.terms)), space_of(assertion.at(assertion.most))
+    windows, first, found = windows_of(space), assertion.terms, list[Theorem]()
+    for part in (*wanted.parts, *wanted.read):
+        bound = bound_of_plan(part.plan, None, settle, windows)
+        before = {repeated(products.stage).before for products in part.plan.sums}
+        once = bound_of_plan(part.plan, first, settle, windows) if before == {first} else None
+        found.append(of_plan(space, part, first, bound, once))
+    return found
 
 
 class _Sharing:
@@ -56,10 +57,22 @@ class _Sharing:
         self.space = self.wanted.space
         self.bounds: dict[Model, Theorem] = {}
 
-    def within(self) -> Theorem:
-        parts, space = self.wanted.parts, self.space
-        if len(parts) == 1:
-            return self._one(parts[0])
+    def within(self) -> list[Theorem]:
+        """Of two results by the steps that both share, or by the errors of both."""
+        parts, read = self.wanted.parts, self.wanted.read
+        compared = [self._one(parts[0])] if len(parts) == 1 else self._two(parts)
+        return [*compared, *map(self._one, read)]
+
+    def _two(self, parts: Sequence[Part]) -> list[Theorem]:
+        try:
+            return [self._apart(parts)]
+        except RuleError as error:
+            with suppress(RuleError):
+                return [self._one(part) for part in parts]
+            raise error
+
+    def _apart(self, parts: Sequence[Part]) -> Theorem:
+        space = self.space
         one, two = (recorded_part(part, space.factors, space.terms) for part in parts)
         words = [word for value in (one, two) for step in units(value) for word in (("a", step.a), ("b", step.b))]
         there = list(_before(two))

@@ -21,7 +21,7 @@ from pysmt.fnode import FNode
 from mmaprobe.hypotheses.claim import Claim, Largest
 from mmaprobe.hypotheses.claim_file import located
 from mmaprobe.queries.claims.faults import no_number
-from mmaprobe.queries.claims.long_sums import Long, LongSums
+from mmaprobe.queries.claims.long_sums import LongSums
 from mmaprobe.queries.claims.maximise import climb
 from mmaprobe.queries.claims.outcome import BATCH, DECIDED, SHRINK, Outcome, SearchStep
 from mmaprobe.queries.claims.samples import claim_rows
@@ -39,7 +39,7 @@ from mmaprobe.queries.kernel.undecided import (
     lemmas_of,
     undecided,
 )
-from mmaprobe.queries.kernel.unit_shares import ShareClaim, compares, for_every_length, share_at, share_claim
+from mmaprobe.queries.kernel.unit_shares import ShareClaim, compares, for_every_length, share_claim
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import build_query, evaluate_claim, row_of
 from mmaprobe.queries.search.witness import Row, shrink_rows
@@ -132,11 +132,9 @@ class _Verifier:
         least, most = whole.terms, whole.assertion.most or whole.terms
         self._proved_lengths(whole)
         worst = list[Row]()
-        for count in sorted({least, max(least, min(most, SEARCHED) // least * least)}):
-            self.claim = whole.at(count)
+        short = [whole.at(count) for count in sorted({least, max(least, min(most, SEARCHED) // least * least)})]
+        for self.claim in short:
             decided = self._simulate(SAMPLE_LEAST, 4 * BATCH)
-            if not decided and self._nothing_admitted():
-                raise InputError("no input meets all conditions", *self._place())
             with suppress(RuleError):  # of a claim about something else
                 decided = self._reached(share_claim(self.claim.assertion), decided, BRIEFLY)
                 found += [] if outcome.reached is None else [outcome.reached]
@@ -146,32 +144,32 @@ class _Verifier:
         else:
             found += self._longer(whole, worst)
         outcome.reached = max(found, default=None)
+        if not self.admitted and not found:
+            for self.claim in short:
+                if not self._nothing_admitted():
+                    return
+            raise InputError("no input meets all conditions", *self._place())
 
     def _longer(self, whole: Claim, known: Sequence[Row]) -> list[Fraction]:
         """The largest shares of the sum of magnitudes that are found with more products, up to the most: until an input
         decides."""
         most, found, began = whole.assertion.most, list[Fraction](), time.monotonic()
         with suppress(RuleError):
-            wanted = share_claim(whole.assertion.at(whole.terms))
-            if most is None or most <= SEARCHED or whole.assertion.where or len(wanted.parts) > 1:
+            if most is None or most <= SEARCHED:
                 return []
+            sums = LongSums(whole, known)
             limit = min(LONGER, REACHED_SHARE * (self.remaining() or LONGER))
             self.options.progress(Wait("searching longer sums", limit))
-            sums = LongSums(whole, wanted.parts[0], known)
-
-            def decides(one: Long) -> bool:
-                return one.share is not None and one.share > share_at(whole.assertion, one.terms)
-
             for longs in sums.worst(limit):
                 for one in longs:
-                    if one.share is None:
+                    if one.no_number is not None:
                         raise sums.no_number(one)
-                    found.append(one.share)
-                if hit := next(filter(decides, longs), None):
-                    self.outcome.row = sums.simplest(hit, decides).row
+                found += [one.share for one in longs if one.share is not None]
+                if hit := next((one for one in longs if one.decides), None):
+                    self.outcome.row = sums.simplest(hit).row
                     break
-            what = f"sums of up to {longs[0].terms} products"
-            self.outcome.asked.append(SearchStep(what, (), time.monotonic() - began))
+            none = "" if longs else ", of which none is found that meets the conditions"
+            self.outcome.asked.append(SearchStep(f"sums of up to {most} products{none}", (), time.monotonic() - began))
         return found
 
     def _proved_lengths(self, whole: Claim) -> None:

@@ -1,5 +1,5 @@
-"""Whether sums of products of integers leave the range of their accumulator: by a rule of the kernel, or shown by
-evaluating K copies of one element of A and one of B."""
+"""Whether sums of products of integers leave the range of their accumulator, or the integers that its format has all:
+by a rule of the kernel, or shown by evaluating K copies of one element of A and one of B."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mmaprobe.hypotheses.unit_claims import WrapClaim
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
 from mmaprobe.queries.kernel.every import every_sum
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wraps import never_wraps, residues_of
+from mmaprobe.queries.kernel.wraps import never_wraps, promoted, residues_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
@@ -75,7 +75,7 @@ def wrapping(claim: WrapClaim, count: int) -> Wrapped | None:
     tried none is."""
     for products in claim.plan.sums:
         chains, plan = _chains(products.stage), _alone(claim.plan, products)
-        if not chains or not plan.d.is_integer:
+        if not chains:
             continue
         pairs = product(_elements(plan.a, claim.most_a), _elements(plan.b, claim.most_b))
         ones = {pair: _product_of(plan, chains, *pair) for pair in pairs}
@@ -115,6 +115,8 @@ def _chains(stage: Stage) -> list[Chain]:
     """The uses of units by which a stage takes all products, each as often as it does; of other stages none."""
     if isinstance(stage, Then):
         return [chain for body in stage.bodies for chain in _chains(body)]
+    if (runs := promoted(stage)) is not None:
+        return _chains(runs[0])
     return [stage] if isinstance(stage, Chain) and stage.tail is None else []
 
 
@@ -132,7 +134,7 @@ def _product_of(plan: Plan, chains: Sequence[Chain], a: int, b: int) -> int:
         left, right = (exact_value(int(x[0, 0]), fmt) for x, fmt in
                        ((job.a[one], chain.model.a), (job.b[other], chain.model.b)))  # fmt: skip
         total += left * right if isinstance(left, Fraction) and isinstance(right, Fraction) else 0
-    return int(total)
+    return int(total) if total.denominator == 1 else 0
 
 
 def _of_copies(plan: Plan, a: int, b: int, count: int) -> int:
@@ -147,6 +149,8 @@ def _copies(fmt: Format, pattern: int, count: int) -> Matrix:
 
 
 def _holds(fmt: Format, value: int) -> bool:
+    if not fmt.is_integer:
+        return abs(value) <= 1 << fmt.precision
     return -(1 << fmt.width - 1) * fmt.signed <= value < 1 << fmt.width - fmt.signed
 
 

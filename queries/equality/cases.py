@@ -63,9 +63,10 @@ def values_of(manager: FormulaManager, word: FNode, most: int) -> Iterator[FNode
 
 @dataclass(frozen=True)
 class Case:
-    """How far two exponents lie apart, from one number to another one, and the leading zeros of significands."""
+    """How far two exponents lie apart, if there are two, from one number to another one, and the leading zeros of
+    words."""
 
-    apart: FNode
+    apart: FNode | None
     within: tuple[int, int]
     zeros: Mapping[FNode, Zeros]
     depth: int = 0
@@ -82,21 +83,24 @@ class Case:
         return []
 
     def conditions(self, manager: FormulaManager) -> list[FNode]:
+        zeros = [one for zeros in self.zeros.values() for one in zeros.conditions(manager)]
+        if self.apart is None:
+            return zeros
         width, (low, high) = self.apart.bv_width(), self.within
         first, last = manager.SBV(low, width), manager.SBV(high, width)
         within = [manager.Equals(self.apart, first)]  # substituted by engines, which bounds are not
         if low < high:
             within = [manager.BVSLE(first, self.apart), manager.BVSLE(self.apart, last)]
-        return [*within, *(one for zeros in self.zeros.values() for one in zeros.conditions(manager))]
+        return [*within, *zeros]
 
     def called(self, names: Mapping[FNode, str]) -> str:
         low, high = self.within
-        said = [f"exponents {f'{low} to {high}' if low < high else low} apart"]
+        said = [] if self.apart is None else [f"exponents {f'{low} to {high}' if low < high else low} apart"]
         for word, zeros in self.zeros.items():
             if zeros.divisions:
                 count = zeros.low if zeros.low == zeros.most else f"{zeros.low} to {zeros.most}"
                 said.append(f"{names[word]} with {count} zeros first")
-        return ", ".join(said)
+        return ", ".join(said) or "any"
 
 
 @dataclass

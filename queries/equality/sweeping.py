@@ -9,7 +9,8 @@ a lemma joins the samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import inf
@@ -17,6 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 import pysmt.operators as op
+from numpy.typing import NDArray
 from pysmt.fnode import FNode
 
 from mmaprobe.queries.equality.attempt import Attempt
@@ -37,14 +39,14 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.limbs import LIMB
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
-from mmaprobe.smtmodel.nodes.trace import Part
+from mmaprobe.smtmodel.nodes.trace import Part, Stage
 
 SAMPLES = 2048  # of each kind of inputs
 NEAR = 64  # inputs that join them where one refutes a lemma
 RANDOM = 256  # values of cut-points, before a lemma is asked
 LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # operations between a claim and its cut-points
 TRIED = 3  # words that one word may equal
-BRIEF, SIGNAL = 2.0, 30.0  # seconds for a lemma about a word; for one that is a signal of the model
+BRIEF, SIGNAL = 2.0, 30.0  # seconds of a processor for a lemma about a word; for one that is a signal of the model
 WHOLE = 30.0  # seconds for the result at once, where it can be divided into cases
 SHARE = 0.5  # of the time that is left, for the result
 SETTLED = 100  # replacements one within another, as in a sum of rows
@@ -53,6 +55,8 @@ SHIFTED = {op.BV_ADD, op.BV_SUB, op.BV_EXTRACT, op.BV_CONCAT, op.ITE}  # words t
 WIDEST = 32  # bits of such words
 RESULT = "result"
 One = TypeVar("One")
+Rows = slice | NDArray[np.bool_]
+Scaled = dict[tuple[bool, bytes], tuple[FNode, int]]
 _AN = dict.fromkeys(("add", "and", "equals", "extract", "iff", "ite", "or"), "an")
 
 
@@ -63,13 +67,19 @@ def prove_design(problem: Designed, options: Options | None = None, confirm: boo
 
 
 class _Sweep(Attempt[Designed]):
+    open: dict[FNode, str]  # words of the design that may be words of the model
+    asked = 0.0  # seconds of a processor that the engines used
+
     def _work(self) -> None:
         self.rows = self._samples()
         if not self._differ_on(self.rows):
             self._build()
             with self.compared.carrier.until(self.options.deadline):
-                if self._sweep():
-                    self._conclude()
+                try:
+                    if self._sweep():
+                        self._conclude()
+                finally:
+                    self.proof.left_open = self._left_open()
 
     def _samples(self) -> Table:
         layout, fmt = self.problem.layout, self.problem.left.d
@@ -90,12 +100,15 @@ class _Sweep(Attempt[Designed]):
         self.ledger = Ledger(compared)
         self.undefined = set(compared.carrier.undefined_words)
         self.signals = {signal.value.node: signal.name for signal in compared.left.trace}
+        named = self.problem.design.named(compared.inputs.sides, compared.carrier).items()
+        self.own = {bits.node: name for name, bits in reversed(named)}
         self.names = {word: str(name) for word, name in self.signals.items()}
         self.zeros = [compared.carrier.manager.Equals(word, compared.carrier.constant(0, word.bv_width()))
                       for word in self._parts(Part.SIGNIFICAND)]  # fmt: skip
         self.ours = in_order([*self.zeros, *self.names, compared.left.d.node])
         self.theirs = in_order([compared.right.d.node])
         self.changes: dict[FNode, FNode] = {}
+        self.open = {}
         self.proved: list[tuple[Theorem, FNode, FNode]] = []
         self.replace = Replacement(compared.carrier.environment, self.changes)
         self._simulate()
@@ -110,11 +123,9 @@ class _Sweep(Attempt[Designed]):
         symbols |= {word: _random(random, word, len(self.rows)) for word in self.undefined}
         self.values: dict[FNode, Value] = simulated([*self.ours, *self.theirs], symbols)
         self.known: dict[tuple[bytes, ...], list[FNode]] = {}
-        self.scaled: dict[bytes, tuple[FNode, int]] = {}
         for term in self.ours:
             self.known.setdefault(self._key(term), []).append(term)
-            if (scaled := self._scaled(term)) is not None and scaled[1] > 0:
-                self.scaled.setdefault(scaled[0], (term, scaled[1]))
+        self.scaled = self._by_scale()
 
     def _key(self, term: FNode) -> tuple[bytes, ...]:
         return lanes_of(self.values[term], len(self.rows))
@@ -146,13 +157,13 @@ class _Sweep(Attempt[Designed]):
             now = self.replace(term)
             if now in ours or now.is_constant() or now.is_symbol():
                 continue
-            again = True
+            again, said = True, f"{self.own.get(term, f'word {number}')} of the design"
             while again:
                 again = False
                 for name, other in self._candidates(term):
                     if now == other:
                         break
-                    theorem = self._decide(f"word {number} of the design is {name}", now, other, term)
+                    theorem = self._decide(f"{said} is {name}", now, other, term)
                     if theorem is False:  # an input refutes it
                         if self._differ_on(self.rows[-NEAR:]):
                             return False
@@ -162,11 +173,25 @@ class _Sweep(Attempt[Designed]):
                         again = True
                         break
                     if theorem is True:
+                        self.open.pop(term, None)
                         break
+                    if theorem is None:
+                        self.open.setdefault(term, f"{said}, which seems to be {name}")
             if now.is_bv_add() and self.replace(term) == now:
                 self._added(term)
             self._learn(term)
         return True
+
+    def _left_open(self) -> str:
+        """The first word of the design that may be one of the model; else the first that has a name, and is none."""
+        ours = set(self.ours)
+        for term, said in self.open.items():
+            if term in self.own:
+                return said
+            reader = next((name for word, name in self.own.items() if term in in_order([word])), "")
+            return f"{said}, in {reader}" if reader else said
+        none = (name for term in self.theirs if (name := self.own.get(term)) and self.replace(term) not in ours)
+        return f"{next(none, 'the result')} of the design"
 
     def _added(self, term: FNode) -> None:
         """A carry-save sum becomes that of the words that its adders were given, one after another: of the first ones
@@ -224,16 +249,13 @@ class _Sweep(Attempt[Designed]):
         same = self.known.get(self._key(term), [])
         for word in sorted(same, key=lambda word: word not in self.names)[:TRIED]:
             yield self._called(word), word
-        if (scaled := self._scaled(term)) is not None and (partner := self.scaled.get(scaled[0])) is not None:
-            word, places = partner[0], partner[1] - scaled[1]
-            if places > 0:
-                part = self.compared.carrier.manager.BVExtract(word, places, word.bv_width() - 1)
-                yield f"{self._called(word)} >> {places}", self._fitted(part, term)
+        manager = self.compared.carrier.manager
+        for places, word, moved in self._moved(term, self.scaled):
+            yield f"{self._called(word)} {'>>' if places > 0 else '<<'} {abs(places)}", moved
         if not _is_shifted(term):
             return
         width = term.bv_width()
         own, first = self._apart(term, width)
-        manager = self.compared.carrier.manager
         for word in filter(_is_shifted, self.ours):
             other, start = self._apart(word, width)
             if own == other and (first != start or word.bv_width() > width):
@@ -244,15 +266,44 @@ class _Sweep(Attempt[Designed]):
                 )
                 return
 
-    def _scaled(self, term: FNode) -> tuple[bytes, int] | None:
-        """The values of a word without the zeros at the end that all of them have, and how many these are."""
-        value = self.values[term]
-        if not isinstance(value, Bits) or value.width > LIMB or value.value is not None:
-            return None
-        lanes = np.broadcast_to(np.asarray(value.node, dtype=np.uint64), (len(self.rows),))
+    def _moved(self, term: FNode, scaled: Scaled, rows: Rows = slice(None)) -> Iterator[tuple[int, FNode, FNode]]:
+        """Words of the model that are a word, on some rows of the samples, but for the place of its bits: by how many
+        places these lie lower, the word, and what it is then."""
+        manager = self.compared.carrier.manager
+        for numbers, zeros in self._scaled(term, rows):
+            word, others = scaled.get(numbers, (term, zeros))
+            if (places := others - zeros) > 0:
+                part = manager.BVExtract(word, places, word.bv_width() - 1)
+                yield places, word, self._fitted(part, term, numbers[0])
+            elif numbers[0] and (places or word.bv_width() != term.bv_width()):
+                part = manager.BVConcat(word, manager.BV(0, -places)) if places else word
+                yield places, word, self._fitted(part, term, True)
+
+    def _by_scale(self, rows: Rows = slice(None)) -> Scaled:
+        """The first word of the model with each such values, and its zeros."""
+        found: Scaled = {}
+        for term in self.ours:
+            for numbers, zeros in self._scaled(term, rows):
+                if zeros or numbers[0]:
+                    found.setdefault(numbers, (term, zeros))
+        return found
+
+    def _scaled(self, term: FNode, rows: Rows) -> Iterator[tuple[tuple[bool, bytes], int]]:
+        """The values of a word without the zeros at the end that all of them have, and how many these are: of a number
+        from zero on, and of one that may be negative."""
+        if term.get_type().is_bool_type() or (width := term.bv_width()) > LIMB:
+            return
+        lanes = self._lanes(term)[rows]
+        if self.values[term].value is not None:
+            return
         used = int(np.bitwise_or.reduce(lanes))
         zeros = (used & -used).bit_length() - 1
-        return None if zeros < 0 else ((lanes >> np.uint64(zeros)).tobytes(), zeros)
+        if zeros < 0:
+            return
+        yield (False, (lanes >> np.uint64(zeros)).tobytes()), zeros
+        if used >> width - 1:
+            signed = (lanes << np.uint64(LIMB - width)).view(np.int64)
+            yield (True, (signed >> np.int64(LIMB - width + zeros)).tobytes()), zeros
 
     def _apart(self, term: FNode, width: int) -> tuple[bytes, int]:
         """The values of a word less the first one, in so many bits; and the first one."""
@@ -277,9 +328,9 @@ class _Sweep(Attempt[Designed]):
         """Whether a word is another one: False with a refuting input at the end of the samples; None: open."""
         wanted = self._fitted(other, term)
         claim = equal(self.compared, term, wanted)
-        seconds = seconds or (SIGNAL if other in self.names else BRIEF)
+        seconds = seconds or (SIGNAL if other in self.names or term.is_bv_mul() else BRIEF)
         pair = term, wanted
-        theorem = self._lemma(name, claim, self._cuts(pair), min(seconds, self._remaining() or seconds), pair)
+        theorem = self._lemma(name, claim, self._cuts(pair), seconds, pair)
         if isinstance(theorem, Theorem):
             self.changes[term] = wanted
             self.proved.append((theorem, term, wanted))
@@ -287,8 +338,8 @@ class _Sweep(Attempt[Designed]):
             return True
         return theorem
 
-    def _fitted(self, word: FNode, like: FNode) -> FNode:
-        """A word in the type of another one with the same number."""
+    def _fitted(self, word: FNode, like: FNode, signed: bool = False) -> FNode:
+        """A word in the type of another one with the same number, which may be negative if `signed`."""
         manager = self.compared.carrier.manager
         if word.get_type() == like.get_type():
             return word
@@ -298,37 +349,51 @@ class _Sweep(Attempt[Designed]):
         if word.get_type().is_bool_type():
             return manager.Ite(word, manager.BV(1, width), manager.BV(0, width))
         own = word.bv_width()
-        return manager.BVExtract(word, 0, width - 1) if own > width else manager.BVZExt(word, width - own)
+        if own > width:
+            return manager.BVExtract(word, 0, width - 1)
+        return (manager.BVSExt if signed else manager.BVZExt)(word, width - own)
 
     def _lemma(
         self, name: str, claim: FNode, levels: Iterable[list[FNode]], seconds: float | None,
         pair: tuple[FNode, FNode] | None = None, every: bool = False, facts: Sequence[Theorem] = (),
     ) -> Theorem | bool | None:  # fmt: skip
         """The theorem of a claim, with the first cut-points of some that do, from what is admitted and some facts;
-        False: an input refutes it. `every`: all engines are asked, not the likeliest alone."""
-        end = None if seconds is None else self.options.clock() + seconds
+        False: an input refutes it. `seconds`: of a processor; `every`: all engines are asked, not the likeliest one."""
+        end = None if seconds is None else self._spent() + seconds
         solver = None if every else engines_of(self.options.solver)[0]
         for cuts in levels:
             if cuts and not facts and self._too_coarse(claim, cuts):
                 continue
-            if end is not None and (seconds := end - self.options.clock()) <= 0:
+            left = self._remaining()
+            if left == 0 or (end is not None and (seconds := end - self._spent()) <= 0):
                 break
-            engines = self.options.engines(seconds, f"lemma {name}: {counted(len(cuts), 'cut-point')}", solver)
+            said = f"lemma {name}: {counted(len(cuts), 'cut-point')}"
+            engines = self.options.engines(left, said, solver, processor=seconds)
             inputs = () if cuts else self.compared.symbols
             try:
                 theorem = self.ledger.prove(name, claim, [self.ledger.admitted, *facts], cuts, engines, inputs)
             except UnprovedError:
                 self.proof.tried += [answer for said in engines.said for answer in said.answers]
                 answer = engines.said[-1].answer
-                if not cuts and answer.status == "sat" and not self.undefined & set(in_order([claim])):
-                    self._add_near([answer.values.get(symbol, 0) for symbol in self.problem.layout.names])
-                    return False
+                if not cuts and answer.status == "sat":
+                    row = [answer.values.get(symbol, 0) for symbol in self.problem.layout.names]
+                    undefined = self.undefined & set(in_order([claim]))
+                    if not undefined or replay(self.problem, [tuple(row)]).differs[0]:
+                        self._add_near(row)
+                        return False
                 continue
+            finally:
+                self.asked += sum(answer.seconds for said in engines.said for answer in said.answers)
             lemma = self.ledger.lemma_of(theorem)
             points, known = tuple(cuts), _terms(facts)
             self.proof.lemmas.append(replace(lemma, name=name, pair=pair, points=points, facts=known))
             return theorem
         return None
+
+    def _spent(self) -> float:
+        """The seconds of processors that went into lemmas, also those of stored answers: what other programs do, or an
+        earlier run, decides nothing."""
+        return time.thread_time() + self.asked
 
     def _claim(
         self, name: str, claim: FNode, cuts: list[FNode], seconds: float | None, facts: Sequence[Theorem] = ()
@@ -377,16 +442,20 @@ class _Sweep(Attempt[Designed]):
         compared = self.compared
         differ = compared.differ.node
         alike = _settled(themselves(compared, [differ]), lambda now: replaced(now, self.proved), lambda now: now.goal)
-        goal = compared.carrier.manager.Not(alike.goal.others[0])  # type: ignore[attr-defined]
+        manager = compared.carrier.manager
+        goal = manager.Not(alike.goal.others[0])  # type: ignore[attr-defined]
         left = self._remaining()
         sides = [self.replace(side.d.node) for side in (compared.left, compared.right)]
         exponents = self._parts(Part.EXPONENT)
         seconds = None if left is None else left * SHARE
+        special = manager.Or(*self._parts(Part.NAN), *self._parts(Part.INFINITE))
         if len(exponents) == 2:
             seconds = min(seconds or WHOLE, WHOLE)
-        theorem = self._lemma(RESULT, goal, self._cuts(sides), seconds, every=True)
+        theorem = self._by_sum(goal, special) if len(exponents) > 2 else None
+        if theorem is None:
+            theorem = self._lemma(RESULT, goal, self._cuts(sides), seconds, every=True)
         if theorem is None and len(exponents) == 2:
-            theorem = self._by_cases(goal, *exponents)
+            theorem = self._by_cases(goal, special, *exponents)
         if theorem is False:
             self._differ_on(self.rows[-NEAR:])
         if isinstance(theorem, Theorem):
@@ -433,57 +502,147 @@ class _Sweep(Attempt[Designed]):
         """The words of the model's signals that are such a part of a number."""
         return [word for word, name in self.signals.items() if name.part is part]
 
-    def _by_cases(self, goal: FNode, one: FNode, other: FNode) -> Theorem | bool | None:
+    def _ordinary_sum(self, special: FNode) -> _Sum | None:
+        """A sum of the design that is the model's last one on the samples unless the result is a special value."""
+        totals = [word for word, name in self.signals.items() if name.stage is Stage.SUM and name.part is Part.WHOLE]
+        ordinary = self._lanes(special) == 0
+        scaled = self._by_scale(ordinary)
+        for term in reversed(in_order([self.replace(self.compared.right.d.node)])):
+            if term.is_bv_add():
+                for _, word, moved in self._moved(term, scaled, ordinary):
+                    if word in totals[-1:]:
+                        return _Sum(term, word, moved, ordinary, scaled)
+        return None
+
+    def _by_sum(self, goal: FNode, special: FNode) -> Theorem | bool | None:
+        """The theorem of a claim by the sum that a design and the model have in common, again with what refutes a
+        lemma."""
+        for _ in range(TRIED):
+            total = self._ordinary_sum(special)
+            found = None if total is None else self._from_sum(goal, special, total)
+            if found is not False or self._differ_on(self.rows[-NEAR:]):
+                return found
+            self._simulate()
+        return None
+
+    def _from_sum(self, goal: FNode, special: FNode, total: _Sum) -> Theorem | bool | None:
+        """The theorem of a claim by cases of where the first one of the model's sum is, once the design's is the same
+        number: a sum of the same words, with other ones before and after them."""
+        manager = self.compared.carrier.manager
+        known, facts = list[FNode](), list[Theorem]()
+        shared = set(in_order([total.word]))
+        for term in _summands(total.term, shared):
+            if term not in shared:
+                claims = [(word, manager.Or(special, manager.Equals(term, moved)))
+                          for _, word, moved in self._moved(term, total.scaled, total.ordinary)]  # fmt: skip
+                if not claims:
+                    return None
+                alike = self._claim("a summand of ordinary numbers", claims[0][1], [], SIGNAL)
+                if not isinstance(alike, Theorem):
+                    return alike
+                facts.append(alike)
+                known.append(term)
+                term = claims[0][0]
+            known.append(term)
+            bits = manager.Or(special, self._within(term, total.ordinary))
+            within = self._claim("the bits of a summand", bits, [], SIGNAL)
+            if within is False:
+                return False
+            facts += [within] if isinstance(within, Theorem) else []
+        claim = manager.Or(special, manager.Equals(total.term, total.moved))
+        alike = self._claim("the sum of ordinary numbers", claim, [special, *known], SIGNAL, facts)
+        if not isinstance(alike, Theorem):
+            return alike
+        bits = manager.Or(special, self._within(total.word, total.ordinary))
+        within = self._claim("the bits of the sum", bits, [special, *known], SIGNAL, facts)
+        if within is False:
+            return False
+        facts = [alike, *([within] if isinstance(within, Theorem) else [])]
+        magnitude = [word for word, name in self.signals.items()
+                     if name.stage is Stage.SUM and name.part is Part.MAGNITUDE][-1]  # fmt: skip
+        case = Case(None, (0, 0), {magnitude: Zeros(magnitude)})
+        return self._divided(goal, special, case, [[special, total.term, total.word], []], facts)
+
+    def _within(self, term: FNode, rows: Rows) -> FNode:
+        """That a number has zeros at its end, and no more bits than it has on the samples."""
+        manager, width = self.compared.carrier.manager, term.bv_width()
+        lanes = self._lanes(term)[rows]
+        used = int(np.bitwise_or.reduce(lanes)) or 1
+        zeros = (used & -used).bit_length() - 1
+        signed = (lanes << np.uint64(LIMB - width)).view(np.int64) >> np.int64(LIMB - width)
+        top = max(int(np.max(np.maximum(signed, ~signed))).bit_length(), zeros)
+        part = manager.BVExtract(term, zeros, top)
+        placed = manager.BVConcat(part, manager.BV(0, zeros)) if zeros else part
+        return manager.Equals(term, manager.BVSExt(placed, width - placed.bv_width()))
+
+    def _by_cases(self, goal: FNode, special: FNode, one: FNode, other: FNode) -> Theorem | bool | None:
         """The theorem of a claim by how far two exponents of the model lie apart, and by where the first ones of its
-        significands are: a lemma for each case, where shifts are by constants, or for many at once where they are as
-        easy; and the claim from these, for which an engine finds that there is no other case. A case that takes longer
-        than its parts may take is divided; how long these take is known from those before."""
+        significands are."""
         manager = self.compared.carrier.manager
         width = max(one.bv_width(), other.bv_width()) + 1
         first, second = (manager.BVZExt(word, width - word.bv_width()) for word in (one, other))
         apart = manager.BVSub(first, second)
         significands = self._parts(Part.SIGNIFICAND)
-        special = manager.Or(*self._parts(Part.NAN), *self._parts(Part.INFINITE))
-        found = self._claim(f"{RESULT}, a special value", manager.Or(manager.Not(special), goal), [], SIGNAL)
-        if not isinstance(found, Theorem):
-            return found
-        facts = [self.ledger.admitted, found]
         products = [word for word in significands if len(word.get_free_variables()) > 1]
         known = list(self._ordinary_products(special, products))
         cuts, alike = [one.product for one in known], [one.theorem for one in known]
         shifted = dict.fromkeys(factor for one in known for factor in one.shifted)
-        names = {factor: f"factor {number}" for number, factor in enumerate(shifted)} | self.names
+        self.names |= {factor: f"factor {number}" for number, factor in enumerate(shifted)}
         every = {word: Zeros(word) for word in (*shifted, *significands)}
-        waiting = [Case(apart, (-1 << width - 1, (1 << width - 1) - 1), every)]
+        case = Case(apart, (-1 << width - 1, (1 << width - 1) - 1), every)
+        return self._divided(goal, special, case, [cuts], alike)
+
+    def _divided(
+        self, goal: FNode, special: FNode, whole: Case, cuts: Sequence[list[FNode]], alike: Sequence[Theorem]
+    ) -> Theorem | bool | None:
+        """The theorem of a claim by the parts of a case: a lemma for each, where shifts are by constants, or for many
+        at once where they are as easy; and the claim from these, for which an engine finds that there is no other one.
+        A case that takes longer than its parts may take is divided; those before say how long these take."""
+        manager = self.compared.carrier.manager
+        found = self._claim(f"{RESULT}, a special value", manager.Or(manager.Not(special), goal), [], SIGNAL)
+        if not isinstance(found, Theorem):
+            return found
+        facts, waiting = [self.ledger.admitted, found], [whole]
         patience = Patience()
         while waiting:
             case = waiting.pop()
             parts = case.parts()
-            left = self._remaining()
             seconds = patience.limit(case.depth) if parts else inf
             if seconds:
-                limit = min(seconds, inf if left is None else left)
                 claim = manager.Or(special, *map(manager.Not, case.conditions(manager)), goal)
-                name, start = f"{RESULT}, {case.called(names)}", self.options.clock()
-                found = self._claim(name, claim, cuts, None if limit == inf else limit, alike)
-                patience.tell(case.depth, self.options.clock() - start, isinstance(found, Theorem))
+                name, start = f"{RESULT}, {case.called(self.names)}", self._spent()
+                pair = claim, manager.TRUE()
+                found = self._lemma(name, claim, cuts, None if seconds == inf else seconds, pair, facts=alike)
+                patience.tell(case.depth, self._spent() - start, isinstance(found, Theorem))
                 if isinstance(found, Theorem):
                     facts.append(found)
                     continue
-                if found is False or not parts or left == 0:
+                if found is False or not parts or self._remaining() == 0:
                     return found
             else:
                 patience.skip(case.depth)
             waiting += reversed(parts)
         try:
             engines = self.options.engines(self._remaining(), f"lemma {RESULT}, all cases")
-            points = [apart, goal, special, *every]
+            points = [*([] if whole.apart is None else [whole.apart]), goal, special, *whole.zeros]
             found = self.ledger.prove(RESULT, goal, facts, points, engines)
         except UnprovedError:
             return None
         lemma = self.ledger.lemma_of(found)
         self.proof.lemmas.append(replace(lemma, name=RESULT, points=tuple(points), facts=_terms(facts)))
         return found
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A sum of the design, `term`, that is `moved` on the `ordinary` samples, made of the model's sum `word`; `scaled`:
+    the words of the model by their values on these."""
+
+    term: FNode
+    word: FNode
+    moved: FNode
+    ordinary: Rows
+    scaled: Scaled
 
 
 @dataclass(frozen=True)
@@ -512,6 +671,18 @@ def _settled(one: One, change: Callable[[One], One], told: Callable[[One], objec
         if told(one) == told(before):
             break
     return one
+
+
+def _summands(term: FNode, known: Container[FNode]) -> list[FNode]:
+    """The words that a sum is made of, or parts of these; not of what those are that are known."""
+    parts, waiting = dict[FNode, None](), [term]
+    while waiting:
+        one = waiting.pop()
+        if one not in known and (one.is_bv_add() or one.node_type() in WIRING):
+            waiting += [arg for arg in one.args() if not arg.is_constant()]
+        else:
+            parts[one] = None
+    return list(parts)
 
 
 def _carry_save(term: FNode) -> tuple[FNode, FNode, FNode] | None:

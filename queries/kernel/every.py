@@ -10,11 +10,12 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.queries.kernel.parts import adds_products_once
 from mmaprobe.queries.kernel.plan_units import check_plans
 from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.slices import WithinClassical, WithinSpan
 from mmaprobe.queries.kernel.theorem import Made, RuleError, rule
-from mmaprobe.queries.kernel.wraps import NOTHING, Interval, NeverWraps, added, check_within, product_of, residues_of
+from mmaprobe.queries.kernel.wraps import NOTHING, Interval, NeverWraps, added, check_within, residues_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -179,9 +180,8 @@ def _in_range(products: Products, job: Job, plan: Plan) -> None:
         raise RuleError("every_sum: a sum that is no chain of single products from +0")
     unit, (one, other) = stage.model, plan.read(stage.words)
     left, right = _integers(job.a[one], unit.a), _integers(job.b[other], unit.b).T
-    sides = {"a": _interval(left), "b": _interval(right)}
-    if added(unit, sides, NOTHING, 1)[0] != product_of(sides["a"], sides["b"]):
-        raise RuleError("every_sum: an instruction adds more than its product to c")
+    adds_products_once(unit.unit)
+    added(unit, {"a": _interval(left), "b": _interval(right)}, NOTHING, 1)
     for interval in _sums(left, right):
         added(unit, {"a": NOTHING, "b": NOTHING}, interval, 1)
 

@@ -256,11 +256,8 @@ def unreached_overflow(scope: Scope, node: Node) -> Replacement | None:
 def _adds_little(scope: Scope, node: Round) -> bool:
     """Whether a sum is that of a number of the format that it is rounded to, and of others that rounding takes away
     beside the largest one."""
-    how, numbers = node.rounding, frozenset((node.rounding.format,))
-    known = [(item, scope.known(item)) for item in _added(node.term) if not scope.known(item).zero]
-    tops = [item.rounding.top(scope.known(item.term)) if isinstance(item, Round) else one.top for item, one in known]
-    alone = [item.count == 1 and one.formats == numbers for item, one in known]
-    return how.holds_beside([item.count for item, _ in known], tops, alone)
+    items = _added(node.term)
+    return node.rounding.holds_beside([scope.known(item) for item in items], [item.count for item in items])
 
 
 @rewrite("no sum rounded to zero")

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import up_decimal, up_text
-from mmaprobe.queries.kernel.wraps import NeverWraps, interval_of, residues_of
+from mmaprobe.queries.kernel.wraps import NeverWraps, Pair, integers_of, interval_of, residues_of
 from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import ExactSum, Literal, Node, Product, Recombined, Round, Scale
@@ -22,10 +22,8 @@ from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.stages import Chain, Stage, Then
 from mmaprobe.smtmodel.plans.words import SharedOf
 
-Pair = tuple[Round, Round]  # a word of a and a word of b, both integers
 LEAST = 1 << 12  # an exponent beyond those of all formats
 
 
@@ -359,11 +357,6 @@ class _Form:
     keeps: Format | None = None
     products: Fraction = Fraction(0)
 
-    @property
-    def most(self) -> Fraction:
-        """Its largest magnitude for each product."""
-        return sum((abs(x) * _most(a) * _most(b) for (a, b), x in self.factors.items()), self.error)
-
 
 @dataclass
 class _Results:
@@ -376,6 +369,13 @@ class _Results:
     elements: tuple[_Elements, _Elements] | None = None
     made: dict[Node, _Form] = field(default_factory=dict)
     ups: set[tuple[str, bool]] = field(default_factory=set)  # of the powers that are factors
+    largest: dict[Pair, Fraction] = field(default_factory=dict)  # magnitudes of products of words
+
+    def most(self, form: _Form) -> Fraction:
+        """The largest magnitude of a form for each product."""
+        for a, b in form.factors.keys() - self.largest.keys():
+            self.largest[a, b] = _most(a) * _most(b)
+        return sum((abs(x) * self.largest[pair] for pair, x in form.factors.items()), form.error)
 
     def of(self, node: Node) -> _Form:
         if node not in self.made:
@@ -385,7 +385,8 @@ class _Results:
     def _of(self, node: Node) -> _Form:
         match node:
             case Products():
-                return _Form(self._factors(node.stage), Fraction(0), (0, 0), 0)
+                pairs = integers_of(self.plan, node.stage)
+                return _Form({pair: Fraction(x) for pair, x in pairs.items()}, Fraction(0), (0, 0), 0)
             case Recombined():
                 return _Form({residues_of(self.plan, node): Fraction(1)}, Fraction(0), (0, 0), 0)
             case SharedOf(operand=operand, inverse=False, up=up):
@@ -403,20 +404,6 @@ class _Results:
             case Round() if not node.rounding.format.is_integer:
                 return self._rounded(node, self.of(node.term))
         raise RuleError(f"loses_of_largest: nothing is told of results with a {node.kind}")
-
-    def _factors(self, stage: Stage) -> dict[Pair, Fraction]:
-        found: dict[Pair, Fraction] = {}
-        if isinstance(stage, Then):
-            for body in stage.bodies:
-                for pair, x in self._factors(body).items():
-                    found[pair] = found.get(pair, Fraction(0)) + x
-            return found
-        if not isinstance(stage, Chain):
-            raise RuleError("loses_of_largest: a sum that is more than a chain of instructions")
-        a, b = self.plan.read(stage.words)
-        if a is None or b is None:
-            raise RuleError("loses_of_largest: a unit reads elements as they are")
-        return {(a, b): Fraction(1)}
 
     @staticmethod
     def _product(one: _Form, other: _Form) -> _Form:
@@ -449,7 +436,7 @@ class _Results:
         if how != Rounding(fmt):
             raise RuleError("loses_of_largest: a rounding with rules of its own")
         of_products = form.products * self.elements[0].top * self.elements[1].top if self.elements else 0
-        top = Fraction(abs(form.whole)) if form.whole else (form.most + of_products) * self.length
+        top = Fraction(abs(form.whole)) if form.whole else (self.most(form) + of_products) * self.length
         far = self.reach * sum(form.powers)
         if form.grid - far < fmt.emin or _ceiling(top) + far > fmt.emax:
             raise RuleError("loses_of_largest: a result may be subnormal, or overflow")
@@ -458,7 +445,7 @@ class _Results:
             return replace(form, keeps=fmt)
         unit, times = Fraction(1, 1 << fmt.precision), self._times(form)
         if times is None:
-            return replace(form, error=form.error + form.most * unit, keeps=fmt)
+            return replace(form, error=form.error + self.most(form) * unit, keeps=fmt)
         assert self.elements is not None
         a, b = self.elements
         slack = times * (a.slack * b.top + b.slack * a.top + a.slack * b.slack)

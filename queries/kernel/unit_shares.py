@@ -7,7 +7,7 @@ over its factors and c, and a bound of that unit in magnitudes of inputs is a sh
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -30,7 +30,6 @@ from mmaprobe.queries.kernel.wording import COUNT, GROWTH, up_decimal
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.predicate import power_of
-from mmaprobe.smtmodel.algorithms.scene import Scene
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Element, Index, Node, Repeat, Running
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO
@@ -186,7 +185,8 @@ def of_plan(space: Space, part: Part, first: int, bound: Theorem, once: Theorem 
     repeats, last = at.repeats, space.terms
     multiples = first % repeats.period == repeats.before % repeats.period == 0 and first >= repeats.before
     if first < 1 or last < first or last % first or not (repeats.width or multiples):
-        raise RuleError(f"of_plan: the bound is not for every multiple of {first} up to {last}")
+        what = f"is not for every multiple of {first} up to {last}, but for {repeats.before} + {repeats.period} n"
+        raise RuleError(f"of_plan: the bound {what}")
     _no_overflow(goal, _Values(space, at, last))
     if repeats.width or first > repeats.before:
         ends = [_Values(space, at, count).share(goal.facts.error) for count in (first, last)]
@@ -345,11 +345,13 @@ def _is_zero(node: Node, zeros: Set[Node]) -> bool:
 
 @dataclass(frozen=True)
 class ShareClaim:
-    """That |value(first) - value(second)|, or error(first), is at most share * M. `parts`: one or two; `size`: results
-    of at most size * M are in the range of the exact sum; `compared`, `against`: the two sides, without the share."""
+    """That |value(first) - value(second)|, or error(first), is at most share * M. `parts`: one or two; `read`: others,
+    whose results conditions read; `size`: results of at most size * M are in the range of the exact sum; `compared`,
+    `against`: the two sides, without the share."""
 
     space: Space
     parts: tuple[Part, ...]
+    read: tuple[Part, ...]
     share: Fraction
     size: Fraction
     compared: ast.expr
@@ -361,13 +363,16 @@ def share_claim(assertion: Assertion) -> ShareClaim:
     another claim."""
     names, compared, _, against = _sides(assertion)
     space = space_of(assertion)
-    exact = _reads_no_other(assertion, names).exact()
+    # of two rows: the quantities of one are constants, which fold
+    scene = lanes_of(assertion, np.zeros((2, len(assertion.layout.formats)), dtype=np.uint64))
+    read = {name for tree in assertion.conditions for name in scene.truth(tree).reads} - set(names)
+    exact = scene.exact()
     if exact.unit > space.unit:
         raise RuleError("share_claim: the exact sum has another unit")
     # numbers of a claim are multiples of the exact sum's unit, within its width
     most = power(exact.unit + exact.bits.width - 1) / space.most
-    parts = tuple(assertion.shape.parts[name] for name in names)
-    return ShareClaim(space, parts, share_at(assertion, assertion.terms), most, compared, against)
+    parts, others = (tuple(assertion.shape.parts[name] for name in own) for own in (names, sorted(read)))
+    return ShareClaim(space, parts, others, share_at(assertion, assertion.terms), most, compared, against)
 
 
 def share_at(assertion: Assertion, count: int) -> Fraction:
@@ -376,15 +381,9 @@ def share_at(assertion: Assertion, count: int) -> Fraction:
     return constant + each * count
 
 
-def _reads_no_other(assertion: Assertion, names: Sequence[str]) -> Scene:
-    """A scene of a claim. Raises RuleError where a condition reads the result of another part than those compared: it
-    would have to be a number, as these are."""
-    # of two rows: the quantities of one are constants, which fold
-    scene = lanes_of(assertion, np.zeros((2, len(assertion.layout.formats)), dtype=np.uint64))
-    others = {name for tree in assertion.conditions for name in scene.truth(tree).reads} - set(names)
-    if others:
-        raise RuleError(f"share_claim: a condition reads {min(others)}, and whether that is a number is not known here")
-    return scene
+def compared_parts(assertion: Assertion) -> tuple[str, ...]:
+    """The names of the parts that a claim compares, with the exact sum or with each other. Raises RuleError."""
+    return _sides(assertion)[0]
 
 
 def _sides(assertion: Assertion) -> tuple[tuple[str, ...], ast.expr, ast.expr, ast.expr]:
@@ -432,44 +431,61 @@ def _linear(tree: ast.expr) -> tuple[Fraction, Fraction]:
 
 
 @rule
-def compares(assertion: Assertion, within: Theorem) -> Made:
+def compares(assertion: Assertion, within: Sequence[Theorem]) -> Made:
     """Where M is zero, every result is zero (`makes_zero`). Elsewhere the results are as close as the claim says, and
-    in the range of its numbers."""
+    in the range of its numbers; two are as close as both of them together are to the exact sum. So are the results that
+    conditions read. `within`: how close both results are, or of each one how close it is to the exact sum."""
     wanted, space = share_claim(assertion), space_of(assertion)
-    goal: Any = goal_of(within, Errs if len(wanted.parts) == 1 else Apart, "compares")
-    if len(wanted.parts) == 1:
-        results: object = wanted.parts[0]
-        about = goal.part
-    else:
+    every = (*wanted.parts, *wanted.read)
+    if len(wanted.parts) > 1 and within and type(within[0].goal) is Apart:
+        apart: Apart = goal_of(within[0], Apart, "compares")
         results = tuple(recorded_part(part, space.factors, space.terms) for part in wanted.parts)
-        about = goal.values
-    same = (goal.space, about) == (space, results)
-    if not same or goal.share > wanted.share:
-        raise RuleError(f"compares: only {up_decimal(goal.share, 6)} M is known, or it is known of other results")
-    if goal.size > wanted.size:
+        if (apart.space, apart.values) != (space, results):
+            raise RuleError("compares: it is known of other results")
+        goals = [apart, *_errs(within[1:], Errs, space, wanted.read)]
+        share = apart.share
+    else:
+        goals = _errs(within, Errs, space, every)
+        share = _sum(goal.share for goal in goals[: len(wanted.parts)])
+    if share > wanted.share:
+        raise RuleError(f"compares: only {up_decimal(share, 6)} M is known")
+    if max(goal.size for goal in goals) > wanted.size:
         raise RuleError("compares: a result may leave the range of the exact sum")
-    for part in wanted.parts:
+    for part in every:
         makes_zero(unit_in(unit_of(part, space)).result)
-    return Made(NoInputDecides(assertion), (within,))
+    return Made(NoInputDecides(assertion), tuple(within))
 
 
 @rule
-def for_every_length(assertion: Assertion, within: Theorem) -> Made:
+def for_every_length(assertion: Assertion, within: Sequence[Theorem]) -> Made:
     """Where M is not zero, the error is as small as the claim says: it is at most s M, and s and the claim's share both
-    grow in equal steps, so that two K tell. Where M is zero, every product has a factor zero, which each of its words
-    is then; units and sums make zeros of these, and so does the plan (`makes_zero`)."""
+    grow in equal steps, so that two K tell; two results are as close as both errors together. The results that
+    conditions read are numbers too. Where M is zero, every product has a factor zero, which each of its words is then;
+    units and sums make zeros of these, and so does the plan (`makes_zero`)."""
     if assertion.most is None:
         raise RuleError("for_every_length: the claim is about one number of products")
-    names = _sides(assertion)[0]
-    _reads_no_other(assertion.at(assertion.terms), names)
-    goal: ErrsUpTo = goal_of(within, ErrsUpTo, "for_every_length")
-    about = (space_of(assertion.at(assertion.most)), [goal.part], assertion.terms)
-    if about != (goal.space, [assertion.shape.parts[name] for name in names], goal.first):
-        raise RuleError("for_every_length: the premise is about other results")
-    for count, known in zip((assertion.terms, assertion.most), goal.shares, strict=True):
+    wanted, space = share_claim(assertion.at(assertion.terms)), space_of(assertion.at(assertion.most))
+    goals = _errs(within, ErrsUpTo, space, (*wanted.parts, *wanted.read))
+    if any(goal.first != assertion.terms for goal in goals):
+        raise RuleError("for_every_length: the premise is about other numbers of products")
+    for place, count in enumerate((assertion.terms, assertion.most)):
+        known = _sum(goal.shares[place] for goal in goals[: len(wanted.parts)])
         if known > share_at(assertion, count):
             raise RuleError(f"for_every_length: only {up_decimal(known, 6)} M is known for K = {count}")
-    for model in goal.part.plan.models:
-        makes_zero(model.unit.result)
-    makes_zero(goal.part.plan.result)
-    return Made(NoLengthDecides(assertion), (within,))
+    for goal in goals:
+        for model in goal.part.plan.models:
+            makes_zero(model.unit.result)
+        makes_zero(goal.part.plan.result)
+    return Made(NoLengthDecides(assertion), tuple(within))
+
+
+def _errs(within: Sequence[Theorem], kind: type[Errs | ErrsUpTo], space: Space, parts: Sequence[Part]) -> list[Any]:
+    """What is known of the errors of these parts, one by one, on the inputs of a space. Raises RuleError."""
+    goals = [goal_of(one, kind, "claims") for one in within]
+    if [(goal.space, goal.part) for goal in goals] != [(space, part) for part in parts]:
+        raise RuleError("claims: it is known of other results, or not of all of them")
+    return goals
+
+
+def _sum(shares: Iterable[Fraction]) -> Fraction:
+    return sum(shares, Fraction(0))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
-from mmaprobe.queries.kernel.forms import power
 from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -47,10 +46,7 @@ class Windowed:
             fmt = self.formats[name]
             if fmt.is_integer:
                 raise RuleError(f"a window of exponents for {name}: the numbers of {fmt.name} have one")
-            facts[name] = replace(
-                Known.number(frozenset({fmt}), low - fmt.fraction), least=low, most=high, digits=fmt.fraction,
-                head=2 - power(-fmt.fraction), top=high + 1, never_tiny=True,
-            )  # fmt: skip
+            facts[name] = Known.normal(fmt, low, high)
         return facts
 
 

@@ -1,5 +1,5 @@
 """No sum of integers leaves the range of its accumulator, or of the moduli from which it is recombined: intervals of
-what units read, and of their sums.
+what units read, and of their sums. Integers may be numbers of formats that have all integers up to some one.
 
 Every interval has 0 in it. So a bound for K products is one for fewer, and for any that are added up on the way.
 """
@@ -7,14 +7,19 @@ Every interval has 0 in it. So a bound for K products is one for fewer, and for 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 
+from mmaprobe.queries.kernel.parts import adds_products_once
+from mmaprobe.queries.kernel.plan_units import check_plans
+from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.theorem import Made, RuleError, rule
 from mmaprobe.smtmodel.arithmetic.display import finite_value, ulp_of
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import SIGNLESS
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Constant,
@@ -27,26 +32,34 @@ from mmaprobe.smtmodel.nodes import (
     Recombined,
     Residue,
     Round,
+    Scale,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.repeat import Each
+from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running
+from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.joins import Promote
+from mmaprobe.smtmodel.plans.partitions import Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.stages import Chain, Stage, Then
+from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage, Then, parts_of
 from mmaprobe.smtmodel.plans.words import SharedOf
 
 #: the least and the largest of some numbers
 Interval = tuple[Fraction, Fraction]
 NOTHING: Interval = (Fraction(0), Fraction(0))
+Pair = tuple[Round, Round]  # a word of a and a word of b, both integers
+INTEGERS = FORMATS["f64"]  # in which a sum of integers stands in an expression
+OF_VALUES = (Given, SharedOf, Literal, Element, Product, Scale, ExactSum, Round, Recombined)
 
 
 @dataclass(frozen=True)
 class NeverWraps:
-    """No sum of up to `length` products of a plan's units wraps or saturates, and each number recombined from sums of
-    residues is the sum of the products of the integers that these are residues of, whatever the elements of A and B, if
-    these are finite, and of a magnitude of at most `most_a` and `most_b` (None: of any)."""
+    """No sum of up to `length` products of a plan's units, each of integers, wraps, saturates or is rounded, and each
+    number recombined from sums of residues is the sum of the products of the integers that these are residues of,
+    whatever the elements of A and B, if these are finite, and of a magnitude of at most `most_a` and `most_b` (None: of
+    any)."""
 
     plan: Plan
     length: int
@@ -56,7 +69,8 @@ class NeverWraps:
     def statement(self) -> str:
         sides = (("a", self.most_a), ("b", self.most_b))
         within = "".join(f", {side} within {most}" for side, most in sides if most is not None)
-        return f"no sum of up to {self.length} products of {self.plan.reference or 'a plan'} wraps{within}"
+        what = "wraps" if all(products.stage.d.is_integer for products in self.plan.sums) else "is rounded"
+        return f"no sum of up to {self.length} products of {self.plan.reference or 'a plan'} {what}{within}"
 
 
 @rule
@@ -67,12 +81,12 @@ def never_wraps(plan: Plan, length: int, most_a: int | None, most_b: int | None)
     modulo each number; so what is recombined is their sum, if that is less than half of the product of the moduli."""
     if any(number is not None and number < 0 for number in (length, most_a, most_b)):
         raise RuleError("never_wraps: K and magnitudes are from 0 on")
-    if plan.scale is not None:
-        raise RuleError("never_wraps: the units take scale factors")
-    for products in plan.sums:
-        if products.start != Constant():
-            raise RuleError("never_wraps: a sum starts from another number than +0")
-        _stage(plan, products.stage, length, NOTHING, {"a": most_a, "b": most_b})
+
+    def interval(side: int, word: Round | None) -> Interval:
+        most = (most_a, most_b)[side]
+        return _within((plan.a, plan.b)[side], most) if word is None else interval_of(word, most)
+
+    _check_sums(plan, length, interval)
     for node in walk(plan.result):
         if isinstance(node, Recombined):
             integers = (
@@ -83,31 +97,127 @@ def never_wraps(plan: Plan, length: int, most_a: int | None, most_b: int | None)
     return Made(NeverWraps(plan, length, most_a, most_b))
 
 
-def _stage(plan: Plan, stage: Stage, count: int, start: Interval, most: Mapping[str, int | None]) -> Interval:
+@rule
+def same_integers(left: Plan, right: Plan, length: int) -> Made:
+    """Two plans whose sums are of products of the same integers, each as often, agree for one K if no sum wraps,
+    saturates or is rounded, whatever integers of their formats these are, if no sum is -0, and if the same is done with
+    sums, by their values alone. A sum that begins with +0 is never -0 where no rounding sees signs."""
+    check_plans("same_integers", left, right)
+    if (left.a, left.b, left.c) != (right.a, right.b, right.c) or _in_sums(left) != _in_sums(right):
+        raise RuleError("same_integers: the plans take other inputs, or do other things with their sums")
+    for plan in (left, right):
+        _check_sums(plan, length, lambda _, word: _within(word.rounding.format, None) if word else _unread())
+    for one, other in zip(left.sums, right.sums, strict=True):
+        if integers_of(left, one.stage) != integers_of(right, other.stage):
+            raise RuleError("same_integers: a sum is of products of other integers")
+    return Made(PlansAgree(left, right, 0, length), ())
+
+
+def _in_sums(plan: Plan) -> Node:
+    """A plan's result as an expression over integers for its sums. Raises RuleError where more than their values
+    enters."""
+    numbers = {products: Given(k, INTEGERS) for k, products in enumerate(plan.sums)}
+    result = replaced(plan.result, lambda node: numbers.get(node) if isinstance(node, Products) else None)
+    for node in walk(result):
+        if not isinstance(node, OF_VALUES) or (isinstance(node, Product) and (node.normalised or node.limit)):
+            raise RuleError(f"same_integers: nothing is told of what a {node.kind} makes of a sum")
+    rounded = [node for products in plan.sums for node in _roundings(products.stage)]
+    if any(how.mode not in SIGNLESS for how in rounded if not how.format.is_integer):
+        raise RuleError("same_integers: a sum may be -0")
+    return result
+
+
+def _roundings(stage: Stage) -> list[Rounding]:
+    """Those of a stage's units, and of its own additions."""
+    own = [stage.rounding] if isinstance(stage, Parted) and stage.rounding is not None else []
+    nodes = (node for chain in stage.chains for node in walk(chain.model.unit.result))
+    return own + [node.rounding for node in nodes if isinstance(node, Round)]
+
+
+def _unread() -> Interval:
+    raise RuleError("same_integers: a unit reads elements as they are")
+
+
+def _check_sums(plan: Plan, length: int, interval: Callable[[int, Round | None], Interval]) -> None:
+    """Raises RuleError where a sum of up to `length` products may not be exact. `interval`: of the integers of a side
+    that a unit reads, of a word or, without one, of elements."""
+    if plan.scale is not None:
+        raise RuleError("never_wraps: the units take scale factors")
+    for model in plan.models:
+        adds_products_once(model.unit)
+    for products in plan.sums:
+        if products.start != Constant():
+            raise RuleError("never_wraps: a sum starts from another number than +0")
+        _stage(plan, products.stage, length, NOTHING, interval)
+
+
+def _stage(
+    plan: Plan, stage: Stage, count: int, start: Interval, interval: Callable[[int, Round | None], Interval]
+) -> Interval:
     """The interval of a stage's result for `count` products. Raises RuleError."""
     if isinstance(stage, Then):
         for body in stage.bodies:
-            start = _stage(plan, body, count, start, most)
+            start = _stage(plan, body, count, start, interval)
+        return start
+    if (runs := promoted(stage)) is not None:
+        body, every = runs
+        run = min(count, every) or 1
+        low, high = _stage(plan, body, run, NOTHING, interval)
+        start = _plus(start, (low * count / run, high * count / run))  # each product adds as much
+        check_within(start, whole_numbers(stage.d))
         return start
     if not isinstance(stage, Chain):
         raise RuleError(f"never_wraps: a {type(stage).__name__} is more than a chain of instructions")
     if stage.tail is not None:
         raise RuleError("never_wraps: nothing is told of products left over for a tail")
     unit, read = stage.model, plan.read(stage.words)
-    given = {"a": plan.a, "b": plan.b}
+    if any(word is None and not fmt.is_integer for word, fmt in zip(read, (plan.a, plan.b), strict=True)):
+        raise RuleError(f"never_wraps: {unit.reference or 'a unit'} does not add integers")
     sides = {
-        side: _within(given[side], most[side]) if word is None else interval_of(word, most[side])
-        for side, word in zip("ab", read, strict=True)
+        side: interval(number, None if word is None else whole_of(word))
+        for number, (side, word) in enumerate(zip("ab", read, strict=True))
     }
     tiles, rest = divmod(count, unit.length)
     if tiles:
-        _, each = added(unit, sides, NOTHING, unit.length)
-        before = _plus(start, _times(each, tiles - 1))
-        growth, end = added(unit, sides, before, unit.length)
-        if growth != each:
-            raise RuleError("never_wraps: an instruction adds more than its products to c")
-        start = end
-    return added(unit, sides, start, rest)[1] if rest else start
+        each = added(unit, sides, NOTHING, unit.length)
+        start = added(unit, sides, _plus(start, _times(each, tiles - 1)), unit.length)
+    return added(unit, sides, start, rest) if rest else start
+
+
+def promoted(stage: Stage) -> tuple[Stage, int] | None:
+    """How runs of K are summed from +0, and of how many products, by a stage that adds their sums, each rounded."""
+    runs = parts_of(stage, Runs, Promote)
+    if runs is None or runs.even or runs.share or not isinstance(stage, Parted) or stage.tail is not None:
+        return None
+    return stage.body, runs.every
+
+
+def integers_of(plan: Plan, stage: Stage) -> Mapping[Pair, int]:
+    """How often a stage adds the products of which integers of both sides. Raises RuleError."""
+    found = Counter[Pair]()
+    if isinstance(stage, Then):
+        for body in stage.bodies:
+            found += integers_of(plan, body)
+        return found
+    if (runs := promoted(stage)) is not None:
+        return integers_of(plan, runs[0])
+    if not isinstance(stage, Chain):
+        raise RuleError("never_wraps: a sum that is more than a chain of instructions")
+    a, b = plan.read(stage.words)
+    if a is None or b is None:
+        raise RuleError("never_wraps: a unit reads elements as they are")
+    return Counter({(whole_of(a), whole_of(b)): 1})
+
+
+def whole_of(word: Round) -> Round:
+    """The integer that a word is: the word itself, or what is rounded to a format that has all integers of its own.
+    Raises RuleError."""
+    if word.rounding.format.is_integer:
+        return word
+    if not isinstance(word.term, Round) or not word.term.rounding.format.is_integer:
+        raise RuleError("never_wraps: a unit reads a word that is no integer")
+    check_within(_within(word.term.rounding.format, None), whole_numbers(word.rounding.format))
+    return word.term
 
 
 def residues_of(plan: Plan, node: Recombined) -> tuple[Round, Round]:
@@ -126,11 +236,11 @@ def _residues(plan: Plan, item: Node, modulus: int) -> tuple[Round, Round]:
         raise RuleError("never_wraps: what is recombined is no sum of products by one unit")
     sides = []
     for word in plan.read(item.stage.words):
-        match word:
-            case Round(term=Residue(term=Round() as whole, modulus=own)) if own == modulus:
-                check_within(_of_residues(modulus), _within(word.rounding.format, None))
-                if not (word.rounding.format.is_integer and whole.rounding.format.is_integer):
-                    raise RuleError("never_wraps: a residue is of a number, or becomes one, that is no integer")
+        match None if word is None else whole_of(word):
+            case Round(term=Residue(term=Round() as whole, modulus=own), rounding=how) if own == modulus:
+                check_within(_of_residues(modulus), _within(how.format, None))
+                if not whole.rounding.format.is_integer:
+                    raise RuleError("never_wraps: a residue is of a number that is no integer")
                 sides.append(whole)
             case _:
                 raise RuleError(f"never_wraps: a word of a recombined sum is no residue modulo {modulus}")
@@ -140,66 +250,81 @@ def _residues(plan: Plan, item: Node, modulus: int) -> tuple[Round, Round]:
 # -- an instruction
 
 
-def added(unit: Model, sides: Mapping[str, Interval], start: Interval, count: int) -> tuple[Interval, Interval]:
-    """What an instruction adds to c, and its result, from c in `start`, with products beyond the first `count` of
-    zeros. Raises RuleError where a sum may leave the range of its accumulator, or is not one of integers."""
-    if not all(fmt.is_integer for fmt in (unit.a, unit.b, unit.c, unit.d)):
+def added(unit: Model, sides: Mapping[str, Interval], start: Interval, count: int) -> Interval:
+    """The result of an instruction, c in `start` and the first `count` products added, where all are integers. Raises
+    RuleError where a sum may leave the range of its accumulator, or be rounded."""
+    if len({fmt.is_integer for fmt in (unit.a, unit.b, unit.c, unit.d)}) > 1:
         raise RuleError(f"never_wraps: {unit.reference or 'a unit'} does not add integers")
-    if not unit.addend:
-        raise RuleError("never_wraps: a unit does not read c")
-    reads = _Reads(unit, sides, start, count)
-    sums = reads.interval(unit.unit.result, {})
-    if reads.addends != 1:
-        raise RuleError("never_wraps: c is not added once")
-    return (sums[0] - start[0], sums[1] - start[1]), sums
+    return _Reads(unit, sides, start, count).interval(unit.unit.result, {})
 
 
 @dataclass
 class _Reads:
-    """Intervals of the nodes of a unit. `addends`: how often c was read."""
+    """Intervals of the nodes of a unit. `running`: of the result so far of a loop, by its level."""
 
     unit: Model
     sides: Mapping[str, Interval]
     start: Interval
     count: int
-    addends: int = 0
+    running: dict[int, Interval] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it adds numbers of integer formats."""
+        return self.unit.d.is_integer
 
     def interval(self, node: Node, places: Mapping[int, int]) -> Interval:
         match node:
             case Element(operand="c"):
-                self.addends += 1
                 return self.start
             case Element(operand="a" | "b") if node.index is not None:
                 return self.sides[node.operand] if node.index.at(places) < self.count else NOTHING
-            case Product(left=Element(operand="a" | "b"), right=Element(operand="a" | "b"), limit=None):
+            case Constant():
+                return NOTHING
+            case Product(limit=None):
                 if node.normalised:
                     raise RuleError("never_wraps: nothing is told of normalised products")
+                if self.whole and not all(isinstance(factor, Element) for factor in node.operands):
+                    raise RuleError("never_wraps: a product of integers of other formats")
                 return product_of(self.interval(node.left, places), self.interval(node.right, places))
             case Each():
                 return _sum(self.interval(node.body, {**places, node.level: place}) for place in node.places)
+            case Repeat():
+                self.running[node.level] = self.interval(node.start, places)
+                for place in node.places:
+                    self.running[node.level] = self.interval(node.body, {**places, node.level: place})
+                return self.running[node.level]
+            case Running():
+                return self.running[node.level]
             case ExactSum():
                 return _sum(self.interval(item, places) for item in node.items)
             case FusedSum():
-                self._check_exact(node)
-                inner = _sum(self.interval(item, places) for item in node.items)
+                terms = [self.interval(item, places) for item in node.items]
+                self._check_exact(node, terms)
+                inner = _sum(terms)
                 if node.carry_bits is not None:
                     top = 1 << node.bits_of_terms[0] + 1 + node.carry_bits
                     check_within(inner, (Fraction(-top), Fraction(top - 1)))
                 return inner
-            case Round() if node.rounding.format.is_integer and not isinstance(node.term, Round):
+            case Round() if not isinstance(node.term, Round) and node.rounding.format.is_integer == self.whole:
                 inner = self.interval(node.term, places)
-                check_within(inner, _within(node.rounding.format, None))
+                check_within(inner, whole_numbers(node.rounding.format))
                 return inner
         raise RuleError(f"never_wraps: nothing is told of sums with a {node.kind}")
 
-    def _check_exact(self, node: FusedSum) -> None:
-        """Raises RuleError for an alignment in other units than 1: then a bit of a term may be lost."""
+    def _check_exact(self, node: FusedSum, terms: Sequence[Interval]) -> None:
+        """Raises RuleError for an alignment in larger units than 1: then a bit of a term may be lost. A sum that may
+        wrap is in units of 1."""
         unit, bits = self.unit, set(node.bits_of_terms)
-        tops = (unit.a.emin + unit.b.emin, unit.c.emin)  # the exponents of products and of c: each format has one
-        if node.sticky or node.zeros is not None or any(far is not None for far in (*node.floors, *node.reach)):
+        # of an integer format all exponents are one; of other numbers none is larger than that of the largest integer
+        tops = [unit.a.emin + unit.b.emin, unit.c.emin, *node.bounds]
+        tops += [x.rounding.format.emin for x in walk(node) if isinstance(x, Round)]
+        if not self.whole:
+            tops += [int(max(-low, high)).bit_length() - 1 for low, high in terms]
+        if node.sticky or any(far is not None for far in node.reach) or max(tops) > min(bits):
             raise RuleError("never_wraps: a sum may lose bits")
-        if node.least is None or bits != {node.least} or max(tops) > node.least:
-            raise RuleError("never_wraps: a sum may lose bits")
+        if node.carry_bits is not None and bits != {node.least}:
+            raise RuleError("never_wraps: a sum may wrap in fewer bits")
 
 
 def check_within(interval: Interval, room: Interval) -> None:
@@ -286,6 +411,17 @@ def _left_over(word: ExactSum, most: int | None) -> Interval | None:
 
 
 # -- intervals
+
+
+def whole_numbers(fmt: Format) -> Interval:
+    """Integers of which a format has all; 1 is a normal number of it. Raises RuleError."""
+    low, high = _within(fmt, None)
+    if fmt.is_integer:
+        return low, high
+    if fmt.emin > 0 or not fmt.subnormals:
+        raise RuleError(f"never_wraps: {fmt.name} has no zero, or no normal number 1")
+    top = Fraction(1 << fmt.precision)
+    return max(low, -top), min(high, top)
 
 
 def _within(fmt: Format, most: int | None) -> Interval:

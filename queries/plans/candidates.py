@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cache
-from itertools import chain
+from itertools import chain, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.tree_stages import ranked, stages_of
 from mmaprobe.queries.plans.turn_stages import turns_of
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.libraries import briefly_built, compiler
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -36,6 +37,7 @@ from mmaprobe.smtmodel.plans.named import (
     in_halves,
     in_multiples,
     in_runs,
+    in_turns,
     in_vectors,
     in_windows,
     interleaved,
@@ -49,6 +51,7 @@ from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import PLAN, parse_plan_path, parse_reference
 from mmaprobe.smtmodel.units.unit_files import units
 
+FEWER: tuple[Mode, ...] = ("toward_zero", "nearest_even")  # how sums are rounded to fewer bits
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
 QUICK = 4  # products of a unit up to which it is always compiled
 MANY = 8  # uses of a unit in K from which it is always compiled
@@ -165,6 +168,16 @@ class Candidates:
             in_halves(most, chain, how, grain) for most in (8, 16, 32, 64, 128) if most < length for grain in (1, 8)
         )
         yield from vectors(chain, how, length)
+
+    def of_fewer_bits(self, models: Iterable[Model], forms: Iterable[Form]) -> Iterator[Stage]:
+        """Sums of units in a format of fewer bits than these and the results have, if some form is of it: a unit's
+        result rounded to it at every step, or at the end; or what a unit gives from +0, added with one rounding."""
+        fewer = {form.format for form in forms} - {self.asked.d, FORMATS["f32"], FORMATS["f64"]}
+        for model, fmt in product(models, fewer):
+            if fmt != model.d and model.d.holds(fmt):
+                for how in (Rounding(fmt, mode) for mode in FEWER):
+                    once, every = in_format(Chain(model), how), model.length
+                    yield from (in_turns(every, once), promoted(every, Chain(model), how), once)
 
     def guesses(
         self, tree: Node | Leaf, taken: tuple[Format, Format], known: Sequence[Plan] = (), *, wider: bool = False

@@ -76,7 +76,7 @@ class CutSums:
         asked, model = form.asked, self.model
         total = Products(Chain(model), Element("c"))
         result = total if model.d == model.c else Round(total, self.how)
-        plan = Plan(asked.a, asked.b, model.c, result, form.convert, form.convert)
+        plan = Plan(asked.a, asked.b, model.c, result, *form.convert)
         many, last = len(sample.d), sample.a.shape[2] - (self.count - 1) * self.tile
         first = np.append(np.arange(self.count), 0)
         sums = np.zeros((len(first), many, 1, 1), dtype=f"u{model.c.width // 8}")

@@ -33,6 +33,7 @@ from mmaprobe.queries.kernel.plans import PlansAgree, same_frames, same_sums, sa
 from mmaprobe.queries.kernel.problem import Placed, Problem
 from mmaprobe.queries.kernel.stages import same_around, same_bodies, same_parts, same_steps
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem, goal_of
+from mmaprobe.queries.kernel.wraps import same_integers
 from mmaprobe.queries.order.probe import power_pattern
 from mmaprobe.queries.plans.why import lines_of
 from mmaprobe.queries.search.distinguish import Options, distinguish
@@ -176,6 +177,8 @@ class _Prover:
         length = self.length
         if self._equal(self._for_all(by_solver=False)) or self._equal(self._by_factors()):
             return None
+        if length and self._equal(self._by_integers(length)):
+            return None
         if length and (theorem := self._at(length)) is not None:
             self._equal(same_units(self.left, self.right, length, theorem))
             return None
@@ -255,6 +258,12 @@ class _Prover:
         """The theorem that the plans agree for a K, by all inputs, where these are few."""
         with suppress(RuleError):
             return every_product(self.left, self.right, length)
+        return None
+
+    def _by_integers(self, length: int) -> Theorem | None:
+        """The theorem that the plans agree for a K, as their sums are exact and of the same integers."""
+        with suppress(RuleError):
+            return same_integers(self.left, self.right, length)
         return None
 
     def _for_all(self, by_solver: bool = True) -> Theorem | None:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.plans.recorded import Sample
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import format_of, to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
@@ -24,9 +24,12 @@ from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Plan, Products, Stage
-from mmaprobe.smtmodel.plans.plantext import stage_text
+from mmaprobe.smtmodel.plans.plantext import stage_text, step_text
+from mmaprobe.smtmodel.units.written import rounding_text
 
 Numbers = NDArray[np.float64]
+#: how elements of a and of b are converted, None if they are taken as they are
+Conversion = tuple[Rounding | None, Rounding | None]
 
 #: how libraries convert inputs in f32 for units of a narrower format
 CONVERSIONS: dict[str, tuple[Mode, ...]] = {
@@ -35,32 +38,49 @@ CONVERSIONS: dict[str, tuple[Mode, ...]] = {
     "f16": ("nearest_even", "toward_zero"),
 }
 NARROW = ("f16", "bf16")  # formats in which a sum is stored before it goes on
+USUAL = {f"round({name}, nearest_even)" for name in ("f16", "bf16", "f32", "f64")}  # roundings that are not named
 NEAR = 4.0  # times as far from the results as the nearest form, as root mean square, that others may be
 ALIKE = 1.5  # times as far, within which the likelier form is tried first
-MOST = 8  # forms of sums of one format that are tried
+DECIDED = 2.0  # standard errors, within which as well: narrow results differ in a few elements
+MOST = 24  # forms of sums of one format that are tried
 DIGITS = 4  # decimal digits of a factor
 SIDES = range(1, 4097)  # of matrices and heads, whose roots and inverses are factors
 SAMPLED = 5.0  # standard errors by which a factor may be off
 BIASED = 2.0**-16  # of a factor, by which truncated sums may change it
 FACTORS = 3  # near to a number, that are tried
 ENOUGH = 8  # finite results that it takes to see anything
+CUTS: dict[str, tuple[Mode, ...]] = {  # formats of inputs that may be rounded to fewer bits, and how
+    "f64": ("toward_zero", "nearest_even"),
+    "f32": ("toward_zero", "nearest_even", "nearest_away"),
+    "bf16": ("toward_zero", "nearest_even", "nearest_away"),
+    "f16": ("toward_zero", "nearest_even", "nearest_away"),
+}
+SLIGHT = 2.0**6  # last places of sums, of which a loss may be due to these
+LOST = 0.2  # of the last place kept of one side, that its rounding changes: the root mean square, of the whole
+PLACES = 2  # by which the last place kept may be another one than that estimate says
+CLEARER = 0.75  # of what is left unexplained otherwise, that a cut of bits has to leave at most
+HOPELESS = 4 * NEAR  # times as much left unexplained by any form as by the best conversion, with which none is tried
 
 
 @dataclass(frozen=True)
 class Form:
-    """Around a sum in a format: `convert`: how the inputs become those of the units, None if they are taken as they
-    are; `start`: c or zero; `end`: the result, over `Given(0, format)` for the sum and over c."""
+    """Around a sum in a format: `convert`: how the inputs are rounded first; `start`: c or zero; `end`: the result,
+    over `Given(0, format)` for the sum and over c."""
 
     asked: Signature
     format: Format
-    convert: Rounding | None
+    convert: Conversion
     start: Element | Constant
     end: Node
 
     @property
     def taken(self) -> tuple[Format, Format]:
-        """The formats of a and b as the units take them."""
-        return (self.asked.a, self.asked.b) if self.convert is None else (self.convert.format, self.convert.format)
+        """The formats of a and b as the units take them: where one side alone is rounded, or to a format of no unit,
+        the numbers stay ones of the wider format."""
+        how, other = self.convert
+        if how is None or how != other or how.format.name not in CONVERSIONS:
+            return self.asked.a, self.asked.b
+        return how.format, how.format
 
     def plan(self, stage: Stage) -> Plan | None:
         """The plan in which a stage forms the sum; None if its formats do not fit."""
@@ -70,14 +90,14 @@ class Form:
         with suppress(ParameterError):
             total = Products(stage, self.start)
             result = replaced(self.end, lambda node: total if isinstance(node, Given) else None)
-            return named(Plan(asked.a, asked.b, asked.c, result, self.convert, self.convert))
+            return named(Plan(asked.a, asked.b, asked.c, result, *self.convert))
         return None
 
     def sum_of(self, stage: Stage) -> Plan | None:
         """The plan of the sum alone."""
         asked = self.asked
         with suppress(ParameterError):
-            return Plan(asked.a, asked.b, asked.c, Products(stage, self.start), self.convert, self.convert)
+            return Plan(asked.a, asked.b, asked.c, Products(stage, self.start), *self.convert)
         return None
 
     @cached_property
@@ -93,24 +113,21 @@ class Form:
         return self._ended.of((sums, c)).astype(np.uint64)
 
 
-def of_plan(asked: Signature, plan: Plan) -> Form | None:
-    """The form of a plan with one sum; None of others."""
-    if len(plan.sums) != 1 or not isinstance(start := plan.sums[0].start, Element | Constant):
-        return None
-    hole = Given(0, plan.sums[0].stage.d)
-    end = replaced(plan.result, lambda node: hole if isinstance(node, Products) else None)
-    return Form(asked, hole.format, plan.convert_a, start, end)
-
-
 def named(plan: Plan) -> Plan:
-    """The plan, named by its text, by how it converts its inputs, and by roundings that are not to nearest even."""
-    how, out = plan.convert_a, plan.result.rounding.mode if isinstance(plan.result, Round) else "nearest_even"
-    inputs = "" if how is None else f", inputs rounded to {how.format.name}, {how.mode}"
+    """The plan, named by its text, by how it converts its inputs, and by roundings that are not to nearest even, or not
+    to a format of results."""
+    out = plan.result.rounding.mode if isinstance(plan.result, Round) else "nearest_even"
+    hows = {"a": plan.convert_a, "b": plan.convert_b}
+    both = {"inputs": plan.convert_a} if plan.convert_a == plan.convert_b else hows
+    inputs = "".join(f", {side} rounded to {how.format.name}, {how.mode}" for side, how in both.items() if how)
     result = "" if out == "nearest_even" else f", result rounded {out}"
-    return replace(plan, reference=f"{stage_text(plan)}{inputs}{result}")
+    said = [*hows.values(), plan.result.rounding if isinstance(plan.result, Round) else None]
+    usual = {*USUAL, *(rounding_text(how) for how in said if how)}
+    others = "".join(f", {name}: {text}" for name, text in step_text(plan)[1].items() if text not in usual)
+    return replace(plan, reference=f"{stage_text(plan)}{inputs}{result}{others}")
 
 
-def plain(asked: Signature, fmt: Format, convert: Rounding | None = None) -> Iterator[Form]:
+def plain(asked: Signature, fmt: Format, convert: Conversion = (None, None)) -> Iterator[Form]:
     """The usual forms of a sum: rounded once, c at its start; and c added at its end."""
     hole, out = Given(0, fmt), Rounding(asked.d)
     end = hole if fmt == asked.d else Round(hole, out)
@@ -121,40 +138,77 @@ def plain(asked: Signature, fmt: Format, convert: Rounding | None = None) -> Ite
 
 def forms_of(asked: Signature, sample: Sample) -> list[Form]:
     """The forms that are near to the results of a sample, for the formats that sums may have: the nearest first, of
-    equally near ones the likeliest. All usual ones, where the numbers show nothing."""
+    equally near ones the likeliest. All usual ones, where the numbers show nothing. At last the usual ones of sums in a
+    format of fewer bits than the results', if these are all numbers of it."""
     names = dict.fromkeys(("f32", asked.d.name, *(("f64",) if asked.d.name in ("f32", "f64") else ())))
-    return list(chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), sample) for name in names))
-
-
-def _near(asked: Signature, fmt: Format, sample: Sample) -> list[Form]:
-    usual = list(plain(asked, fmt))
     seen = _Seen.of(asked, sample)
+    near = [*chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), seen) for name in names)]
+    fewer = None if seen is None else seen.fewer_bits
+    return near if fewer is None else [*near, *plain(asked, fewer)]
+
+
+def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:
+    usual = list(plain(asked, fmt))
     if seen is None:
         return usual
-    apart: list[tuple[float, int, Form]] = []
-    for convert in conversions(asked):
-        exact = seen.converted(convert)
+    apart: list[tuple[float, Form, Numbers]] = []
+    for convert, exact in seen.conversions:
         for form in dict.fromkeys(_every(asked, fmt, convert, seen.scalars(exact), seen.rectified)):
-            apart.append((seen.distance(form, exact), len(apart), form))
-    nearest = max(min(distance for distance, _, _ in apart), np.finfo(np.float64).tiny)
-    near = sorted(
-        (int(np.log(max(distance / nearest, 1)) / np.log(ALIKE)), number, form)
-        for distance, number, form in apart
-        if distance <= NEAR * nearest
-    ) if np.isfinite(nearest) else []  # fmt: skip
-    return [form for _, _, form in near[:MOST]] or usual
+            squares = seen.squares(form, exact)
+            size = float(np.sqrt(np.mean(squares)))
+            if np.isfinite(size):
+                apart.append((size, form, squares))
+    nearest, _, best = min(apart, key=lambda one: one[0], default=(0.0, None, np.zeros(1)))
+    least = max(nearest, np.finfo(np.float64).tiny)
+    near = [
+        (0 if alike else int(np.log(max(size / least, 1)) / np.log(ALIKE)), number, form)
+        for number, (size, form, squares) in enumerate(apart)
+        if (alike := _alike(squares - best)) or size <= NEAR * least
+    ]
+    return [form for _, _, form in sorted(near)[:MOST]] or usual
 
 
-def conversions(asked: Signature) -> Iterator[Rounding | None]:
-    """How inputs may be converted: as they are first."""
-    yield None
+def _alike(more: Numbers) -> bool:
+    """Whether a mean is zero for all that its numbers show."""
+    return bool(more.mean() <= DECIDED * more.std() / np.sqrt(more.size))
+
+
+def _usual(asked: Signature) -> Iterator[Conversion]:
+    """How libraries convert inputs: not at all first."""
+    yield None, None
     if asked.a.name == asked.b.name == "f32":
         for name, modes in CONVERSIONS.items():
-            yield from (Rounding(FORMATS[name], mode) for mode in modes)
+            yield from ((how, how) for how in (Rounding(FORMATS[name], mode) for mode in modes))
+
+
+def _cuts(asked: Signature, lost: float) -> Iterator[Conversion]:
+    """Roundings of one side, or of both, to fewer bits, which lose about so much of a product; none, where sums and
+    the rounding of the result may lose it."""
+    sums, result = max(asked.d.fraction, FORMATS["f32"].fraction), LOST * 2.0**-asked.d.fraction
+    least = max(SLIGHT * 2.0**-sums, result / CLEARER)
+    place = round(-np.log2(max(lost, least) / LOST))
+    for bits in range(max(1, place - PLACES), place + PLACES + 1) if lost > least else ():
+        sides = [[*_cut(fmt, bits)] for fmt in (asked.a, asked.b)]
+        yield from ((how, None) for how in sides[0])
+        yield from ((None, how) for how in sides[1])
+        yield from ((how, how) for how in sides[0] if how in sides[1])
+
+
+def _cut(fmt: Format, bits: int) -> Iterator[Rounding]:
+    """Roundings of a format's numbers to so many bits of fraction."""
+    for mode in CUTS.get(fmt.name, ()) if bits < fmt.fraction else ():
+        own = (FORMATS[name] for name in CONVERSIONS if FORMATS[name].fraction == bits)
+        yield from (Rounding(one, mode) for one in dict.fromkeys((_of_bits(fmt, bits), *filter(fmt.holds, own))))
+
+
+def _of_bits(fmt: Format, bits: int) -> Format:
+    """The format with the exponents of another one and so many bits of fraction."""
+    rows = {(row.exponent, row.fraction, row.specials): row for row in FORMATS.values()}
+    return rows.get((fmt.exponent, bits, "ieee")) or format_named(f"e{fmt.exponent}m{bits}_ieee")
 
 
 def _every(
-    asked: Signature, fmt: Format, convert: Rounding | None, scalars: Sequence[tuple[float, float]], rectified: bool
+    asked: Signature, fmt: Format, convert: Conversion, scalars: Sequence[tuple[float, float]], rectified: bool
 ) -> Iterator[Form]:
     """The forms of a sum of a format, the likeliest first."""
     hole, c, out = Given(0, fmt), Element("c"), Rounding(asked.d)
@@ -236,39 +290,63 @@ class _Seen:
         """Whether no result is negative, though sums are."""
         return bool((self.d[self.finite] >= 0).all() and (self.sums[self.finite] < 0).sum() >= ENOUGH)
 
-    def converted(self, convert: Rounding | None) -> Numbers:
+    @cached_property
+    def conversions(self) -> list[tuple[Conversion, Numbers]]:
+        """How inputs may be converted, and the exact sums of converted inputs: as libraries do, or, where this leaves
+        more of the results unexplained, with fewer bits of one side or of both."""
+        usual = {convert: self.converted(convert) for convert in _usual(self.asked)}
+        left = {convert: self.left(exact) for convert, exact in usual.items()}
+        least, size = min(left.values()), float(np.sqrt(np.mean(self.d[self.finite] ** 2)))
+        for convert in dict.fromkeys(_cuts(self.asked, left[None, None] / size)):
+            if convert not in left and self.left(exact := self.converted(convert)) < CLEARER * least:
+                usual[convert], left[convert] = exact, self.left(exact)
+        most = HOPELESS * max(min(left.values()), np.finfo(np.float64).eps * size)
+        return [(convert, exact) for convert, exact in usual.items() if not left[convert] > most]
+
+    @property
+    def fewer_bits(self) -> Format | None:
+        """The format of the fewest bits that has all results; None if it is their own."""
+        fmt, every = self.asked.d, int(np.bitwise_or.reduce(self.sample.d[np.isfinite(self.d)]))
+        zeros = (every & -every).bit_length() - 1
+        return _of_bits(fmt, fmt.fraction - zeros) if fmt.name in CUTS and 0 < zeros < fmt.fraction else None
+
+    def converted(self, convert: Conversion) -> Numbers:
         """The exact sums of converted inputs."""
-        if convert is None:
-            return self.sums
-        sides = [_numbers(_rounding(convert, self.asked.a).of((side,)), convert.format)
-                 for side in (self.sample.a, self.sample.b)]  # fmt: skip
+        sides = (_numbers(self.sample.a, self.asked.a), _numbers(self.sample.b, self.asked.b))
+        a, b = (side if how is None else _rounded_to(side, how) for side, how in zip(sides, convert, strict=True))
         with np.errstate(all="ignore"):
-            return np.asarray(sides[0] @ sides[1])
+            return np.asarray(a @ b)
 
-    def distance(self, form: Form, exact: Numbers) -> float:
-        """How far the results of a form are from those of the sample, as root mean square, if each sum is exact."""
-        with np.errstate(all="ignore"):
-            sums = exact + self.c if form.start == Element("c") else exact
-            wide = sums.astype(np.float64)
-            patterns = from_numbers(wide, form.format, "nearest_even")
-            results = form.ended(patterns, self.sample.c)
-            apart = (_numbers(results, self.asked.d) - self.d)[self.finite]
-        size = float(np.sqrt(np.mean(apart**2)))
-        return size if np.isfinite(size) else float("inf")
+    def left(self, exact: Numbers) -> float:
+        """How much of the results no multiple of exact sums, with one of c, explains, as root mean square."""
+        _, _, left = self._fitted(exact)
+        return float(np.sqrt(np.mean(left**2))) if len(left) else float("inf")
 
-    def scalars(self, exact: Numbers) -> list[tuple[float, float]]:
-        """Alpha and beta such that the results are about alpha times the exact sums plus beta times c: 1 and 1, or 1
-        and 0, if these may be, or the simplest that the numbers admit."""
+    def _fitted(self, exact: Numbers) -> tuple[Numbers, NDArray[np.floating], Numbers]:
+        """The terms of the results (exact sums, and c if there is one), their factors by least squares, and what is
+        left."""
         chosen = self.finite & np.isfinite(exact) & ((self.d > 0) if self.rectified else True)
         with_c = self.asked.addend and bool(self.c[chosen].any())
         terms = np.stack([exact[chosen], *([self.c[chosen]] if with_c else [])], axis=1)
         solution, *_ = np.linalg.lstsq(terms, self.d[chosen], rcond=None)
-        left = self.d[chosen] - terms @ solution
+        return terms, solution, np.asarray(self.d[chosen] - terms @ solution)
+
+    def squares(self, form: Form, exact: Numbers) -> Numbers:
+        """How far the results of a form are from those of the sample, squared, if each sum is exact."""
+        with np.errstate(all="ignore"):
+            sums = _rounded_to(exact + self.c if form.start == Element("c") else exact, Rounding(form.format))
+            apart = (_value(form.end, sums, self.c) - self.d)[self.finite]
+            return np.asarray(apart**2)
+
+    def scalars(self, exact: Numbers) -> list[tuple[float, float]]:
+        """Alpha and beta such that the results are about alpha times the exact sums plus beta times c: 1 and 1, or 1
+        and 0, if these may be, or the simplest that the numbers admit."""
+        terms, solution, left = self._fitted(exact)
         with np.errstate(all="ignore"):
             errors = [float(np.sqrt(np.mean(left**2)) / np.sqrt(np.mean(side**2))) for side in terms.T]
         count = np.sqrt(len(left))
         near = [_simple(float(x), error, SAMPLED * error / count) for x, error in zip(solution, errors, strict=True)]
-        betas = near[1] if with_c else [1.0 if self.asked.addend else 0.0]
+        betas = near[1] if len(near) > 1 else [1.0 if self.asked.addend else 0.0]
         return list(product(near[0], betas))
 
 
@@ -305,5 +383,31 @@ def _numbers(side: Matrix, fmt: Format) -> Numbers:
     return np.asarray(to_numbers(np.ascontiguousarray(side, kind_of(fmt)), fmt).astype(np.float64))
 
 
-def _rounding(how: Rounding, fmt: Format) -> Elementwise:
-    return Elementwise(Round(Given(0, fmt), how), (fmt,))
+def _value(node: Node, sums: Numbers, c: Numbers) -> Numbers:
+    """The numbers of an end in f64, for those of sums and of c. Bits are not formed: each expression would be recorded
+    for it."""
+    match node:
+        case Given():
+            return sums
+        case Literal():
+            return _numbers(np.array(node.pattern), node.format)
+        case Product(left, right):
+            return _value(left, sums, c) * _value(right, sums, c)
+        case ExactSum(items):
+            return np.asarray(sum(_value(item, sums, c) for item in items))
+        case Relu():
+            return np.maximum(_value(node.term, sums, c), 0)
+        case Round():
+            return _rounded_to(_value(node.term, sums, c), node.rounding)
+    assert node == Element("c"), f"no form ends so: {node.kind}"
+    return c
+
+
+def _rounded_to(numbers: Numbers, how: Rounding) -> Numbers:
+    """Numbers rounded: by NumPy, where it rounds so."""
+    kind = type_of(how.format)
+    if how.mode == "nearest_even" and format_of(kind) == how.format:
+        return numbers.astype(kind).astype(np.float64)
+    wide = FORMATS["f64"]
+    rounded = Elementwise(Round(Round(Given(0, wide), how), Rounding(wide)), (wide,))
+    return _numbers(rounded.of((numbers.view(np.uint64),)), wide)

@@ -81,6 +81,7 @@ LONGEST = 2  # times as much ends its search
 ORDERING = 0.4  # of the time for learning, that all orders may take
 UNITS = 4  # uses of a known unit in K from which its other cuts are tried before an order is revealed
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
+SMALL = 32  # powers of two, by which an addend may be smaller than the sums beside it
 AGAIN, NARROW_D = 4, 16  # products more in which a plan has to give an element of a format of so many bits
 POOL = 1 << 20  # numbers that are drawn of a matrix; a larger one repeats them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless all shapes left are longer
@@ -155,6 +156,12 @@ class Mapped:
         """The plans found, each once, that of the most elements first."""
         every = dict.fromkeys(said.plan for said in self.rules if said.plan is not None)
         return sorted(every, key=lambda plan: -self.gives.get(plan, 0))
+
+    @property
+    def borne_out(self) -> list[Plan]:
+        """Of these, those of a rule that is relied on, and those that give at least half of the observed elements."""
+        relied_on = {said.plan for said in self.rules if said.confirmed}
+        return [plan for plan in self.plans if plan in relied_on or 2 * self.gives.get(plan, 0) >= self.observed]
 
     @property
     def whole(self) -> bool:
@@ -445,6 +452,7 @@ class Mapper(Candidates):
         of_units = [model for own in taken for model in self.units(own) if model.length > 1]
         early = [model for model in known if length >= UNITS * model.length]
         yield from (self.stages(model, length) for model in early)
+        yield self.of_fewer_bits([model for own in taken for model in (*self.steps(own), *self.units(own))], forms)
         if self._units_likely:
             yield from self._of_units(of_units, length, 1)
             yield self._cut(of_units, looked)
@@ -477,7 +485,7 @@ class Mapper(Candidates):
     @property
     def _units_likely(self) -> bool:
         """Whether the factors have a format of matrix units, as they are or as they seem to be converted."""
-        return self.narrow or self._forms(self.looked[self.top])[0].convert is not None
+        return self.narrow or self._forms(self.looked[self.top])[0].taken != (self.asked.a, self.asked.b)
 
     def _of_units(self, models: Sequence[Model], length: int, rounds: int) -> Iterator[Iterable[Stage]]:
         """The chains of units, then some rounds of K cut around each in turn."""
@@ -821,18 +829,19 @@ class Mapper(Candidates):
         self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64], cancels: bool
     ) -> tuple[Matrix, ...]:
         """One product of random matrices: A, B, C and D at some rows and columns. With `cancels`, products come in
-        pairs whose exact sum is zero: the result then consists of rounding errors, which a narrow format of d otherwise
-        hides."""
+        pairs whose exact sum is zero, and c is small: the result then consists of rounding errors, which a narrow
+        format of d otherwise hides, and shows where c is added."""
         sizes = (shape.rows, shape.length), (shape.length, shape.columns), (shape.rows, shape.columns)
         formats, spread = (self.asked.a, self.asked.b, self.asked.c), 5 if cancels else 2
-        a, b, c = (self._random(fmt, size, spread) for fmt, size in zip(formats, sizes, strict=True))
+        powers = [(-spread, spread), (-spread, spread), (-SMALL, 0) if cancels else (-spread, spread)]
+        a, b, c = (self._random(*each) for each in zip(formats, sizes, powers, strict=True))
         if cancels:
             order = self.rng.permutation(shape.length)
             half = shape.length // 2
             one, other, rest = order[:half], order[half : 2 * half], order[2 * half :]
             a[:, other], b[other] = a[:, one], b[one] ^ b.dtype.type(self.asked.b.sign_bit)
             b[rest] = 0
-        c = c if self.asked.addend and not cancels else np.zeros_like(c)
+        c = c if self.asked.addend else np.zeros_like(c)
         begun = time.monotonic()
         d = self.multiply(a, b, c)
         self.quickest = min(self.quickest, time.monotonic() - begun)  # the first product of a shape may be compiled
@@ -848,9 +857,9 @@ class Mapper(Candidates):
         between = self.rng.choice(np.setdiff1d(np.arange(side), list(ends)), LOOKED - len(ends), replace=False)
         return np.sort(np.append(between, sorted(ends)))
 
-    def _random(self, fmt: Format, size: tuple[int, int], spread: int) -> Matrix:
-        drawn = min(math.prod(size), POOL)
-        numbers = np.ldexp(self.rng.standard_normal(drawn), self.rng.integers(-spread, spread + 1, drawn))
+    def _random(self, fmt: Format, size: tuple[int, int], powers: tuple[int, int]) -> Matrix:
+        drawn, (low, high) = min(math.prod(size), POOL), powers
+        numbers = np.ldexp(self.rng.standard_normal(drawn), self.rng.integers(low, high + 1, drawn))
         return np.resize(from_numbers(numbers.astype(type_of(fmt)), fmt, "nearest_even"), size)
 
     def _shapes(self) -> int:

@@ -311,6 +311,7 @@ class _Trial:
             for model in dict.fromkeys((*self.candidates.units(taken), *self.candidates.steps(taken))):
                 self._units.append(model)
                 yield Chain(model)
+        yield from self.candidates.of_fewer_bits(self._units, self.forms)
 
     def known(self) -> list[Model]:
         """The units of the results that have a plan: the others are likely of the same."""

@@ -45,6 +45,8 @@ def _line(theorem: Theorem) -> str:
     if theorem.rule == "same_factors":
         words = sorted({one.word for one in theorem.premises})
         return f"the same scale factors for every largest magnitude of a block: {', '.join(words)}"
+    if theorem.rule == "same_integers":
+        return f"K = {goal.length}: exact sums of products of the same integers"
     if theorem.rule == "same_sums":
         return "each sum of all products"
     form = _form(theorem.premises[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal
 
+from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.documents.prove import OneLemma, PairProof, Prove, WitnessVector
 from mmaprobe.hypotheses.properties import STATEMENTS
@@ -58,6 +59,7 @@ def pair_proof(proof: Proof) -> PairProof:
         engines=proof.engines,
         confirmed_by=proof.confirmations,
         why=proof.why or None,
+        open=(proof.verdict == "unknown" and proof.left_open) or ABSENT,
         lemmas=[
             OneLemma(
                 name=lemma.name,

@@ -75,11 +75,14 @@ class Options:
         return self.engines(seconds, name, solver).answers(query)
 
     def engines(
-        self, seconds: float | None, name: str, solver: str | None = None, heard: Heard | None = None
-    ) -> Engines:
-        """The engines for one question of a rule of inference: `seconds` for it, `name` for people to read."""
+        self, seconds: float | None, name: str, solver: str | None = None, heard: Heard | None = None,
+        processor: float | None = None,
+    ) -> Engines:  # fmt: skip
+        """The engines for one question of a rule of inference: `seconds` for it, and of a processor for each of them,
+        `name` for people to read."""
         return Engines(solver or self.solver, seconds, name, self.memory, self.store, self.fresh, self.pool,
-                       self.deadline, self.progress, heard or Heard(), stored=self.stored)  # fmt: skip
+                       self.deadline, self.progress, heard or Heard(), stored=self.stored,
+                       processor=processor)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -71,10 +71,11 @@ class Said:
 class Engines:
     """The engines that are asked, where, and for how long.
 
-    `solver`: a choice of `--solver`; `seconds` for a query, None: no limit; `memory` in MiB; `store`: where answers are
-    kept; `fresh`: stored answers are not used; `until`: nothing is asked after it, in seconds of time.monotonic.
-    `name`: what is shown to people who wait; `heard`: decided answers, shared with other objects; not `asks`: no others
-    are given; `stored`: only those of the store besides. `said`: the queries with their answers, in order.
+    `solver`: a choice of `--solver`; `seconds` for a query, None: no limit; `processor`: seconds of a processor for it
+    and each engine; `memory` in MiB; `store`: where answers are kept; `fresh`: stored answers are not used; `until`:
+    nothing is asked after it, in seconds of time.monotonic. `name`: what is shown to people who wait; `heard`: decided
+    answers, shared with other objects; not `asks`: no others are given; `stored`: only those of the store besides.
+    `said`: the queries with their answers, in order.
     """
 
     solver: str = AUTO
@@ -90,6 +91,7 @@ class Engines:
     said: list[Said] = field(default_factory=list)
     asks: bool = True
     stored: bool = False
+    processor: float | None = None
 
     def __post_init__(self) -> None:
         """Raises TypeError for a part that is not of this package, and could answer by itself."""
@@ -125,7 +127,8 @@ class Engines:
         self.progress(Wait(self.name, seconds))
         repeated = self.store is not None and not self.fresh  # the answer to another thread's query can be used
         with self.pool.alone_with(query.text) if repeated else nullcontext():
-            return solve(query, self.solver, seconds, self.memory, self.store, self.fresh, self.name, self.pool)
+            return solve(query, self.solver, seconds, self.memory, self.store, self.fresh, self.name, self.pool,
+                         self.processor)  # fmt: skip
 
 
 def _certified(texts: Iterable[str]) -> Heard:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mmaprobe.queries.solvers import engines as racing
@@ -95,7 +95,13 @@ class Cluster(Pool):
             self._client.close(timeout=CONNECT)
 
     def race(
-        self, engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: racing.Keep
+        self,
+        engines: Sequence[str],
+        text: str,
+        timeout: float | None,
+        memory: int,
+        keep: racing.Keep,
+        processor: float | None = None,
     ) -> list[Answer]:
         with suppress(_GoneError), self._building.released(), self._own_time() as spent, self._room:
             began = time.monotonic()
@@ -103,10 +109,10 @@ class Cluster(Pool):
             def begin(group: Sequence[str]) -> _Racer:
                 late = time.monotonic() - began
                 left = None if timeout is None else max(0.0, timeout - late)
-                return _Racer(self, group, (text, left, memory), late, spent)
+                return _Racer(self, group, (text, left, memory), late, spent, processor)
 
             return racing.first_of(self._groups(engines), begin, None, keep)[0]
-        return super().race(engines, text, timeout, memory, keep)
+        return super().race(engines, text, timeout, memory, keep, processor)
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """`Pool.run` on the cluster. Raises WorkerError."""
@@ -238,13 +244,15 @@ class _Task:
 
 
 class _Racer(_Task):
-    """Engines that race on one worker."""
+    """Engines that race on one worker, which knows their limits."""
+
+    used = 0.0
 
     def __init__(
         self, cluster: Cluster, group: Sequence[str], limits: tuple[str, float | None, int], late: float,
-        spent: list[float],
+        spent: list[float], processor: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(cluster, racing.race, (group, *limits))
+        super().__init__(cluster, partial(racing.race, processor=processor), (group, *limits))
         self.group, self.text, self.late, self.spent = group, limits[0], late, spent
 
     def answers(self) -> list[Answer]:

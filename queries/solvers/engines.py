@@ -27,11 +27,17 @@ def engines_of(choice: str) -> tuple[str, ...]:
 
 
 def race(
-    engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: Keep = lambda answer: answer
+    engines: Sequence[str],
+    text: str,
+    timeout: float | None,
+    memory: int,
+    keep: Keep = lambda answer: answer,
+    processor: float | None = None,
 ) -> list[Answer]:
-    """The answers of engines that run on this machine, the decisive one first; `keep` gets each at once."""
+    """The answers of engines that run on this machine, the decisive one first; `keep` gets each at once. `processor`:
+    the seconds of a processor for each of them, within the `timeout`."""
     deadline = None if timeout is None else time.monotonic() + timeout
-    answers, never = first_of(engines, lambda engine: SolverProcess(engine, text, memory), deadline, keep)
+    answers, never = first_of(engines, lambda engine: SolverProcess(engine, text, memory), deadline, keep, processor)
     return [*answers, *(Answer("unknown", engine, version_of(engine), 0.0, why=Reason.NOT_ASKED) for engine in never)]
 
 
@@ -39,6 +45,10 @@ class Entrant(Protocol):
     """A process, or a group of processes elsewhere, that takes part in a race."""
 
     finished: Latch
+
+    @property
+    def used(self) -> float:
+        """The seconds of a processor that it has used, for a limit of these."""
 
     def answers(self) -> list[Answer]:
         """Its answers, the decisive one first; "unknown" if it has not finished, and it is then ended."""
@@ -51,7 +61,11 @@ class Entrant(Protocol):
 
 
 def first_of(
-    groups: Sequence[Group], begin: Callable[[Group], Entrant], deadline: float | None, keep: Keep
+    groups: Sequence[Group],
+    begin: Callable[[Group], Entrant],
+    deadline: float | None,
+    keep: Keep,
+    processor: float | None = None,
 ) -> tuple[list[Answer], list[Group]]:
     """The answers, the decisive one first; and the groups of engines that never started, for want of time.
 
@@ -66,7 +80,11 @@ def first_of(
             while waiting and not late and (not running or now >= start + HEAD_START * 4 ** (begun - 1)):
                 running.append(begin(waiting.pop(0)))
                 begun += 1
-            done = [entrant for entrant in running if late or entrant.finished.is_set()]
+            done = [
+                entrant
+                for entrant in running
+                if late or entrant.finished.is_set() or (processor is not None and entrant.used >= processor)
+            ]
             fresh = [keep(answer) for entrant in done for answer in entrant.answers()]
             running = [entrant for entrant in running if entrant not in done]
             decided = [answer for answer in fresh if answer.status != "unknown"]

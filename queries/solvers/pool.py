@@ -123,14 +123,20 @@ class Pool:
             mine.set()
 
     def race(
-        self, engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: racing.Keep
+        self,
+        engines: Sequence[str],
+        text: str,
+        timeout: float | None,
+        memory: int,
+        keep: racing.Keep,
+        processor: float | None = None,
     ) -> list[Answer]:
         """The answers of the engines to a query's text, as `engines.race` gives them."""
         with self._building.released():
             began = time.monotonic()
             with self._cores:
                 self._building.add_idle(time.monotonic() - began)
-                return racing.race(engines, text, timeout, memory, keep)
+                return racing.race(engines, text, timeout, memory, keep, processor)
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """The function's result. A cluster needs a function of a module, with plain data as arguments and result."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer
+from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer, Reason
 from mmaprobe.queries.solvers.engines import AUTO, engines_of, race
 from mmaprobe.queries.solvers.pool import Pool
 from mmaprobe.queries.solvers.smtlib import Query
@@ -18,26 +18,30 @@ def solve(
     fresh: bool = False,
     name: str = "",
     pool: Pool | None = None,
+    processor: float | None = None,
 ) -> list[Answer]:
     """The answers of the engines asked, the decisive one first; if none decides, all are "unknown".
 
-    `timeout` in seconds (None: no limit) is for the whole call, which leaves no process behind. Stored answers are
-    used, unless `fresh`; new ones are stored before they are returned, with `name` for people to read. The engines run
-    in `pool`, by default on this machine.
+    `timeout` in seconds (None: no limit) is for the whole call, which leaves no process behind; `processor`: the
+    seconds of a processor for each engine, where a machine with other work decides as much as an idle one. Stored
+    answers are used, unless `fresh`; new ones are stored before they are returned, with `name` for people to read. The
+    engines run in `pool`, by default on this machine.
     """
+    budget = min((limit for limit in (timeout, processor) if limit is not None), default=None)
     engines = engines_of(solver)
-    known = [] if store is None or fresh else stored_answers(query, solver, timeout, memory, store)
+    known = [] if store is None or fresh else stored_answers(query, solver, budget, memory, store)
     if known and known[0].status != "unknown":
         return known[:1]
     silent = {answer.engine for answer in known}
 
     def keep(answer: Answer) -> Answer:
         if store is not None:
-            store.record(query.text, answer, timeout, memory, name)
+            less = processor is not None and answer.why is Reason.TIME
+            store.record(query.text, answer, answer.seconds if less else budget, memory, name)
         return answer
 
     rest = tuple(engine for engine in engines if engine not in silent)
-    new = (race if pool is None else pool.race)(rest, query.text, timeout, memory, keep)
+    new = (race if pool is None else pool.race)(rest, query.text, timeout, memory, keep, processor)
     if new and new[0].status != "unknown":
         return [new[0], *known, *new[1:]]
     return [*known, *new]

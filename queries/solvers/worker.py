@@ -4,8 +4,8 @@ Run as `python -P worker.py ENGINE`, by its path. It loads one solver and nothin
 since loading takes longer than most queries do. A query is a line "MEMORY_MIB BYTES" and that many bytes of SMT-LIB; an
 empty line ends the running query, and the end of the input ends everything. The answer is two lines of JSON: first the
 child's `pid`; and, when the child has ended, its exit `code` (negative: a signal's number) with its output, `out` and
-`err`. Every engine reads the text by its own parser and prints its own answers; `err` ends with one JSON line: the
-solver's version and the seconds that it took.
+`err`, and the `seconds` of a processor that it used. Every engine reads the text by its own parser and prints its own
+answers; `err` ends with one JSON line: the solver's version and the seconds of a processor that it took.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def answer(engine: str, memory: int, text: str) -> None:
     if memory:
         most = min(memory << 20, allowed())
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    start = time.perf_counter()
+    start = time.process_time()
     said = ENGINES[engine](text)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     sys.stdout.write(said)
     sys.stdout.flush()
     print(json.dumps({"version": version_of(engine), "seconds": round(seconds, 4)}), file=sys.stderr)
@@ -121,8 +121,8 @@ def become_child(parent: int, outputs: tuple[int, int]) -> None:
             os._exit(1)
 
 
-def attend(child: int, outputs: tuple[int, int]) -> dict[str, int | str]:
-    """The output of a child and its exit code, once it ends; a line on standard input, or its end, ends the child."""
+def attend(child: int, outputs: tuple[int, int]) -> dict[str, float | str]:
+    """What a child wrote, used and ended with, once it ends; a line on standard input, or its end, ends the child."""
     written, left = dict.fromkeys(outputs, b""), set(outputs)
     while left:
         for ready in select.select([0, *left], [], [])[0]:
@@ -135,9 +135,10 @@ def attend(child: int, outputs: tuple[int, int]) -> dict[str, int | str]:
                 os.kill(child, signal.SIGKILL)
                 if not data:
                     sys.exit()
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    _, status, used = os.wait4(child, 0)
+    code, seconds = os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
     out, err = (written[output].decode(errors="replace") for output in outputs)
-    return {"code": code, "out": out, "err": err}
+    return {"code": code, "out": out, "err": err, "seconds": seconds}
 
 
 def main() -> None:

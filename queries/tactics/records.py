@@ -40,7 +40,8 @@ class Lemma:
 @dataclass
 class Proof:
     """The outcome: the lemmas in order, the theorem, or a replayed witness if the two sides differ. `why`: the ground
-    of a proof without lemmas. `compared`: the problem as terms before cuts and merging."""
+    of a proof without lemmas. `compared`: the problem as terms before cuts and merging. `left_open`: the word of a
+    design at which a proof ends."""
 
     problem: Problem
     lemmas: list[Lemma] = field(default_factory=list)
@@ -50,6 +51,7 @@ class Proof:
     interrupted: bool = False
     compared: Compared | None = None
     why: str = ""
+    left_open: str = ""
     theorem: Theorem | None = None
 
     @property

@@ -14,12 +14,16 @@ from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.exact import Fixed, Window, admitted, closer, exact_sum, in_units, magnitude, ulp
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.predicate import power_of
-from mmaprobe.smtmodel.algorithms.reach import Reach, reach_of
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
+from mmaprobe.smtmodel.nodes import Element, Node
+from mmaprobe.smtmodel.nodes.fold import Fold
+from mmaprobe.smtmodel.nodes.known import ZERO, Known
+from mmaprobe.smtmodel.nodes.node import Knowledge
 from mmaprobe.smtmodel.plans.dot import RESULT, Step
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,12 @@ class Shape:
         """Of each part the power of two that its results are multiples of, and the largest."""
         if terms not in self._rooms:
             window = self.window
-            sides = [Reach.of(*bounds, fmt.fraction) for bounds, fmt in
-                     ((window.a, self.factors), (window.b, self.factors), (window.c, self.addend))]  # fmt: skip
-            reaches = [reach_of(part.plan, terms, *sides) for part in self.parts.values()]
-            self._rooms[terms] = [(one.unit, one.most) for one in reaches]
+            formats = {"a": self.factors, "b": self.factors, "c": self.addend}
+            given = {name: Known.normal(fmt, *getattr(window, name)) for name, fmt in formats.items()}
+            reach = _Reach(Knowledge(formats, given=given), terms)
+            every = [reach.of(unit_of_plan(part.plan, terms).result) for part in self.parts.values()]
+            self._rooms[terms] = [(known.grid, known.largest) for known in every
+                                  if known.grid is not None and known.largest is not None]  # fmt: skip
         return self._rooms[terms]
 
     @cached_property
@@ -106,6 +112,19 @@ class Shape:
         if len(formats) != 1:
             raise ParameterError("parts", f"results of several formats: {', '.join(formats)}")
         return next(iter(formats.values()))
+
+
+class _Reach(Fold[Known]):
+    """What is known of the nodes of a sum of so many products, for each round of a loop: all further elements are 0."""
+
+    def __init__(self, knowledge: Knowledge, terms: int) -> None:
+        super().__init__()
+        self.knowledge, self.products = knowledge, terms
+
+    def formed(self, node: Node) -> Known:
+        if isinstance(node, Element) and node.index is not None and node.index.at(self.places) >= self.products:
+            return ZERO
+        return node.known(self.knowledge, self.of_terms(node.known_from))
 
 
 class Scene:
@@ -124,6 +143,16 @@ class Scene:
         self._steps: dict[str, dict[Step, Bits]] = {}
         self._values: dict[str, Fixed] = {}
         self._exact: dict[bool, Fixed] = {}
+
+    @property
+    def terms(self) -> int:
+        """The number of products."""
+        return len(self.a)
+
+    @property
+    def named(self) -> int:
+        """How many of them, from the first one on, an expression may name."""
+        return len(self.a)
 
     def admits(self) -> Bit:
         """Whether every input is a zero or a normal number in its window."""
@@ -199,7 +228,8 @@ class _Evaluation:
         self.reads: dict[str, Bit] = {}
 
     def of(self, node: ast.expr) -> Any:
-        """A Bit, a Fixed, a Fraction, an Error, a Number, a Side, a Format, or the name of a part."""
+        """A Bit, a Fixed, a Fraction, an Error, a Number, a Side, one of these for each number of a side, a Format, or
+        the name of a part."""
         if isinstance(node, ast.BoolOp):
             join = all_of if isinstance(node.op, ast.And) else any_of
             return join([self.condition(part) for part in node.values])
@@ -229,10 +259,10 @@ class _Evaluation:
 
     def element(self, node: ast.Subscript) -> Number:
         side, index = self.of(node.value), self.of(node.slice)
-        if not isinstance(side, tuple) or not isinstance(index, Fraction) or not 0 <= index < len(side):
+        named = isinstance(side, tuple) and isinstance(index, Fraction) and index.denominator == 1
+        if not named or not 0 <= index < self.scene.named or not isinstance(side[int(index)], Number):
             raise ParameterError(ast.unparse(node), "no such product")
-        factor = side[int(index)]
-        assert isinstance(factor, Number)
+        factor: Number = side[int(index)]
         return factor
 
     def condition(self, node: ast.expr) -> Bit:
@@ -242,15 +272,27 @@ class _Evaluation:
         return bit
 
     def number(self, value: Any, node: ast.expr) -> Fixed:
+        if isinstance(value, Number):
+            value = self._value(value, node)
         if isinstance(value, Fraction):
             return fixed.number(self.carrier, value)
         if isinstance(value, Error):
             return value.fixed
         if not isinstance(value, Fixed):
-            raise ParameterError(ast.unparse(node), "a number is needed here; value(...) is that of a pattern")
+            raise ParameterError(ast.unparse(node), "a number is needed here; value(...) is that of a result")
         return value
 
-    def arithmetic(self, operator: ast.operator, left: Any, right: Any, node: ast.expr) -> Fraction | Fixed:
+    def each(self, function: Callable[..., Any], *values: Any) -> Any:
+        """A function of values, of which those of sides are taken number by number."""
+        sides = [value for value in values if isinstance(value, tuple)]
+        if not sides:
+            return function(*values)
+        spread = (value if isinstance(value, tuple) else (value,) * len(sides[0]) for value in values)
+        return tuple(function(*own) for own in zip(*spread, strict=True))
+
+    def arithmetic(self, operator: ast.operator, left: Any, right: Any, node: ast.expr) -> Any:
+        if isinstance(left, tuple) or isinstance(right, tuple):
+            return self.each(lambda x, y: self.arithmetic(operator, x, y, node), left, right)
         if isinstance(operator, ast.Pow):
             if not (isinstance(left, Fraction) and isinstance(right, Fraction)):
                 raise ParameterError(ast.unparse(node), "a power of constants is needed")
@@ -267,6 +309,9 @@ class _Evaluation:
         return all_of([self.compared(op, values[k], values[k + 1], node) for k, op in enumerate(node.ops)])
 
     def compared(self, op: ast.cmpop, left: Any, right: Any, node: ast.expr) -> Bit:
+        """A comparison with a side is one with each of its numbers."""
+        if isinstance(left, tuple) or isinstance(right, tuple):
+            return all_of(self.each(lambda x, y: self.compared(op, x, y, node), left, right))
         if isinstance(op, ast.Gt | ast.GtE):
             left, right, op = right, left, ast.Lt() if isinstance(op, ast.Gt) else ast.LtE()
         if isinstance(left, Error) and isinstance(right, Error) and isinstance(op, ast.Lt | ast.LtE):
@@ -288,7 +333,9 @@ class _Evaluation:
             raise ParameterError(ast.unparse(node), "a part has an error")
         return Error(self._value(part, node), self.scene.exact())
 
-    def _value(self, what: Any, node: ast.expr) -> Fixed:
+    def _value(self, what: Any, node: ast.expr) -> Any:
+        if isinstance(what, tuple):
+            return self.each(lambda x: self._value(x, node), what)
         if isinstance(what, str):
             value = self.scene.value(what)
             self.reads[what] = self.scene.fits[what]
@@ -305,7 +352,7 @@ class _Evaluation:
         return self.scene.exact(magnitudes=True)
 
     def _terms(self, node: ast.expr) -> Fraction:
-        return Fraction(len(self.scene.a))
+        return Fraction(self.scene.terms)
 
     def _top(self, node: ast.expr) -> Fixed:
         """The largest of the terms' tops."""
@@ -356,11 +403,11 @@ class _Evaluation:
     def _lacks(self, what: Any, fmt: Any, node: ast.expr) -> Bit:
         return self._every(what, node, lambda x: self._beyond(x, fmt, node) | unpack(x.bits, x.fmt).is_zero)
 
-    def _abs(self, what: Any, node: ast.expr) -> Fixed:
-        return magnitude(self.number(what, node))
+    def _abs(self, what: Any, node: ast.expr) -> Any:
+        return self.each(lambda x: magnitude(self.number(x, node)), what)
 
-    def _max(self, left: Any, right: Any, node: ast.expr) -> Fixed:
-        return fixed.larger(self.number(left, node), self.number(right, node))
+    def _max(self, left: Any, right: Any, node: ast.expr) -> Any:
+        return self.each(lambda x, y: fixed.larger(self.number(x, node), self.number(y, node)), left, right)
 
     def _beyond(self, x: Number, fmt: Any, node: ast.expr) -> Bit:
         """Whether a number has fraction bits that a format has no place for."""
@@ -374,7 +421,7 @@ class _Evaluation:
         return unpack(x.bits, x.fmt).term.normalised().significand.truncate(places).any()
 
     def _every(self, what: Any, node: ast.expr, test: Callable[[Number], Bit]) -> Bit:
-        return all_of([test(x) for x in (what if isinstance(what, tuple) else [self._number(what, node)])])
+        return all_of([test(self._number(x, node)) for x in (what if isinstance(what, tuple) else (what,))])
 
     def _number(self, what: Any, node: ast.expr) -> Number:
         """A pattern that is read as a number: that of an input always is."""

@@ -12,7 +12,8 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.jsontext import parse_json
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.carrier import Carrier
-from mmaprobe.smtmodel.designs.netlist import Netlist
+from mmaprobe.smtmodel.designs.choices import Wire
+from mmaprobe.smtmodel.designs.netlist import Inputs, Netlist
 
 RESULT = "d"
 MODULES, PARAMETERS = "modules", ("A_SIGNED", "B_SIGNED", "CLK_POLARITY")
@@ -21,11 +22,13 @@ MODULES, PARAMETERS = "modules", ("A_SIGNED", "B_SIGNED", "CLK_POLARITY")
 @dataclass(frozen=True)
 class Design:
     """The netlist of a module as text (`netlist_text`), and the port of each operand and of the result `d`, by their
-    names. A port has the elements of its operand side by side, the first one in its lowest bits."""
+    names. A port has the elements of its operand side by side, the first one in its lowest bits. `names`: wires
+    with a name in the design's text, for people."""
 
     module: str
     netlist: str = field(repr=False)
     ports: tuple[tuple[str, str], ...]
+    names: Mapping[str, Sequence[Wire]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def parsed(self) -> Netlist:
@@ -48,8 +51,14 @@ class Design:
 
     def result(self, operands: Mapping[str, Sequence[Bits]], carrier: Carrier) -> Bits:
         """The word `d` for the elements of each operand, by its name (see `Netlist.evaluate`)."""
-        words = {port: operands[operand] for operand, port in self.ports if operand != RESULT}
-        return self.parsed.evaluate(words.__getitem__, carrier)[self.port_of[RESULT]]
+        return self.parsed.evaluate(self._given(operands), carrier)[self.port_of[RESULT]]
+
+    def named(self, operands: Mapping[str, Sequence[Bits]], carrier: Carrier) -> dict[str, Bits]:
+        """The words of the wires that have names, where these can be told."""
+        return self.parsed.words(self.names, self._given(operands), carrier)
+
+    def _given(self, operands: Mapping[str, Sequence[Bits]]) -> Inputs:
+        return {port: operands[operand] for operand, port in self.ports if operand != RESULT}.__getitem__
 
 
 def netlist_text(document: Mapping[str, Any], module: str, name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -143,6 +144,14 @@ class Netlist:
         any on a carrier that has `undefined` words; else zeros, or those of the first one of several cases."""
         run = _Run(self, inputs, carrier)
         return {name: run.word(bits) for name, bits in self.outputs.items()}
+
+    def words(self, wires: Mapping[str, Sequence[Wire]], inputs: Inputs, carrier: Carrier) -> dict[str, Bits]:
+        """The words of some wires, as `evaluate` gives those of ports; without those that have none."""
+        run, words = _Run(self, inputs, carrier), dict[str, Bits]()
+        for name, bits in wires.items():
+            with suppress(ParameterError, KeyError):  # KeyError: a clock
+                words[name] = run.word(bits)
+        return words
 
 
 def _cell(name: str, row: Mapping[str, Any]) -> Cell:
@@ -292,6 +301,9 @@ def _applied(cell: Cell, operands: Mapping[str, Bits]) -> Bits:
     if kind == "$mux":
         assert right is not None
         return select(operands["S"].bit(0), right, left)
+    if kind == "$bmux":  # one of the words that lie side by side
+        place = operands["S"].zext(operands["S"].width + width.bit_length())
+        return left.lshr(place * constant(left.carrier, width, place.width) if width > 1 else place).truncate(width)
     if right is None:
         raise ParameterError(cell.name, f"a cell {kind} has no meaning here")
     if kind in _COMPARISONS:

@@ -191,7 +191,9 @@ def _read(
             raise InputError(
                 f"{reader.place(row)}: a division by what is no power of two is not read: write the divider out"
             )
-    return Design(top, netlist_text(document, whole, top), ())
+    rows = document["modules"][whole]["netnames"].items()
+    names = {name: tuple(row["bits"]) for name, row in rows if not row["hide_name"]}
+    return Design(top, netlist_text(document, whole, top), (), names)
 
 
 def _wrapper(

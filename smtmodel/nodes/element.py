@@ -113,7 +113,8 @@ class Element(Terminal):
         if own is None:
             return plain
         return replace(
-            own, never_minus=plain.never_minus, never_tiny=plain.never_tiny or own.never_tiny, finite=plain.finite,
+            own, never_minus=plain.never_minus, never_tiny=plain.never_tiny or own.never_tiny,
+            finite=plain.finite or own.finite,
             turns=plain.turns,
         )  # fmt: skip
 
@@ -221,7 +222,7 @@ class Literal(Terminal):
         top = size.bit_length() - down
         exponent = max(top - 1, self.format.emin)
         return replace(facts, least=exponent, most=exponent, head=abs(value) / power(exponent), digits=exponent - grid,
-                       grid=grid, bits=top - grid, top=top)  # fmt: skip
+                       grid=grid, bits=top - grid, largest=abs(value))  # fmt: skip
 
     def sentence(self) -> str:
         return f"the {self.format.name} {self.pattern:#x}"

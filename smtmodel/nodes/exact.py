@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import ClassVar
 
@@ -11,9 +12,12 @@ from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, place_all, tota
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term
 from mmaprobe.smtmodel.arithmetic.ieee import sum_two
 from mmaprobe.smtmodel.carriers.algebra import constant
-from mmaprobe.smtmodel.nodes.known import Known, all_known, grid_of, power, turns_of
+from mmaprobe.smtmodel.nodes.element import Literal
+from mmaprobe.smtmodel.nodes.known import Known, all_known, grid_of, power, top_of, turns_of
 from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Total, Value
+from mmaprobe.smtmodel.nodes.product import Product
 from mmaprobe.smtmodel.nodes.repeat import Each
+from mmaprobe.smtmodel.nodes.round import Round
 from mmaprobe.smtmodel.nodes.sums import Sum
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
@@ -84,19 +88,32 @@ class ExactSum(Sum):
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """In an alignment the sum counts with the exponent 0, whatever its size."""
         terms = tuple(one for known in operands for one in (known.terms or (known,)))
-        tops = all_known(known.top for known in operands)
-        top = None if tops is None else max(tops) + (len(operands) - 1).bit_length()
-        grid, head, digits = grid_of(operands), None, None
+        sizes = all_known(known.largest for known in operands)
+        largest = None if sizes is None else self._left(operands) or sum(sizes, Fraction(0))
+        top, grid, head, digits = top_of(largest), grid_of(operands), None, None
         others = [known for known in operands if not known.zero]  # a sum of one of them has its bits
         bits = others[0].bits if len(others) == 1 else None
         if grid is not None and top is not None and grid <= top:
             head, digits, bits = power(top) - power(grid), -grid, top - grid if bits is None else min(bits, top - grid)
         return Known(
-            0, 0, head, digits, grid, bits, top, zero=all(known.zero for known in operands),
+            0, 0, head, digits, grid, bits, largest, zero=all(known.zero for known in operands),
             finite=all(known.finite for known in operands), terms=terms,
             adds=len(operands) > 1 or operands[0].adds, agrees=all(known.agrees for known in operands),
             positive=is_positive(operands), turns=turns_of(operands),
         )  # fmt: skip
+
+    def _left(self, operands: Sequence[Known]) -> Fraction | None:
+        """The largest magnitude of what a rounding leaves of a number, x - r(x): less than a unit in the last place, or
+        what is beyond the largest number. None for other sums."""
+        match self.items:
+            case (x, Product(left=Literal() as factor, right=Round(term=term, rounding=how))) if x == term:
+                largest, fmt = operands[0].largest, how.format
+                minus = factor.pattern == factor.format.one | factor.format.sign_bit
+                if largest is None or not minus or not fmt.subnormals:
+                    return None
+                least = fmt.unit if how.subnormals == "keep" else fmt.emin
+                return max(largest * power(1 - fmt.precision), power(least), largest - fmt.most)
+        return None
 
     def sentence(self) -> str:
         return "the exact sum"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,7 +14,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, SIGNLESS, Mode
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.exact import ExactSum, is_positive
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, top_of, turned, turns_of
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, multiple_of, power, sum_of, turned, turns_of
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter_terms, record_terms
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -23,12 +22,6 @@ from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 #: exponents of zero terms that published units have, for f16 and f32 results (Xie et al. 2026, Table 5)
 PUBLISHED_ZEROS = (-19, -20, -21, -131, -132, -133)
 MOST_CARRIES = 6  # enough for 64 terms
-
-
-def aligned_head(head: Fraction, bits: int, mode: Mode) -> Fraction:
-    """The largest magnitude, in units of 2^m, of a term up to head * 2^m with `bits` bits kept below 2^m."""
-    units = head * power(bits)
-    return (math.floor(units) if mode == "toward_zero" else math.ceil(units)) * power(-bits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,13 +81,15 @@ class FusedSum(Sum):
         heads = self._aligned_heads(terms)
         head = None if heads is None else sum(heads) + power(-finest)
         most = None if mosts is None else max([*mosts, *self.bounds])
+        added = [finest] if self.sticky else [] if self.rounding == "toward_zero" else self.bits_of_terms
+        more = None if most is None else sum((power(most - bits) for bits in added), Fraction(0))
         m = self._least_maximum(leasts)
         grids = [known.grid if m is None else m - bits if known.grid is None else max(known.grid, m - bits)
                  for known, bits in terms]  # fmt: skip
         grid = None if self.sticky or None in grids else min(grid for grid in grids if grid is not None)
         return Known(
             None if leasts is None else min(leasts), most, head, finest + self.sticky,
-            grid, top=top_of(head, most), finite=finite,
+            grid, largest=sum_of(operands, more, head, most), finite=finite,
             adds=True, agrees=(agrees := self._agrees(operands)),
             positive=is_positive(operands if agrees else [known for known in operands if known.zero]),
             turns=turned(turns, self._is_signless and self.never_wraps(operands)),
@@ -116,7 +111,7 @@ class FusedSum(Sum):
     def _aligned_heads(self, terms: Sequence[tuple[Known, int]]) -> list[Fraction] | None:
         """The largest magnitude of each aligned term in units of 2^m, by the number of bits kept of it."""
         return all_known(
-            None if known.head is None else aligned_head(known.head, bits, self.rounding) for known, bits in terms
+            None if known.head is None else multiple_of(known.head, -bits, self.rounding) for known, bits in terms
         )
 
     def _least_maximum(self, leasts: Sequence[int] | None) -> int | None:

@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, top_of, total
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, grid_of, power, sum_of, total
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter_terms, record_terms
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -61,12 +61,18 @@ class GridSum(Sum):
         leasts = all_known(total(known.least, -bits) for known, bits in terms)
         mosts = all_known(total(known.most, -bits) for known, bits in terms)
         floors = [e - bits for e, bits in zip(self.floors, self.fraction_bits, strict=False) if e is not None]
+        places = None if leasts is None else [max([min(leasts), *floors])]  # of the grid, where a term is not zero
+        grid = grid_of(operands)
+        if self.frame is not None:
+            grid = None if grid is None or places is None else min(grid, *places)
         heads = all_known(None if known.head is None else known.head * power(bits - finest) for known, bits in terms)
         head = None if heads is None else sum(heads) + 2 * len(operands) * power(-finest)
         most = None if mosts is None else max(mosts + floors) + finest
+        units = len(operands) * ((self.rounding != "toward_zero") + (self.frame is not None))
+        more = None if most is None else units * power(most - finest)
         return Known(
-            None if leasts is None else min(leasts) + finest, most, head, finest, top=top_of(head, most),
-            finite=all(known.finite for known in operands),
+            None if leasts is None else min(leasts) + finest, most, head, finest, grid,
+            largest=sum_of(operands, more, head, most), finite=all(known.finite for known in operands),
         )  # fmt: skip
 
     def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:

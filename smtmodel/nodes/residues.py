@@ -96,8 +96,8 @@ def _integer(sign: Bit, magnitude: Bits, is_nan: Bit) -> Unpacked:
 def _known(most: int, operands: Sequence[Known]) -> Known:
     """Facts of integers up to a magnitude."""
     bits = most.bit_length()
-    return Known(0, 0, Fraction(most), 0, 0, bits, bits, never_minus=True, finite=all(own.finite for own in operands),
-                 agrees=True)  # fmt: skip
+    return Known(0, 0, Fraction(most), 0, 0, bits, Fraction(most), never_minus=True,
+                 finite=all(own.finite for own in operands), agrees=True)  # fmt: skip
 
 
 def _is_special(value: Value) -> Bit:

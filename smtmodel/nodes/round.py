@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, select, truth
 from mmaprobe.smtmodel.nodes.cut import Cut
 from mmaprobe.smtmodel.nodes.element import Element, Literal
-from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, power, turned
+from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, largest_rounded, power, turned
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -142,10 +142,12 @@ class Rounding:
             return Known.number(frozenset({fmt}))
         turns = turned(y.turns, self.is_signless)
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
-        same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # an infinity is not written as a number
+        same = fits or y.finite or (fmt.has_infinity and not self.bounds_infinity)  # none is written as a number
         below = fits or (same and y.top is not None and y.top <= fmt.emax)
-        facts = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None)
-        finite = fits or not (fmt.has_infinity or fmt.has_nan)
+        largest = largest_rounded(y.largest if plain and same else None, fmt.precision, fmt.emin, self.mode)
+        facts = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None, largest)
+        ends = self.beyond == "saturate" or (largest is not None and largest <= fmt.most)
+        finite = fits or not (fmt.has_infinity or fmt.has_nan) or (plain and y.finite and ends)
         if not plain:
             return replace(facts, finite=finite, turns=turns)
         plus = self.zero == "exact_positive" and y.adds
@@ -178,24 +180,16 @@ class Rounding:
         return fine and y.bits <= fmt.precision and y.top <= fmt.emax and (
             y.finite or (fmt.has_infinity and self.keeps_nan))  # fmt: skip
 
-    def top(self, y: Known) -> int:
-        """A t such that a finite y is rounded to a number below 2^t. A number below 2^n is rounded to one of at most
-        2^n, if this is one of the format."""
-        fmt, written = self.format, self.bounds_infinity or not (self.keeps_nan and self.format.has_infinity)
-        if written or y.top is None or not fmt.emin <= y.top < fmt.emax:
-            return fmt.emax + 1
-        return y.top + 1
-
-    def holds_beside(self, counts: Sequence[int], tops: Sequence[int | None], numbers: Sequence[bool]) -> bool:
-        """Whether no sum is rounded to a number beyond the largest: one term is a number of the format, and all others
-        are less than half a unit in the largest number's last place. Of each term: how often it is added, a t such that
-        it is below 2^t, and whether it is such a number, added once."""
-        fmt, sizes = self.format, all_known(None if top is None else count * power(top)
-                                            for count, top in zip(counts, tops, strict=True))  # fmt: skip
-        if fmt.complement or self.mode not in (*NEAREST, "toward_zero") or sizes is None or not any(numbers):
+    def holds_beside(self, terms: Sequence[Known], counts: Sequence[int]) -> bool:
+        """Whether no sum is rounded to a number beyond the largest: one term is a number of the format, added once, and
+        all others are less than half a unit in the largest number's last place. `counts`: how often each is added."""
+        fmt, sizes = self.format, all_known(known.largest for known in terms)
+        if fmt.complement or self.mode not in (*NEAREST, "toward_zero") or sizes is None:
             return False
-        largest = max(size for size, is_number in zip(sizes, numbers, strict=True) if is_number)
-        return sum(sizes, -largest) <= power(fmt.emax - fmt.precision)
+        numbers = [size for size, known, count in zip(sizes, terms, counts, strict=True)
+                   if count == 1 and known.formats == frozenset((fmt,))]  # fmt: skip
+        every = sum(size * count for size, count in zip(sizes, counts, strict=True))
+        return any(every - size < power(fmt.emax - fmt.precision) for size in numbers)
 
     def _is_far(self, y: Known, normal: bool) -> bool:
         """Whether y is zero or at least 2^e, the smallest positive number of the format, the smallest normal one if

@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.nodes.node import Context, Value, of_kind, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.operand import FACTORS
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, check_holds, check_takes
-from mmaprobe.smtmodel.plans.words import Gathered, Words, check_word, factor_of, gathered, rounded_element, share_of
+from mmaprobe.smtmodel.plans.words import Gathered, Words, check_word, factor_of, gathered, share_of
 from mmaprobe.smtmodel.units.unit import operand_formats
 
 
@@ -56,9 +56,9 @@ class Plan:
     """How D is computed from A, B and C (`a`, `b`, `c`: their formats), for any K.
 
     `result`: over `Products`, c and rounded nodes; it is a rounding, or a sum of products. `convert_a`, `convert_b`:
-    how elements become ones of the units' formats, where they are not taken as they are: the word of a side that a
-    unit reads if it names no other. `names`: parts of the expression that the plan's file names; `words`: words of each
-    side that it names. `place`: the file, line and key of its result.
+    how elements become ones of the units' formats, or of a format whose numbers these hold, where they are not taken as
+    they are: the word of a side that a unit reads if it names no other. `names`: parts of the expression that the
+    plan's file names; `words`: words of each side that it names. `place`: the file, line and key of its result.
     """
 
     a: Format
@@ -179,7 +179,17 @@ class Plan:
 
     @cached_property
     def _converted(self) -> Words:
-        return rounded_element(self.a, self.convert_a), rounded_element(self.b, self.convert_b)
+        return self._word("a", self.convert_a), self._word("b", self.convert_b)
+
+    def _word(self, side: str, how: Rounding | None) -> Round | None:
+        """The word of a side that is converted, in the format that units take which name no other: the first of them
+        for all."""
+        if how is None:
+            return None
+        word = Round(Given(0, getattr(self, side)), how)
+        taken = [getattr(chain.model, side) for chain in self.chains if getattr(chain, side) is None]
+        wider = taken and taken[0] != how.format and taken[0].holds(how.format)
+        return Round(word, Rounding(taken[0])) if wider else word
 
     def words_read(self, side: int) -> tuple[Round | None, ...]:
         """The words of a (0) or of b (1) that its units read, each once: after those of which it is made."""

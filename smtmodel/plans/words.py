@@ -177,11 +177,6 @@ def _over(word: Round, first: int) -> tuple[Round, tuple[Gathered, ...]]:
     return node, read
 
 
-def rounded_element(fmt: Format, how: Rounding | None) -> Round | None:
-    """The one word of a side whose elements are rounded; none if they are taken as they are."""
-    return None if how is None else Round(Given(0, fmt), how)
-
-
 def check_word(name: str, word: Node, fmt: Format) -> None:
     """Raises ParameterError for what is no word of elements of a format."""
     if not isinstance(word, Round):

@@ -127,7 +127,7 @@ LIKE = {
     "negates": "one_expression", "does_not_fall": "one_expression", "whole": "weakened",
     "rejoined": "weakened", "of_all_products": "weakened", "carried": "closed", "truncated": "loosened",
     "refuted": "implied", "for_every_length": "undecided", "every_product": "same_sums", "every_sum": "never_wraps",
-    "every_error": "within_classical", "same_factors": "same_sums",
+    "every_error": "within_classical", "same_factors": "same_sums", "same_integers": "same_sums",
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def test_what_is_reached_comes_near_what_is_proved(tmp_path: Path) -> None:
 def test_inputs_are_admitted_and_their_errors_exact() -> None:
     claim = claim_of("2**-17")
     seen = 0
-    for longs in LongSums(claim, claim.shape.parts["p"], []).worst(0):
+    for longs in LongSums(claim, []).worst(0):
         for one in longs:
             oracle = Rationals(claim.at(one.terms), one.row)
             whole = sum(map(abs, oracle.products))
@@ -78,7 +79,38 @@ def test_an_overflow_of_a_long_sum_is_the_claim_s_fault(tmp_path: Path) -> None:
     assert "gives no number for" in result.stderr
 
 
+#: what is compared, conditions, and what they say of an input
+ASKED: dict[str, tuple[str, list[str], Callable[[Rationals], bool]]] = {
+    "every number of a side": ("error(p)", ["abs(a) <= 1", "nonzero(a)"],
+                               lambda one: all(0 < abs(one.value(x)) <= 1 for x in one.number("a"))),
+    "another result": ("error(p)", ["finite(q)", "value(q) < 1000"], lambda one: one.truth("value(q) < 1000")),
+    "two results": ("abs(value(p) - value(q))", ["nonnegative(b)"], lambda one: one.truth("nonnegative(b)")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ASKED.values(), ids=ASKED)
+def test_inputs_of_long_sums_meet_conditions(case: tuple[str, list[str], Callable[[Rationals], bool]]) -> None:
+    compared, where, says = case
+    text = (TEXT % (-2, -2, FMA, "2**-17")).replace("c: zero", f"c: zero, where: {json.dumps(where)}")
+    text = text.replace("error(p)", compared).replace("parts: {", 'parts: {q: "cdna1/mfma/f32_32x32x8f16", ')
+    (claim,) = build_claims(read_yaml(text, "long.yaml"))
+    assert isinstance(claim, Claim)
+    decided = set()
+    for one in [one for longs in LongSums(claim, []).worst(0) for one in longs if one.share is not None]:
+        oracle = Rationals(claim.at(one.terms), one.row)
+        assert says(oracle)
+        assert one.share == oracle.number(compared) / oracle.number("magnitude_sum()")
+        assert one.decides == (one.share > Fraction(1, 1 << 17))
+        decided.add(one.decides)
+    assert decided
+
+
 @pytest.mark.slow
-def test_conditions_are_not_searched_with_many_products(tmp_path: Path) -> None:
-    text = (TEXT % (-2, -2, FMA, "2**-17")).replace("c: zero", 'c: zero, where: ["nonnegative(a)"]')
-    assert run(tmp_path, text)["verdict"] == "unknown"
+def test_conditions_are_searched_with_many_products(tmp_path: Path) -> None:
+    text = (TEXT % (-2, -2, FMA, "2**-17")).replace("c: zero", 'c: zero, where: ["abs(a) <= 2"]')
+    assert run(tmp_path, text)["verdict"] == "refuted"
+    text = (TEXT % (-2, -2, FMA, "(terms() * 2**-23)")).replace("c: zero", 'c: zero, where: ["value(p) > %d"]')
+    assert run(tmp_path, text % 5000)["verdict"] == "holds"  # a sum of 32 products is below 2048
+    (tmp_path / "long.yaml").write_text((text % (1 << 30)).replace("most: 1024", "most: 2"))
+    result = CliRunner().invoke(main, ["verify", str(tmp_path / "long.yaml"), "--store", str(tmp_path / "store")])
+    assert "no input meets all conditions" in result.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from pysmt.fnode import FNode
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.checking.folder import check_folder
@@ -76,6 +78,11 @@ OWN = {
         ("2'b11: digits = 9", "2'b11: digits = 8"),  # one product
         ("&scale_a | &scale_b", "&scale_a"),  # NaN
         ("(kept[0] | ", "("),  # ties among subnormal results
+    ]),
+    "fixed": (str(HERE / "fixed.yaml"), [
+        ("places < 2", "places < 3"),  # a bit that is lost two places below the last one
+        ("sum < 0 | zeros", "sum < 0"),  # a sum of zeros below zero
+        ("(rest | whole[0])", "rest"),  # ties
     ]),
 }  # fmt: skip
 MUTANTS = [(name, number) for name, (_, changes) in OWN.items() for number in range(len(changes))]
@@ -216,6 +223,53 @@ def test_verdicts_by_cases_on_changed_designs_are_those_of_all_inputs(
         assert proof.verdict == ("different" if differ else "equal")
         if not differ:
             assert len([lemma for lemma in proof.lemmas if "apart" in lemma.name]) == 1 << least
+
+
+def by_its_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words that hang on all inputs are not looked for one by one: what remains is the sum."""
+    candidates = sweeping._Sweep._candidates
+
+    def fewer(sweep: sweeping._Sweep, term: FNode) -> Iterator[tuple[str, FNode]]:
+        return candidates(sweep, term) if len(term.get_free_variables()) < 4 else iter(())
+
+    monkeypatch.setattr(sweeping._Sweep, "_candidates", fewer)
+
+
+def test_a_sum_of_numbers_of_both_signs_is_proved_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_its_sum(monkeypatch)
+    proof = prove_design(own_problem("fixed", tmp_path), Options(timeout=120), confirm=False)
+    assert proof.verdict == "equal"
+    assert {"the sum of ordinary numbers", "the bits of a summand"} <= {lemma.name for lemma in proof.lemmas}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_verdicts_by_the_sum_on_changed_designs_are_those_of_all_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    by_its_sum(monkeypatch)
+    monkeypatch.setattr(sweeping, "SAMPLES", 8)
+    random, problem = Random(seed), own_problem("fixed", tmp_path)
+    every = np.arange(1 << 21, dtype=np.uint64)
+    rows = np.stack(
+        [every >> np.uint64(low) & np.uint64(15) for low in (0, 4, 8, 12)] + [every >> np.uint64(16)], axis=1
+    )
+    for _ in range(4):
+        other = replace(problem, design=changed(problem.design, random))
+        differ = replay(other, rows).differs.any()
+        proof = prove_design(other, Options(timeout=120), confirm=False)
+        assert proof.verdict == ("different" if differ else "equal")
+
+
+def test_the_word_that_stays_open_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeping._Sweep, "_lemma", lambda *given, **more: None)
+    path = tmp_path / "fixed.sv"
+    shutil.copy(HERE / "fixed.sv", path)
+    done = CliRunner().invoke(main, ["prove", str(HERE / "fixed.yaml"), f"rtl:{path},top=fixed"])
+    assert done.exit_code == 3
+    (line,) = done.stderr.splitlines()
+    assert "0 lemmas proved; open: word " in line
+    assert re.search(r" of the design, which seems to be .*, in \w+;", line), line
 
 
 @pytest.mark.slow

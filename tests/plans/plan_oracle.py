@@ -396,7 +396,8 @@ class Output:
             if word is not None:
                 found = [pattern_of(self.word(word, k).bits, word.rounding.format) for k in ks]
             elif how is not None:
-                found = [self.added([(pattern, fmt)], how)[0] for pattern in found]
+                taken = model.a if side == "a" else model.b
+                found = [same(self.added([(pattern, fmt)], how)[0], how.format, taken) for pattern in found]
             sides.append(found + [0] * (model.length - len(ks)))
         return [*sides, *factors]
 

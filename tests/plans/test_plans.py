@@ -209,6 +209,20 @@ def test_conversion_is_part_of_the_plan() -> None:
     assert found == [0x3F802000, 0x3F800000]
 
 
+@pytest.mark.parametrize("convert", ["{a: q}", "{b: q}", "{a: q, b: t}"])
+def test_what_is_converted_to_fewer_bits_stays_a_number_of_the_unit(convert: str) -> None:
+    """A unit that takes f16 takes the elements of one side, or of both, that were rounded to FP8."""
+    cuts = "roundings:\n  q: round(e5m2, toward_zero)\n  t: round(e4m3, nearest_even)\n"
+    plan = plan_of("sum(chain(mma, tail=fma), c)", **{"roundings:\n": f"convert: {convert}\n{cuts}"})
+    check(plan, 9)
+    assert parse_plan(plan_text(plan), "tested", parse_reference) == plan
+    if compiler() is not None:
+        a, b, c = operands(plan, 3, 4, 9)
+        assert np.array_equal(Tape(plan, 9).play(a[None], b[None], c[None])[0], simulate(a, b, c, plan, engine="numpy"))
+    with pytest.raises(InputError, match="takes f16, not bf16"):  # some of whose numbers are none of f16
+        plan_of("sum(mma, c)", **{"roundings:\n": f"convert: {convert}\n{cuts}".replace("e5m2", "bf16")})
+
+
 @pytest.mark.parametrize("mode", ROUNDINGS)
 @pytest.mark.parametrize("name", ["e4m3", "e5m2"])
 def test_max_with_zero_is_the_same_before_and_after_a_rounding(name: str, mode: Rounding) -> None:

@@ -124,7 +124,7 @@ def test_sums_of_cuts_are_those_of_their_plans() -> None:
     a, b = (side.astype(np.float32).view(np.uint32) for side in factors(6, 120, 6))
     asked = parse_signature("f32,f32,f16", 120)
     h = Rounding(FORMATS["f16"])
-    form = next(plain(asked, HOPPER.d, h))
+    form = next(plain(asked, HOPPER.d, (h, h)))
     sample = Recorded(asked, a, b, None, (np.zeros((6, 6), np.uint16),)).elements(range(6), range(6))[0]
     sums = CutSums(HOPPER, form, sample, Candidates(asked).results)
     for at, orders in sums._ways():
@@ -145,7 +145,7 @@ def test_sums_of_promoted_runs_are_those_of_their_plans(started: bool) -> None:
     a, b = (side.view(np.uint16) for side in factors(6, 200, 6))
     c = np.random.default_rng(1).standard_normal((6, 6)).astype(np.float32).view(np.uint32)
     asked = parse_signature("f16,f16,f32,f32", 200)
-    form = Form(asked, HOPPER.d, None, Element("c") if started else Constant(), Given(0, HOPPER.d))
+    form = Form(asked, HOPPER.d, (None, None), Element("c") if started else Constant(), Given(0, HOPPER.d))
     sample = Recorded(asked, a, b, c, (c,)).elements(range(6), range(6))[0]
     stages, added = CutSums(HOPPER, form, sample, Candidates(asked).results)._promoted
     for stage, sums in [*zip(stages, added, strict=True)][::7]:
@@ -245,6 +245,52 @@ def test_what_becomes_of_a_sum_is_found_by_both_commands(save: Save, result: str
     words = [a_file, b_file, *files[-2:], *(["--c", *c_file] if c else [])]
     code, found, text = run("compare", "--gemm", *words, "--timeout", "6")
     assert wanted in found["gemm"]["plans"]["D1"]["plans"], text
+
+
+def test_one_factor_of_fewer_bits_is_found_by_both_commands(save: Save) -> None:
+    """A is cut to bf16, and the f32 numbers of B are taken as they are; the other kernel takes both so."""
+    a, b = (side.astype(np.float32) * np.float32(1 / 3) for side in factors(24, 64, 20))
+
+    def chain(x: Numbers) -> Numbers:
+        total = np.zeros((24, 20), np.float32)
+        for k in range(64):
+            total = total + np.outer(x[:, k], b[k])
+        return total
+
+    files = save(a=a, b=b, d=chain((a.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)), other=chain(a))
+    wanted = "sum(muladd, +0), a rounded to bf16, toward_zero"
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files[:3])}")
+    assert (code, list(found["plans"])) == (0, [wanted]), text
+    code, found, text = run("compare", "--gemm", *files)
+    assert list(found["gemm"]["plans"]["D1"]["plans"]) == [wanted]
+    assert "why: the inputs are rounded to bf16, toward zero (A) and taken as they are (B) (D1); taken as they" in text
+
+
+@pytest.mark.parametrize(
+    ("step", "wanted"),
+    [
+        (lambda total, term: cut(total + term), "r(sum(turns(1, r2(fma)), +0))"),  # f32's rounding, then the cut
+        (lambda total, term: cut(total.astype(float) + term), "r(sum(promote(1, fma, r2), +0))"),  # of the exact sum
+        (None, "r(sum(r2(fma), +0))"),  # of the result alone
+    ],
+)
+def test_sums_of_fewer_bits_than_the_results_are_found(step: Any, wanted: str) -> None:
+    """In a register of 14 bits: the low bits of all results are zero."""
+    a, b = factors(24, 40, 20)
+    total = np.zeros((24, 20), np.float32)
+    for k in range(40):
+        term = np.outer(a[:, k].astype(np.float32), b[k].astype(np.float32))
+        total = step(total, term) if step else total + term
+    d = (total if step else cut(total)).view(np.uint32)
+    recorded = Recorded(parse_signature("f16,f16,f32", 40), a.view(np.uint16), b.view(np.uint16), None, (d,))
+    [found] = plans_of_results(recorded, (), lambda text: None, 60)
+    assert f"{wanted}, r2: round(e8m13, toward_zero)" in found.names()
+
+
+def cut(numbers: Numbers) -> Numbers:
+    """Numbers cut to 14 bits."""
+    fractions, exponents = np.frexp(numbers)
+    return np.ldexp(np.trunc(fractions * 2**14), exponents - 14).astype(np.float32)
 
 
 def test_every_plan_named_gives_every_element(save: Save) -> None:
@@ -468,6 +514,13 @@ def test_what_a_plan_does_not_give_is_said_where_it_is_saved() -> None:
     assert mapped.plans == [other, one]
     assert _besides(mapped) == "not of every product: it gives 10 of 19 elements looked at"
     assert not _besides(replace(mapped, rules=[said for said in mapped.rules if said.plan == one]))
+    assert mapped.borne_out == [other]  # half of what was looked at, or relied on
+    few = replace(mapped, gives={one: 9, other: 10}, observed=99)
+    assert few.borne_out == []
+    assert _besides(few) == "not of every product: it gives 10 of 99 elements looked at"
+    right = replace(few, rules=[replace(said, agree=8) if said.plan == one else said for said in few.rules])
+    assert right.borne_out == [one]
+    assert _besides(right) == "not of every product: it gives 9 of 99 elements looked at"
 
 
 def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

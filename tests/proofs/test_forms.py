@@ -210,7 +210,8 @@ steps: {{d: "r(exact({term}, c))"}}
         ("e2m1", "e4m3", "a[0], b[0], b[0]", False),
         ("e2m3", "e4m3", "a[0]", True),
         ("e2m3", "e4m3", "q(a[0])", True),
-        ("e2m3", "e4m3", "q(a[0]), b[0]", False),
+        ("e2m3", "e4m3", "q(a[0]), b[0]", True),
+        ("e2m3", "e4m3", "q(a[0]), a[0], b[0]", False),
         ("e2m3", "e5m2", "q(a[0] * b[0])", True),
     ],
 )

@@ -50,7 +50,7 @@ def error(share: str, part: str = BF16, **changes: Any) -> Claim:
 
 
 def shares(claim: Claim) -> tuple[Fraction, Fraction]:
-    goal = within_lengths(claim, believed).goal
+    goal = within_lengths(claim, believed)[0].goal
     assert isinstance(goal, ErrsUpTo)
     return goal.shares
 
@@ -113,7 +113,7 @@ def test_one_number_of_products_refutes_a_claim_about_all(tmp_path: Path) -> Non
     assert {one.kind for one in check_folder(tmp_path / "refuted")} == {"fine"}
 
 
-def known(claim: Claim) -> Theorem:
+def known(claim: Claim) -> list[Theorem]:
     return within_lengths(claim, believed)
 
 

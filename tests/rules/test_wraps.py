@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -19,13 +21,17 @@ from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.wraps import wrapping
+from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wraps import interval_of, never_wraps
+from mmaprobe.queries.kernel.wraps import interval_of, never_wraps, same_integers
+from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel import plans
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
@@ -171,6 +177,142 @@ def test_slices_of_a_row() -> None:
     assert (found.exact, found.result) == (36, -28)
 
 
+# -- integers in formats with exponents
+
+FLOATS = """unit: mma.yaml
+formats: {{a: {a}, b: {a}, c: {c}, d: {c}}}
+length: {length}
+roundings: {{r: "round({c}, {mode})"}}
+steps: {{d: "r({sum})"}}
+"""
+
+
+def held(total: str, a: str = "e3m2", c: str = "e4m3", mode: str = "toward_zero", length: int = 1, stage: str = "",
+         integers: str = "int4") -> Plan:  # fmt: skip
+    """Numbers of three bits, cut to integers, and these held in `a`, are added in `c`."""
+    unit = parse_unit(FLOATS.format(a=a, c=c, length=length, mode=mode, sum=total), "mma.yaml")
+    text = f"""plan: held
+formats: {{a: e2m1, b: e2m1, c: f32, d: f32}}
+units: {{mma: mma.yaml}}
+roundings: {{q: "round({integers}, toward_zero)", h: "round({a}, nearest_even)", s: "round(f32, nearest_even)",
+            t: "round(e5m8b15_ieee, toward_zero)"}}
+words: {{a0: q(a), a1: h(a0), b0: q(b), b1: h(b0), h1: h(a), h2: h(b)}}
+steps:
+  one: sum({stage or "mma(a1, b1)"})
+  d: s(product(2**1, one))
+"""
+    return parse_plan(text, "p.yaml", lambda name: Model("mma", unit))
+
+
+def exact_up_to(own: Plan, most: int) -> int:
+    """The largest K for which every sum of products of numbers within 3 is what it is in integers."""
+    numbers = {0: 0, 1: 0, 2: 1, 3: 1, 4: 2, 5: 3, 10: -1, 12: -2, 13: -3}
+    for count in range(1, most + 1):
+        sides = list(product(numbers, repeat=count)) if count < 3 else [(5,) * count, (5,) * (count - 1) + (4,)]
+        rows, patterns = np.array([[numbers[x] for x in row] for row in sides]), np.array(sides, dtype=np.uint8)
+        found = simulate(patterns, np.ascontiguousarray(patterns.T), None, own, engine="numpy").view(np.float32)
+        if not np.array_equal(found, 2 * rows @ rows.T):
+            return count - 1
+    return most
+
+
+@pytest.mark.parametrize(("c", "mode", "total"), [
+    ("e5m4b15_ieee", "toward_zero", "fused(a[0:1] * b[0:1], c, F=4)"),
+    ("e5m4b15_ieee", "nearest_even", "fused(a[0:1] * b[0:1], c, F=5, zeros=-9)"),
+    ("e5m4b15_ieee", "toward_zero", "fused(a[0:1] * b[0:1], c, F=3)"),
+    ("e5m5b15_ieee", "up", "fused(a[0:1] * b[0:1], c, F=7, least=7)"),
+    ("e5m5b15_ieee", "up", "fused(a[0:1] * b[0:1], c, F=7, least=8)"),
+    ("e5m5b15_ieee", "down", "exact(a[0:1] * b[0:1], c)"),
+    ("e4m3", "nearest_even", "exact(a[0:1] * b[0:1], c)"),
+])  # fmt: skip
+def test_sums_in_formats_with_exponents(c: str, mode: str, total: str) -> None:
+    """The rule tells of no K that is too large, and of all where the format of the sum alone limits it."""
+    own = held(total, c=c, mode=mode)
+    told = next(k for k in range(9) if not _told(own, k + 1))
+    true = exact_up_to(own, 9)
+    assert told <= true
+    if c != "e4m3" and "least=8" not in total and "F=3" not in total:
+        assert told == true == {"e5m4b15_ieee": 3, "e5m5b15_ieee": 7}[c]
+
+
+def test_runs_that_are_promoted() -> None:
+    """Runs of 3 are added in a wider format: 14 of their sums of at most 27 are below 2^9, and 128 products of 9 in
+    f32 are exact, where a run of 4 is not."""
+
+    def told(every: int, how: str) -> int:
+        own = held("exact(a[0:1] * b[0:1], c)", c="e5m4b15_ieee", stage=f"promote({every}, mma(a1, b1), {how})")
+        return next(k for k in range(500) if not _told(own, k + 1))
+
+    assert (told(3, "t"), told(4, "t"), told(4, "s")) == (56, 3, 3)
+    with pytest.raises(StopIteration):
+        told(3, "s")
+
+
+@pytest.mark.parametrize(("made", "reason"), [
+    (lambda: held("exact(a[0:1] * b[0:1], c)", a="e2m1"), "may leave -4 to 4"),
+    (lambda: held("exact(a[0:1] * b[0:1], c)", a="f16", c="int9", mode="toward_zero"), "does not add integers"),
+    (lambda: held("exact(product(a[0], b[0]), c)", stage="mma(h1, h2)"), "a word that is no integer"),
+    (lambda: held("exact(product(a[0], b[0]), c)", c="e4m3b0_none"), "no normal number 1"),
+    (lambda: held("exact(product(a[0], b[0]), c)", stage="promote(8, mma(a1, b1), s, share=8)"), "more than a chain"),
+])  # fmt: skip
+def test_integers_that_are_not_held(made: Any, reason: str) -> None:
+    with pytest.raises(RuleError, match=reason):
+        never_wraps(made(), 1, 3, 3)
+
+
+@pytest.mark.parametrize(("left", "right", "count", "reason"), [
+    ({}, {"c": "e5m5b15_ieee"}, 2, ""),
+    ({}, {"c": "e5m3b15_ieee"}, 2, "may leave -16 to 16"),
+    ({}, {"c": "e5m5b15_ieee", "mode": "down"}, 2, "may be -0"),
+    ({}, {"c": "e5m8b15_ieee", "integers": "int4"}, 2, "of other integers"),
+    ({}, {"c": "e5m5b15_ieee", "stage": "then(mma(a1, b1), mma(a1, b1))"}, 1, "of other integers"),
+])  # fmt: skip
+def test_plans_of_the_same_integers(left: dict[str, str], right: dict[str, str], count: int, reason: str) -> None:
+    total = "exact(a[0:1] * b[0:1], c)"
+    one, other = (held(total, **({"a": "e3m2", "c": "e5m6b15_ieee", "integers": "int3"} | x)) for x in (left, right))
+    if reason:
+        with pytest.raises(RuleError, match=reason):
+            same_integers(one, other, count)
+    else:
+        assert same_integers(one, other, count).goal == PlansAgree(one, other, 0, count)
+        with pytest.raises(RuleError, match="may leave"):
+            same_integers(one, other, 5)
+
+
+def test_slices_in_f16_are_those_in_int8() -> None:
+    one, other = (parse_plan_reference(f"plan:ozaki/{name}-7") for name in ("f16", "int8"))
+    found = prove_plans(one, other, 1024)
+    assert found.rules == ["K = 1024: exact sums of products of the same integers"]
+    with pytest.raises(RuleError, match="may leave -16777216 to 16777216"):
+        same_integers(one, other, 1025)
+    assert never_wraps(one, 1040, None, None)
+
+
+@pytest.mark.parametrize(("every", "most"), [(0, 72), (64, 74565), (96, 0)])
+def test_slices_in_fp8_on_hopper(every: int, most: int) -> None:
+    """Its sums keep 14 bits: 72 products of 225 are below 2^14, 73 are not. Promoted, sums are those of f32."""
+    text = (Path(plans.__file__).parent / "library" / "ozaki" / "fp8-14.yaml").read_text()
+    own = "rtx-blackwell/mma/m16n8k32.f32.e4m3.e4m3.f32"
+    assert own in text
+    text = text.replace(own, "hopper/wgmma/m64n8k32.f32.e4m3.e4m3")
+    if every:
+        text = re.sub(r"sum\((mma\([^)]*\))\)", rf"sum(promote({every}, \1, s))", text)
+        text = text.replace("roundings:\n", "roundings:\n  s: round(f32, nearest_even)\n")
+    hopper = parse_plan(text, "hopper.yaml", parse_reference)
+    if most:
+        assert never_wraps(hopper, most, None, None)
+    with pytest.raises(RuleError, match="may leave"):
+        never_wraps(hopper, most + 1 if most else 80, None, None)
+
+
+def _told(own: Plan, count: int) -> bool:
+    try:
+        never_wraps(own, count, 3, 3)
+    except RuleError:
+        return False
+    return True
+
+
 # -- residues
 
 
@@ -261,11 +403,13 @@ def test_what_is_refused(made: Any, reason: str) -> None:
 
 
 @pytest.mark.parametrize(("total", "reason"), [
-    ("fused(a[0:2] * b[0:2], c, F=4, carry=0)", "may lose bits"),
+    ("fused(a[0:2] * b[0:2], c, F=4, carry=0)", "may wrap in fewer bits"),
     ("fused(a[0:2] * b[0:2], c, F=3, carry=1, least=4)", "may lose bits"),
     ("fused(a[0:2] * b[0:2], c, F=4, carry=0, least=4, zeros=5)", "may lose bits"),
-    ("exact(a[0:2] * b[0:2])", "does not read c"),
-    ("exact(a[0] * b[0], c, c)", "not added once"),
+    ("exact(a[0:2] * b[0:2])", "and c, is added once"),
+    ("exact(a[0:2] * b[0:2], c, c)", "and c, is added once"),
+    ("exact(a[0:2] * b[0:2], a[0] * b[0], c)", "not every product"),
+    ("exact(a[0] * b[1], a[1] * b[0], c)", "not every product"),
     ("exact(product(a[0], b[0], normalised=true), product(a[1], b[1]), c)", "normalised products"),
 ])  # fmt: skip
 def test_units_that_are_refused(total: str, reason: str) -> None:

@@ -29,6 +29,31 @@ def two(exponent: int) -> Fraction:
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
+NOTHING = 1 << 20  # of two to its power all zeros are multiples
+
+
+def end_of(largest: Fraction | None) -> int | None:
+    """The least exponent of a power of two above a magnitude; None: not known."""
+    if largest is None or not largest:
+        return None if largest is None else -NOTHING
+    start = largest.numerator.bit_length() - largest.denominator.bit_length()
+    return next(k for k in (start, start + 1) if two(k) > largest)
+
+
+def at_most(largest: Fraction, place: int, mode: str) -> Fraction:
+    """What numbers up to this one are rounded to at most: multiples of 2^place."""
+    whole, rest = divmod(largest, two(place))
+    return (whole + (mode != "toward_zero" and rest > 0)) * two(place)
+
+
+def rounded_at_most(largest: Fraction, bits: int, least: int | None, mode: str) -> Fraction:
+    """What numbers up to this one are rounded to at most: so many bits, the last places as at 2^least below it."""
+    end = end_of(largest)
+    if end is None or not largest:
+        return largest
+    return at_most(largest, (end - 1 if least is None else max(end - 1, least)) - bits + 1, mode)
+
+
 def plain(value: Fraction | int) -> Form:
     return {ONE: Fraction(value)} if value else {}
 

@@ -15,12 +15,27 @@ from tests.second.document import (
     Document,
     conclude,
     largest_number,
+    most_of,
     need_lemmas,
     need_nothing,
     random_bits,
 )
 from tests.second.goals import CHAIN, Condition, Facts, Goal, frozen
-from tests.second.magnitudes import ONE, Form, Monomial, add, most, need, plain, single, times, two
+from tests.second.magnitudes import (
+    ONE,
+    Form,
+    Monomial,
+    add,
+    at_most,
+    end_of,
+    most,
+    need,
+    plain,
+    rounded_at_most,
+    single,
+    times,
+    two,
+)
 
 
 def element(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
@@ -68,7 +83,7 @@ def number_of(tree: Document, what: Mapping[str, Any]) -> Facts:
     facts = tree.numbers(frozenset({fmt}), {}, {}, plain(value), grid)
     exponent = max(top - 1, tree.emin(fmt))
     return replace(facts, least=exponent, most=exponent, head=value / two(exponent), digits=exponent - grid,
-                   grid=grid, bits=top - grid, top=top)  # fmt: skip
+                   grid=grid, bits=top - grid, largest=value)  # fmt: skip
 
 
 def finite(pattern: int, fmt: Mapping[str, Any]) -> Fraction:
@@ -109,10 +124,11 @@ def product_of(every: Sequence[Facts]) -> Facts:
     so_far = every[0]
     for facts in every[1:]:
         error = add(times(so_far.size, facts.error), times(facts.size, so_far.error), times(so_far.error, facts.error))
-        names = ("least", "most", "digits", "grid", "bits", "top")
+        names = ("least", "most", "digits", "grid", "bits")
         sums = {name: joined(name, lambda x, y: x + y, so_far, facts) for name in names}
         so_far = Facts(error, error, times(so_far.size, facts.size), joined("weight", times, so_far, facts),
-                       head=joined("head", lambda x, y: x * y, so_far, facts), **sums)  # fmt: skip
+                       head=joined("head", lambda x, y: x * y, so_far, facts),
+                       largest=joined("largest", lambda x, y: x * y, so_far, facts), **sums)  # fmt: skip
     return so_far
 
 
@@ -158,27 +174,49 @@ def grid_of(every: Sequence[Facts]) -> int | None:
 
 def exact(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "exact")
-    conclude(goal, sum_of(tree.about(goal, premises, [term[:2] for term in tree.terms(what["items"], goal.places)])))
+    every = tree.about(goal, premises, [term[:2] for term in tree.terms(what["items"], goal.places)])
+    conclude(goal, sum_of(every, _left(tree, what["items"], every)))
 
 
-def sum_of(every: Sequence[Facts]) -> Facts:
+def _left(tree: Document, items: Sequence[int], every: Sequence[Facts]) -> Fraction | None:
+    """The largest magnitude of a number less what it is rounded to; None for other sums."""
+    if len(items) != 2 or tree.nodes[items[1]]["kind"] != "product" or every[0].largest is None:
+        return None
+    minus, kept = (tree.nodes[tree.nodes[items[1]][side]] for side in ("left", "right"))
+    if minus["kind"] != "number" or kept["kind"] != "round" or kept["term"] != items[0]:
+        return None
+    own = tree.formats[minus["format"]]
+    if minus["pattern"] != (1 << own["exponent"] | own["bias"]) << own["fraction"]:  # -1
+        return None
+    number, how = every[0].largest, kept["rounding"]
+    fmt = tree.formats[how["format"]]
+    if not fmt["subnormals"]:
+        return None
+    tiny = tree.last(how["format"]) if how["subnormals"] == "keep" else tree.emin(how["format"])
+    return max(number * two(-int(fmt["fraction"])), two(tiny), number - most_of(fmt))
+
+
+def sum_of(every: Sequence[Facts], left: Fraction | None = None) -> Facts:
     """The facts about the exact sum of terms."""
     sums = [add(*(getattr(facts, name) for facts in every)) for name in ("low", "high", "size")]
     others = [facts for facts in every if not facts.nothing]  # a sum of one number and zeros has its bits
     bits = others[0].bits if len(others) == 1 else None
-    own, tops = grid_of(every), [facts.top for facts in every]
+    own, sizes = grid_of(every), [facts.largest for facts in every]
     found = Facts(sums[0], sums[1], sums[2], plain(1), 0, grid=own, bits=bits, most=0)
-    if None not in tops:
-        top = max(one for one in tops if one is not None) + next(k for k in count() if len(every) <= 1 << k)
-        found = replace(found, top=top)
-        if own is not None and own <= top:
+    if None not in sizes:
+        found = replace(found, largest=left or sum((one for one in sizes if one is not None), Fraction(0)))
+        top = found.top
+        if own is not None and top is not None and own <= top:
             found = replace(found, head=two(top) - two(own), digits=-own, bits=min(top - own, bits or top - own))
     return found
 
 
-def _below(head: Fraction, largest: int) -> int:
-    """An exponent t such that head * 2^largest < 2^t, the least one from 2^largest on."""
-    return largest + next(k for k in count() if head < two(k))
+def _at_most(every: Sequence[Facts], more: Fraction | None, head: Fraction | None, end: int | None) -> Fraction | None:
+    """The largest magnitude of a sum: of its terms with what aligning adds to them, and of head * 2^end."""
+    sizes = [facts.largest for facts in every]
+    own = None if None in sizes or more is None else sum((one for one in sizes if one is not None), more)
+    whole = None if head is None or end is None else head * two(end)
+    return min((one for one in (own, whole) if one is not None), default=None)
 
 
 @dataclass(frozen=True)
@@ -208,8 +246,7 @@ class Term:
     def aligned(self, mode: str) -> Fraction:
         """The most that it is in units of 2^m once it is aligned, if its head is known: its head rounded to the bits
         that are kept, as no smaller number becomes a larger one."""
-        units, rest = divmod(self.facts.head or Fraction(0), two(-self.bits))
-        return (units + (mode != "toward_zero" and rest > 0)) * two(-self.bits)
+        return at_most(self.facts.head or Fraction(0), -self.bits, mode)
 
 
 def fused(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
@@ -248,6 +285,8 @@ def fused(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     floors = [bound for bound in (what["zeros"], what["least"], *what["floors"]) if bound is not None]
     end = None if None in ends else max([one for one in ends if one is not None] + floors)
     head = room + two(-finest) if known else None
+    each = [keeps[at] for _, _, at in places] if mode != "toward_zero" else []
+    more = sum(map(two, [-bits for bits in ([finest] if sticky else each)]), Fraction(0))
     lows = [bound for bound in (what["least"], *what["floors"]) if bound is not None]  # of m, where a term is not zero
     if len(leasts) == len(some):
         lows += [min(leasts), min(leasts if what["zeros"] is None else [what["zeros"], max(leasts)])]
@@ -257,7 +296,7 @@ def fused(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         add(*(f.low for f in some), sides[0]), add(*(f.high for f in some), sides[1]), add(*(f.size for f in some)),
         add(m, plain(max(map(two, bounds), default=0))), min(leasts) if len(leasts) == len(some) else None,
         head, finest + sticky, None if sticky or len(grids) < len(some) else min(grids), most=end,
-        top=None if head is None or end is None else _below(head, end),
+        largest=_at_most(every, None if end is None else more * two(end), head, end),
     ))  # fmt: skip
     return None
 
@@ -296,10 +335,15 @@ def grid(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     ends = [facts.most - bits for facts, bits in some if facts.most is not None]
     end = max(ends + floors) + finest if len(ends) == len(some) else None
     head = sum(heads) + 2 * len(every) * two(-finest) if len(heads) == len(some) else None
+    units = len(every) * ((what["rounding"] != "toward_zero") + (what["frame"] is not None))
+    more = None if end is None else units * two(end - finest)
+    grid, place = grid_of(every), max([min(leasts), *floors]) if len(leasts) == len(some) else None
+    if what["frame"] is not None:
+        grid = None if grid is None or place is None else min(grid, place)
     conclude(goal, Facts(
         add(*(f.low for f in every), sides[0]), add(*(f.high for f in every), sides[1]), add(*(f.size for f in every)),
         times(unit, two(finest)), min(leasts) + finest if len(leasts) == len(some) else None,
-        head, finest, most=end, top=None if head is None or end is None else _below(head, end),
+        head, finest, grid, most=end, largest=_at_most(every, more, head, end),
     ))  # fmt: skip
     return None
 
@@ -330,10 +374,11 @@ def cut(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         fixed = two(least - fraction)
     low, high = (add(times(y.value, relative * part), plain(fixed * part)) for part in LOSSES[what["mode"]])
     head = 2 - two(-fraction)
-    top = y.top if y.top is None or least is None else max(y.top, least)
-    found = Facts(
-        add(y.low, low), add(y.high, high), y.size, None, least, head, fraction, y.grid, what["bits"], most=top
-    )
+    largest = None if y.largest is None else rounded_at_most(y.largest, what["bits"], least, what["mode"])
+    top = end_of(largest)
+    last = None if top is None else top - 1 if least is None else max(top - 1, least)
+    found = Facts(add(y.low, low), add(y.high, high), y.size, None, least, head, fraction, y.grid, what["bits"],
+                  most=last, largest=largest)  # fmt: skip
     conclude(goal, found if least is None else replace(found, weight=add(found.value, plain(two(least)))))
 
 
@@ -380,5 +425,6 @@ def after_rounding(tree: Document, y: Facts, how: Mapping[str, Any]) -> Facts:
     low, high = add(y.low, sides[0]), add(y.high, sides[1])
     last = largest_number(fmt)[0] - fraction  # the largest number may stand for what is beyond it
     grid = y.grid if y.grid is None or y.grid >= ANY else min(y.grid, last)
-    found = tree.numbers(frozenset({number}), low, high, y.size, grid, flushes, y.bits)
+    largest = None if y.largest is None else rounded_at_most(y.largest, fraction + 1, emin, how["mode"])
+    found = tree.numbers(frozenset({number}), low, high, y.size, grid, flushes, y.bits, largest)
     return found if grid is None or grid < ANY else replace(found, least=max(emin, last))  # of a zero

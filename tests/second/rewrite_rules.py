@@ -195,21 +195,12 @@ def _adds_little(place: Place, at: int, name: str, half: Fraction) -> None:
     sizes: list[tuple[Fraction, bool]] = []
     for item in _terms(place, at):
         facts, count = place.known.value(place.scope, item), place.known.count(item)
-        top, node = facts.top, place.tree.nodes[item]
-        if node["kind"] == "round":
-            how, fmt = node["rounding"], place.tree.formats[node["rounding"]["format"]]
-            below = place.known.value(place.scope, node["term"]).top
-            kept = how["overflow"] in ("ieee", "infinity", "saturate") and fmt["specials"] == "ieee"
-            kept = kept and (how["nan"] is None or nan_as(how, fmt) == "nan")
-            if below is not None and kept and 1 - fmt["bias"] <= below < largest_number(fmt)[0]:
-                top = below + 1 if top is None else min(top, below + 1)
         if not facts.zero:
-            need(top is not None or (facts.formats == {name} and count == 1), "a number may be as large")
-            size = half * 4 if top is None else count * Fraction(2) ** top
-            sizes.append((size, facts.formats == {name} and count == 1))
+            need(facts.largest is not None, "a number may be as large")
+            sizes.append((count * (facts.largest or Fraction(0)), facts.formats == {name} and count == 1))
     numbers = [size for size, is_number in sizes if is_number]
     need(bool(numbers), "a number may be as large")
-    need(sum((size for size, _ in sizes), -max(numbers)) <= half, "a number may be as large")
+    need(sum((size for size, _ in sizes), -max(numbers)) < half, "a number may be as large")
 
 
 def _rounds_alike(place: Place, fitting: bool = False) -> dict[str, Any]:

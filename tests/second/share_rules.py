@@ -10,7 +10,7 @@ as one, as `written.py` writes it, one share, and the largest result, in M.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -174,21 +174,32 @@ def of_plan_at(told: Told) -> None:
     _need_share(told, inputs.share(read_form(told["form"])))
 
 
-def compares(told: Told, claim: str) -> None:
-    """The claim's share is no smaller than the one known, no result leaves the range of the claim's numbers, and where
-    M is zero, the result is."""
+def compares(every: Sequence[Told], claim: str) -> None:
+    """The claim's share is no smaller than those known of what it compares, no result leaves the range of the claim's
+    numbers, and where M is zero, the results are. `every`: of what is compared, and then of what conditions read."""
+    compared, against = _sides(claim, every)
+    given = {"terms": Fraction(every[0]["terms"]), "magnitude_sum": Fraction(1)}
+    need(_value(against, given) >= sum(Fraction(told["share"]) for told in compared), "only more is known")
+    for told in every:
+        inputs = Inputs(told, told["terms"])
+        need(Fraction(told["size"]) * inputs.every <= two(told["range"]), "a result may leave the range")
+        need(told["terms"] <= MOST_ZEROS, "it has too many products for all zeros to be looked at")
+        for zeros in product("ab", repeat=told["terms"]):
+            none = {("c", 0), *((name, place) for place, name in enumerate(zeros))}
+            need(_is_zero(told["unit"], none), "a result may be something where M is zero")
+
+
+def _sides(claim: str, every: Sequence[Told]) -> tuple[Sequence[Told], ast.expr]:
+    """What is known of the one or two results that are compared, and with what they are. Two results are as far apart
+    as both are from the exact sum, at most."""
     compared = ast.parse(claim, mode="eval").body
     need(isinstance(compared, ast.Compare) and isinstance(compared.ops[0], ast.LtE), "it is no such claim")
     assert isinstance(compared, ast.Compare)
-    given = {"terms": Fraction(told["terms"]), "magnitude_sum": Fraction(1)}
-    need(_value(compared.comparators[0], given) >= Fraction(told["share"]), "only more is known")
-    need(
-        Fraction(told["size"]) * Inputs(told, told["terms"]).every <= two(told["range"]), "a result may leave the range"
-    )
-    need(told["terms"] <= MOST_ZEROS, "it has too many products for all zeros to be looked at")
-    for zeros in product("ab", repeat=told["terms"]):
-        none = {("c", 0), *((name, place) for place, name in enumerate(zeros))}
-        need(_is_zero(told["unit"], none), "a result may be something where M is zero")
+    count = {"error": 1, "abs": 2}[ast.unparse(compared.left).partition("(")[0]]
+    need(len(every) >= count, "it is known of too few results")
+    for name in ("first", "terms", "windows", "addend", "fraction", "addend_fraction"):
+        need(all(told.get(name) == every[0].get(name) for told in every), "they are known of other inputs")
+    return every[:count], compared.comparators[0]
 
 
 def _need_share(told: Told, share: Fraction) -> None:
@@ -273,23 +284,20 @@ def _is_zero(document: Mapping[str, Any], zeros: set[tuple[str, int]]) -> bool:
     return of(document["unit"]["result"], {})
 
 
-def for_every_length(told: Told, claim: str) -> None:
-    """The claim's share and that which is known both lie on a line, so that the claim follows if it does at both
-    ends."""
-    compared = ast.parse(claim, mode="eval").body
-    need(isinstance(compared, ast.Compare) and isinstance(compared.ops[0], ast.LtE), "it is no such claim")
-    assert isinstance(compared, ast.Compare)
-    (against,) = compared.comparators
+def for_every_length(every: Sequence[Told], claim: str) -> None:
+    """The claim's share and those which are known all lie on lines, so that the claim follows if it does at both ends.
+    `every`: of what is compared, and then of what conditions read."""
+    compared, against = _sides(claim, every)
 
     def at(count: int) -> Fraction:
         return _value(against, {"terms": Fraction(count), "magnitude_sum": Fraction(1)})
 
-    first, last = told["first"], told["terms"]
+    first, last = every[0]["first"], every[0]["terms"]
     middle = Fraction(first + last, 2)
     on_line = _value(against, {"terms": middle, "magnitude_sum": Fraction(1)}) == (at(first) + at(last)) / 2
     need(on_line and _value(against, {"terms": Fraction(1), "magnitude_sum": Fraction(0)}) == 0, "its share bends")
-    known = list(map(Fraction, told["shares"]))
-    need(at(first) >= known[0] and at(last) >= known[1], "only more is known")
+    for place, count in enumerate((first, last)):
+        need(at(count) >= sum(Fraction(told["shares"][place]) for told in compared), "only more is known")
 
 
 def _value(tree: ast.expr, given: Mapping[str, Fraction]) -> Fraction:

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import count
 from typing import Any
 
-from tests.second.document import Document, largest_number, nan_as, operands_of
-from tests.second.magnitudes import need, two
+from tests.second.document import Document, largest_number, most_of, nan_as, operands_of
+from tests.second.magnitudes import NOTHING, end_of, need, rounded_at_most, two
 
 Plain = Mapping[str, Any]
-NOTHING = 1 << 20  # the grid of a zero
 #: the nodes in which the sign of a zero operand affects only the sign of a zero result
 BLIND = {"element", "zero", "number", "acc", "product", "gate", "scale", "each", "exact", "fused", "cut", "round",
          "repeat"}  # fmt: skip
@@ -65,18 +63,19 @@ Ranges = frozenset[Range] | None
 
 @dataclass(frozen=True)
 class Value:
-    """The finite values of a node: zeros or numbers of `formats`, multiples of 2^grid, below 2^top, of at most `bits`
-    significant bits; where they count, with an exponent e of at least `least`, multiples of 2^(e - digits). `plus`:
+    """The finite values of a node: zeros or numbers of `formats`, multiples of 2^grid, up to `largest`, of `bits`
+    significant bits; where they count, with an exponent e from `least` to `most`, multiples of 2^(e - digits). `plus`:
     none is -0; `large`: none is subnormal; `parts`: of what it is the exact sum. `adds`: a zero has the sign of a sum;
     where all numbers added are negative or -0, it is at most zero, and counts as zero if it is one (`agrees`), or it is
     not zero (`positive`)."""
 
     formats: frozenset[int] | None = None
     grid: int | None = None
-    top: int | None = None
+    largest: Fraction | None = None
     bits: int | None = None
     least: int | None = None
     digits: int | None = None
+    most: int | None = None
     zero: bool = False
     finite: bool = False
     plus: bool = False
@@ -88,10 +87,14 @@ class Value:
 
     @property
     def sizes(self) -> tuple[int | None, ...]:
-        return self.grid, self.top, self.bits, self.least, self.digits
+        return self.grid, self.bits, self.least, self.digits, self.most
+
+    @property
+    def top(self) -> int | None:
+        return end_of(self.largest)
 
 
-NOUGHT = Value(frozenset(), NOTHING, -NOTHING, 0, None, 0, True, True, True, True, agrees=True)
+NOUGHT = Value(frozenset(), NOTHING, Fraction(0), 0, None, 0, None, True, True, True, True, agrees=True)
 
 
 def read_scope(tree: Document, given: Plain) -> Scope:
@@ -195,31 +198,44 @@ class Known:
             for other in below[1:]:
                 pairs = zip(found.sizes, other.sizes, strict=True)
                 sizes: Any = [None if x is None or y is None else x + y for x, y in pairs]
-                found = Value(None, *sizes, zero=found.zero or other.zero, finite=found.finite and other.finite,
-                              agrees=True)  # fmt: skip
+                found = Value(None, sizes[0], _times(found.largest, other.largest), *sizes[1:], agrees=True,
+                              zero=found.zero or other.zero, finite=found.finite and other.finite)  # fmt: skip
             plus = kind == "product" and all(one.zero and one.plus for one in below)
             free = kind == "scale" or node["limit"] is None
             return replace(found, plus=plus, finite=found.finite and free, **self._normalised(node, found))
         if kind == "cut":
-            top = below[0].top
-            if node["least"] is not None and top is not None:
-                top = max(top, node["least"])
-            return Value(None, below[0].grid, top, node["bits"], node["least"], node["bits"] - 1, below[0].zero,
+            largest = below[0].largest
+            if largest is not None:
+                largest = rounded_at_most(largest, node["bits"], node["least"], node["mode"])
+            end, least = end_of(largest), node["least"]
+            most = None if end is None else end - 1 if least is None else max(end - 1, least)
+            return Value(None, below[0].grid, largest, node["bits"], least, node["bits"] - 1, most, below[0].zero,
                          below[0].finite, agrees=below[0].agrees and node["least"] is None)  # fmt: skip
-        counts = [self.count(item) for item in node["items"]] if kind in ("exact", "fused") else []
+        counts = [self.count(item) for item in node["items"]] if kind in ("exact", "fused", "grid") else []
         terms = [one for one, many in zip(below, counts, strict=True) for _ in range(many)] if counts else []
         if kind == "exact":
             return _exact(terms)
+        if kind == "grid":
+            return _on_grid(node, list(zip(terms, self._bits(node), strict=True)))
         return self._fused(node, terms) if kind == "fused" else Value()
+
+    def _bits(self, node: Plain) -> list[int]:
+        """The number of bits kept of each term."""
+        each = node["fraction_bits"]
+        each = each if isinstance(each, list) else [each] * len(node["items"])
+        return [own for own, item in zip(each, node["items"], strict=True) for _ in range(self.count(item))]
 
     def _normalised(self, node: Plain, found: Value) -> dict[str, Any]:
         """How a normalised product counts: 2^e is at most its magnitude."""
         if node["kind"] == "scale" or not node["normalised"]:
             return {}
-        return {"least": found.grid, "digits": None if found.digits is None else found.digits + 1}
+        most = None if found.top is None else found.top - 1
+        return {"least": found.grid, "digits": None if found.digits is None else found.digits + 1, "most": most}
 
-    def _numbers(self, fmts: frozenset[int], grid: int | None, bits: int | None) -> Value:
-        """Numbers of formats, multiples of 2^grid of so many significant bits."""
+    def _numbers(
+        self, fmts: frozenset[int], grid: int | None, bits: int | None, largest: Fraction | None = None
+    ) -> Value:
+        """Numbers of formats, multiples of 2^grid of so many significant bits, up to `largest`."""
         if not fmts:
             return NOUGHT
         lasts, emins = ([how(fmt) for fmt in fmts] for how in (self.tree.last, self.tree.emin))
@@ -228,8 +244,19 @@ class Known:
         bits = digits + 1 if bits is None else min(bits, digits + 1)
         if len(fmts) == 1:
             digits = max(0, bits - 1, emins[0] - grid)
-        top = 1 + max(largest_number(self.tree.formats[fmt])[0] for fmt in fmts)
-        return Value(fmts, grid, top, bits, max(min(emins), grid), digits, agrees=True)
+        every = max(most_of(self.tree.formats[fmt]) for fmt in fmts)
+        end = end_of(min(every, largest) if largest else every)
+        assert end is not None
+        return Value(
+            fmts,
+            grid,
+            every if largest is None else min(every, largest),
+            bits,
+            max(min(emins), grid),
+            digits,
+            max(min(emins), end - 1),
+            agrees=True,
+        )
 
     def _rounded(self, how: Plain, y: Value) -> Value:
         fmt, number = self.tree.formats[how["format"]], frozenset({how["format"]})
@@ -237,9 +264,14 @@ class Known:
         if nan_as(how, fmt) == "number":
             return replace(self._numbers(number, None, None), finite=numbers)
         infinite = fmt["specials"] in ("ieee", "extended")
-        small = (y.finite or (infinite and how["overflow"] == "ieee")) and y.top is not None and y.top <= largest
+        same = y.finite or (infinite and how["overflow"] != "sat_finite")
+        small, most = same and y.top is not None and y.top <= largest, None
+        if same and y.largest is not None:
+            most = rounded_at_most(y.largest, fmt["fraction"] + 1, self.tree.emin(how["format"]), how["mode"])
+        ends = how["overflow"] not in ("ieee", "infinity") or (most is not None and most <= most_of(fmt))
         grid = None if y.grid is None else min(y.grid, largest - fmt["fraction"])
-        found = replace(self._numbers(number, grid, y.bits if small else None), finite=numbers, zero=y.zero)
+        found = replace(self._numbers(number, grid, y.bits if small else None, most),
+                        finite=numbers or (y.finite and ends), zero=y.zero)  # fmt: skip
         found = replace(found, grid=NOTHING) if y.zero else found
         own = (how["zero"] == "exact_positive" and y.adds) or (how["mode"] != "down" and (y.plus or y.positive))
         plus = how["zero"] == "positive" or (own and self.reaches(how, y, how["subnormals"] != "keep"))
@@ -278,9 +310,7 @@ class Known:
 
     def _fused(self, node: Plain, terms: Sequence[Value]) -> Value:
         """What is aligned is a multiple of the last place kept at m, or of what it is a multiple of itself."""
-        each = node["fraction_bits"]
-        each = each if isinstance(each, list) else [each] * len(node["items"])
-        bits = [own for own, item in zip(each, node["items"], strict=True) for _ in range(self.count(item))]
+        bits = self._bits(node)
         some = [(one, own) for one, own in zip(terms, bits, strict=True) if not one.zero]
         if not some:
             return replace(NOUGHT, plus=all(one.plus for one in terms))
@@ -297,18 +327,28 @@ class Known:
         grid = min(grids) if len(grids) == len(some) and not node["sticky"] else None
         least = min(leasts) if len(leasts) == len(some) else None
         return Value(None, grid, self._end(node, some), least=least, digits=max(bits) + node["sticky"],
+                     most=self._most(node, some),
                      finite=all(one.finite for one in terms), adds=True, agrees=agrees, positive=positive)  # fmt: skip
 
-    def _end(self, node: Plain, some: Sequence[tuple[Value, int]]) -> int | None:
-        """An exponent below which a sum lies: no exponent of a term is above the end of its numbers, so that m is at
-        most the largest of these and of the bounds, and aligning adds to no term more than a place kept there."""
-        ends = [one.top for one, _ in some if one.top is not None]
-        if len(ends) < len(some):
+    def _end(self, node: Plain, some: Sequence[tuple[Value, int]]) -> Fraction | None:
+        """The largest magnitude of a sum: aligning adds to no term more than a place kept at the largest m."""
+        sizes = [one.largest for one, _ in some if one.largest is not None]
+        if len(sizes) < len(some):
             return None
-        m = max([*ends, *(bound for bound in (node["zeros"], node["least"], *node["floors"]) if bound is not None)])
-        most = sum(two(end) + two(m - own) for end, (_, own) in zip(ends, some, strict=True))
-        most += two(m - max(own for _, own in some))  # what is ORed into the last place
-        return next(k for k in count(min(ends)) if two(k) >= most)
+        m = self._most(node, some)
+        if m is None:
+            return sum(sizes, Fraction(0)) if node["rounding"] == "toward_zero" and not node["sticky"] else None
+        if node["sticky"]:  # what is ORed into the last place
+            sizes.append(two(m - max(own for _, own in some)))
+        if node["rounding"] != "toward_zero":
+            sizes += [two(m - own) for _, own in some]
+        return sum(sizes, Fraction(0))
+
+    def _most(self, node: Plain, some: Sequence[tuple[Value, int]]) -> int | None:
+        """The largest exponent at which terms are aligned."""
+        ends = [one.most for one, _ in some if one.most is not None]
+        bounds = (bound for bound in (node["zeros"], node["least"], *node["floors"]) if bound is not None)
+        return max([*ends, *bounds]) if len(ends) == len(some) else None
 
     def _stays(self, one: Value, bits: int) -> bool:
         """Whether no number other than zero is cut to zero at its own exponent."""
@@ -331,6 +371,10 @@ class Known:
             either = _either(found, self._within(node["level"], found).value(scope, node["body"]))
             if either == found:
                 return found
+            if either.largest != found.largest:  # it may grow with every step
+                formats = either.formats
+                plain = Value() if formats is None else self._numbers(formats, None, None)
+                either = replace(either, largest=plain.largest, most=plain.most)
             found = either
         last = self._within(node["level"], Value()).value(scope, node["body"])
         if start.formats is None or last.formats is None:
@@ -385,19 +429,39 @@ class Known:
 
 def _exact(terms: Sequence[Value]) -> Value:
     """An exact sum, which counts with the exponent 0."""
-    grids, tops = [one.grid for one in terms if not one.zero], [one.top for one in terms]
+    grids, sizes = [one.grid for one in terms if not one.zero], [one.largest for one in terms]
     grid = None if None in grids else min((one for one in grids if one is not None), default=NOTHING)
-    top = None if None in tops else max(one for one in tops if one is not None) + (len(terms) - 1).bit_length()
+    largest = None if None in sizes else sum((one for one in sizes if one is not None), Fraction(0))
+    top = end_of(largest)
     bits, digits = terms[0].bits if len(terms) == 1 else None, None
     if grid is not None and top is not None and grid <= top:
         digits, bits = -grid, top - grid if bits is None else min(bits, top - grid)
     minus = [one for one in terms if one.plus or one.positive]
     agrees = all(one.agrees for one in terms)
     return Value(
-        None, grid, top, bits, 0, digits, all(one.zero for one in terms), all(one.finite for one in terms),
+        None, grid, largest, bits, 0, digits, 0, all(one.zero for one in terms), all(one.finite for one in terms),
         parts=tuple(part for one in terms for part in one.parts or (one,)), adds=len(terms) > 1 or terms[0].adds,
         agrees=agrees, positive=any(one.zero and one.plus for one in terms) or (agrees and bool(minus)),
     )  # fmt: skip
+
+
+def _on_grid(node: Plain, terms: Sequence[tuple[Value, int]]) -> Value:
+    """A sum of terms on one grid: its place is at least that of some term, and it is added where bits are flipped."""
+    some = [(one, bits) for one, bits in terms if not one.zero]
+    if not some:
+        return replace(NOUGHT, plus=all(one.plus for one, _ in terms), finite=False)
+    floors = [e - bits for e, bits in zip(node["floors"], node["fraction_bits"], strict=False) if e is not None]
+    leasts = [one.least - bits for one, bits in some if one.least is not None]
+    grids = [one.grid for one, _ in some if one.grid is not None]
+    if node["frame"] is not None:
+        grids += [max([min(leasts), *floors])] if len(leasts) == len(some) else []
+    grid = min(grids) if len(grids) == len(some) + (node["frame"] is not None) else None
+    ends = [one.most - bits for one, bits in some if one.most is not None]
+    sizes = [one.largest for one, _ in some if one.largest is not None]
+    units = len(terms) * ((node["rounding"] != "toward_zero") + (node["frame"] is not None))
+    largest = sum(sizes) + (units * two(max(ends + floors)) if units else 0) if len(ends) == len(some) else None
+    most = max(ends + floors) + max(bits for _, bits in terms) if len(ends) == len(some) else None
+    return Value(None, grid, largest, most=most, finite=all(one.finite for one, _ in terms))
 
 
 def _either(one: Value, other: Value) -> Value:
@@ -408,11 +472,16 @@ def _either(one: Value, other: Value) -> Value:
     if one.zero or other.zero:
         kept = other if one.zero else one
         return replace(kept, **{**both, "large": kept.large}, parts=(), adds=False, positive=False)
-    hows: Any = (min, max, max, min, max)
+    hows: Any = (min, max, min, max, max)
+    largest = None if one.largest is None or other.largest is None else max(one.largest, other.largest)
     pairs = zip(hows, one.sizes, other.sizes, strict=True)
     sizes: Any = [None if x is None or y is None else how(x, y) for how, x, y in pairs]
     formats = None if one.formats is None or other.formats is None else one.formats | other.formats
-    return Value(formats, *sizes, **both)
+    return Value(formats, sizes[0], largest, *sizes[1:], **both)
+
+
+def _times(one: Fraction | None, other: Fraction | None) -> Fraction | None:
+    return None if one is None or other is None else one * other
 
 
 def factors_of(node: Plain) -> list[int]:

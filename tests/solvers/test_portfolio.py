@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmaprobe.queries.solvers import engines
-from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, ENGINE_NAMES, SolverProcess
+from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, ENGINE_NAMES, Reason, SolverProcess
 from mmaprobe.queries.solvers.engines import engines_of
 from mmaprobe.queries.solvers.portfolio import solve
 from mmaprobe.queries.solvers.store import Store
@@ -71,6 +71,13 @@ def test_time_runs_out_for_all(recorded: type[Recorded]) -> None:
     assert sorted(answer.engine for answer in answers) == sorted(ENGINE_NAMES)
     assert all(answer.status == "unknown" and "time" in answer.reason for answer in answers)
     assert all(gone(pid_of(process)) for process in recorded.started_ones)
+
+
+def test_processor_time_runs_out(recorded: type[Recorded]) -> None:
+    """An engine gets the seconds of a processor that it was given, however long that takes."""
+    recorded.texts[ENGINE_NAMES[0]] = HARD
+    [answer] = solve(text_query(""), ENGINE_NAMES[0], processor=0.3)
+    assert (answer.why, 0.3 <= answer.seconds < 3) == (Reason.TIME, True)
 
 
 def test_nobody_understands(recorded: type[Recorded]) -> None:

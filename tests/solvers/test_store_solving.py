@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Reason
+from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Reason, SolverProcess
 from mmaprobe.queries.solvers.portfolio import solve
 from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.base.errors import UnknownNameError
@@ -80,6 +80,21 @@ def test_time_that_ran_out_is_recorded(store: Store, recorded: type[Recorded]) -
     again = solve(text_query(""), timeout=0.3, store=store)
     assert again == [replace(answer, stored=True) for answer in first]
     assert started(recorded) == []
+
+
+def test_what_got_less_of_a_processor_is_asked_again(
+    store: Store, recorded: type[Recorded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is stored holds for the seconds of a processor that an engine used, not for those of the clock."""
+    recorded.texts.update(dict.fromkeys(ENGINE_NAMES, HARD))
+    limits = {"store": store, "processor": 0.3}
+    with monkeypatch.context() as busy:
+        busy.setattr(SolverProcess, "used", 0.1)
+        [first] = solve(text_query(""), "bitwuzla", timeout=0.5, **limits)  # type: ignore[arg-type]
+    [second] = solve(text_query(""), "bitwuzla", **limits)  # type: ignore[arg-type]
+    [third] = solve(text_query(""), "bitwuzla", **limits)  # type: ignore[arg-type]
+    assert [answer.why for answer in (first, second, third)] == [Reason.TIME] * 3
+    assert [first.seconds < 0.3 <= second.seconds, second.stored, third.stored] == [True, False, True]
 
 
 def test_fresh_asks_again_and_replaces(store: Store, recorded: type[Recorded]) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 
+import numpy as np
 import pytest
 
 from benchmarks.claim_values import NoNumberError, Pattern, Truth, Words, check, make, truth
-from mmaprobe.queries.kernel.scene import Conditions
+from benchmarks.rules.claims import columns_of
+from mmaprobe.queries.kernel.scene import Conditions, lanes_of
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.evaluate.batch import to_integers
+from tests.claims.test_claim_stages import claim_of
 from tests.claims.test_claim_values import never_at_fault
 
 pytestmark = pytest.mark.solvers
@@ -47,6 +52,22 @@ def words(result: int, other: int = 0x08) -> Words:
 ])  # fmt: skip
 def test_what_words_say(text: str, value: Fraction) -> None:
     assert words(0x44).says(text) == value
+
+
+SIDES = ("abs(a) <= 1", "1 < a", "a != b", "abs(a - b) < 2 * b", "max(abs(a), b) >= 1", "value(a) == value(b)",
+         "not (a * a > b)", "-2 <= a <= b", "value(a[0]) < value(b[1]) and 2 * a >= 1")  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SIDES)
+def test_a_comparison_with_a_side_is_one_with_each_of_its_numbers(text: str) -> None:
+    inputs = {"format": "e2m1", "a": [0, 0], "b": [0, 1], "c": "zero"}
+    claim = claim_of(text, terms=2, inputs=inputs, parts={"p": "multiword@words=1,products=1,unit=ieee/fma/f32"})
+    every, zero = list(product(*columns_of(claim.assertion))), Pattern("f32", 0)
+    holds = lanes_of(claim.assertion, np.array(every, dtype=np.uint64)).truth(claim.assertion.predicate).yes
+    found = to_integers(holds, len(every)).astype(bool).tolist()
+    numbers = [[Pattern("e2m1", x) for x in row[:-1]] for row in every]
+    assert found == [Words((*one[:2],), (*one[2:],), zero, {"p": zero}).says(text) for one in numbers]
+    assert len({*found}) == 2
 
 
 def test_what_is_no_number_is_at_fault() -> None:

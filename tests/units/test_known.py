@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Each, Element, FusedSum, GridSum, Index, Node, Repeat, Round
-from mmaprobe.smtmodel.nodes.known import ZERO, Known
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, power
 from mmaprobe.smtmodel.nodes.node import Knowledge
 from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
 from mmaprobe.smtmodel.units.unit import Unit
@@ -92,12 +92,14 @@ def test_a_sum_of_nothing_but_a_minus_zero_may_be_one(kind: Callable[..., Node])
     )
 
 
+ROUNDED = "r(exact(a[0] * b[0], c))"
 FIXED = {
     "a product of zeros of both signs": "r(exact(-0 * +0))",
     "a sum with a sticky bit": "r(fused(a[0] * b[0], c, F=0, sticky=true))",
     "a loop whose results get finer": "repeat(k in range(2), c, r(r(acc) * a[k]))",
     "a sum with as many bits as lie between its grid and its top": "r(exact(a[0], a[1], a[2], a[3]))",
     "negative terms that are all cut to zero": "r(fused(a[0], c, F=2, least=8))",
+    "what a rounding that saturates leaves": f"r(exact({ROUNDED}, number(0xb8, e4m3) * s({ROUNDED})))",
     "negative terms that wrap, and their negative": "r(exact(fused(a[0], a[1], F=1, carry=0), p(exact(a[2], c))))",
 }
 
@@ -107,6 +109,7 @@ def test_what_random_units_have_seldom(name: str) -> None:
     unit = parse_unit(
         "unit: fixed\nformats: {a: e2m1, b: e2m1, c: e2m1, d: e4m3}\nlength: 4\nroundings:\n"
         '  r: "round(e4m3, nearest_even)"\n  p: "round(e4m3, nearest_even, zero=positive)"\n'
+        '  s: "round(e2m1, toward_zero, overflow=saturate)"\n'
         f"steps:\n  d: {FIXED[name]}\n", "fixed.yaml")  # fmt: skip
     assert false_of(unit, random.Random(4)) == []
 
@@ -177,10 +180,10 @@ def is_known(x: NDArray[np.float64], known: Known) -> NDArray[np.bool_]:
     """Whether numbers are such that this is known of them."""
     assert known.grid is not None
     assert known.bits is not None
-    assert known.top is not None
+    assert known.largest is not None
     whole = np.ldexp(x, -known.grid)
     digits = np.ldexp(np.frexp(x)[0], known.bits)
-    sized = (whole == np.rint(whole)) & (digits == np.rint(digits)) & (np.abs(x) < 2.0**known.top)
+    sized = (whole == np.rint(whole)) & (digits == np.rint(digits)) & (np.abs(x) <= float(known.largest))
     return np.where(np.isfinite(x), sized, not known.finite)
 
 
@@ -202,7 +205,7 @@ def test_a_rounding_keeps_what_it_says(name: str, subnormals: Tiny) -> None:
         for g, b, t, finite in product(
             range(fmt.emin - fmt.fraction - 1, fmt.emin + 2), range(1, 5), range(fmt.emax - 2, fmt.emax + 3), (0, 1)
         ):
-            known = Known(grid=g, bits=b, top=t, finite=bool(finite))
+            known = Known(grid=g, bits=b, largest=(2 - power(-WIDE.fraction)) * power(t - 1), finite=bool(finite))
             given = is_known(x, known)
             assert not how.keeps(known) or same[given].all(), (how, known)
             assert not how.keeps_nonzero(known) or not lost[given].any(), (how, known)
