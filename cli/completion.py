@@ -3,7 +3,7 @@ only if an environment variable is set (_MMAPROBE_COMPLETE=bash_source)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
@@ -16,66 +16,26 @@ PROGRAM, VARIABLE = "mmaprobe", "_MMAPROBE_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 
 
-def _instructions() -> Iterable[str]:
-    from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
-
-    return INSTRUCTIONS
-
-
-def _architectures() -> Iterable[str]:
-    from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
-
-    return {row.arch for row in INSTRUCTIONS.values()}
-
-
-def _questions() -> Iterable[str]:
-    from mmaprobe.hypotheses.library import library
-
-    return library()
-
-
-def _families() -> Iterable[str]:
-    from mmaprobe.hypotheses.family import families as known
-
-    return known()
-
-
-def _studies() -> Iterable[str]:
-    from mmaprobe.studies.file import studies as known
-
-    return known()
-
-
-def _claims() -> Iterable[str]:
-    from mmaprobe.hypotheses.claim import claims as known
-
-    return known()
-
-
-def _plans() -> Iterable[str]:
-    from mmaprobe.smtmodel.plans.plan_files import plans as known
-    from mmaprobe.smtmodel.tables.reference import PLAN
-
-    return [f"{PLAN}{name}" for name in known()]
-
-
-def _completer(*sources: Callable[[], Iterable[str]]) -> Completer:
-    """Completes the names of tables, and files beside them."""
+def _completer(*kinds: str) -> Completer:
+    """Completes the names of the kinds of `mmaprobe list` (of GPUs their architectures), and files beside them."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        names = sorted({name for source in sources for name in source() if name.startswith(incomplete)})
+        from mmaprobe.listed import KINDS
+
+        every = {getattr(row, "architecture", row.id) for kind in kinds for row in KINDS[kind]()}
+        names = sorted(name for name in every if name.startswith(incomplete))
         return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
     return complete
 
 
-models = _completer(_instructions)
-models_or_architectures = _completer(_instructions, _architectures)
-questions_or_models = _completer(_questions, _instructions)
-families = _completer(_families)
-studies = _completer(_studies)
-plans = _completer(_plans)
-claim_names = _completer(_claims)
+models = _completer("models")
+models_or_architectures = _completer("models", "gpus")
+questions_or_models = _completer("hypotheses", "models")
+families = _completer("families")
+studies = _completer("studies")
+plans = _completer("plans")
+claim_names = _completer("claims")
 file_names = _completer()  # of parameters that also take "-", a line of a file or JSON
 
 

@@ -15,6 +15,14 @@ class ListedThing(Part):
     id: str  #: the name by which commands take it
     summary: str  #: one line of text
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__repr__ = ListedThing.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        """The row as `mmaprobe list` prints it."""
+        return f"{self.id}  {self.summary}"
+
 
 class Formats(Part):
     """The formats of operands and result."""

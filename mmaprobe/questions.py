@@ -130,7 +130,7 @@ class Verdicts:
         first, *rest = self._lines()
         shown = next((one._repr_html_() for one in self._shown if one is not None), "")
         if shown:
-            return f"<div><b>{escape(self.verdict)}</b></div>{shown}"
+            return f"<div><b>{escape(self._head)}</b></div>{shown}"
         return f"<div><b>{escape(first)}</b></div>" + "".join(f"<div>{escape(line)}</div>" for line in rest)
 
     @property
@@ -138,9 +138,14 @@ class Verdicts:
         """Inputs that decided, which notebooks show as a table."""
         return ()
 
+    @property
+    def _head(self) -> str:
+        """The verdict, and what it is about where no input says that."""
+        return self.verdict
+
     def _lines(self) -> list[str]:
         found = next((repr(one).splitlines() for one in self._shown if one is not None), [])
-        return [": ".join([self.verdict, *found[:1]]), *(line.strip() for line in found[1:])]
+        return [": ".join([self._head, *found[:1]]), *(line.strip() for line in found[1:])]
 
     @property
     def verdict(self) -> str:
@@ -182,6 +187,17 @@ class Proved(Verdicts):
     def _shown(self) -> tuple[Any, ...]:
         return (self.difference,)
 
+    @property
+    def _head(self) -> str:
+        from mmaprobe.documents.prove import ProvePlans
+
+        said = self.document
+        if self.difference is not None:
+            return self.verdict if said.property == "equal" else f"{said.property}: {self.verdict}"
+        sides = said if isinstance(said, ProvePlans) else said.proofs[0]
+        equal = said.property == "equal"
+        return f"{self.verdict}: {f'{sides.left} = {sides.right}' if equal else f'{said.property}, {sides.right}'}"
+
     def _lines(self) -> list[str]:
         by = [f"by {', '.join(engines)}" for engines in [self.document.engines] if engines and self.difference is None]
         return [*super()._lines(), *by]
@@ -201,9 +217,24 @@ class Claimed(Verdicts):
     def _shown(self) -> tuple[Any, ...]:
         return self.input, self.difference
 
+    @property
+    def _head(self) -> str:
+        return f"{self.document.id}: {self.verdict}"
+
     def _lines(self) -> list[str]:
         first, *rest = super()._lines()
-        return [f"{self.document.id}: {first}", *(rest or [self.document.claim])]
+        return [first, *(rest or [self.document.claim])]
+
+
+class Cases(list[Claimed]):
+    """The cases of a claim, each with its outcome."""
+
+    def __repr__(self) -> str:
+        """Two lines for each."""
+        return "\n".join(map(repr, self))
+
+    def _repr_html_(self) -> str:
+        return "".join(one._repr_html_() for one in self)
 
 
 def distinguish(
@@ -309,7 +340,7 @@ def prove(
     return Proved(proof_document(property, proofs, problems[0].zeros), difference)
 
 
-def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str = "auto") -> list[Claimed]:
+def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str = "auto") -> Cases:
     """Verify or refute a claim about algorithms on matrix units: each of its cases.
 
     `claim`: an id of `mmaprobe list claims`, one case of it (`ID@name=value`), or the path of a claim file.
@@ -330,7 +361,7 @@ def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str
         raise WantedError("claim", claim, "the id of a claim or the path of its file")
     options = options_of(solver, timeout)
     outcomes = [decide(one, options) for one in claims_named(os.fspath(claim))]
-    return [Claimed(document_of(one), _input_of(one), _difference_of(one)) for one in outcomes]
+    return Cases(Claimed(document_of(one), _input_of(one), _difference_of(one)) for one in outcomes)
 
 
 def _input_of(outcome: Outcome) -> Counterexample | None:

@@ -66,14 +66,11 @@ def _show(document: IdentifyInvariant, depends: Depends | None, asked: Signature
 
 
 def _show_depends(depends: Depends, asked: Signature) -> None:
-    from mmaprobe.cli.text.vectors import result_text, show_operands
+    from mmaprobe.cli.text.vectors import show_operands, show_results
     from mmaprobe.smtmodel.evaluate.operands import Operands
 
     show_operands(asked, Operands(depends.a, depends.b, 0))
-    names = [str(seen) for seen in (depends.one, depends.other)]
-    width = max(map(len, names))
-    for name, seen in zip(names, (depends.one, depends.other), strict=True):
-        say(f"  {name:<{width}} gives {result_text(seen.d, asked.d)}")
+    show_results([(str(seen), seen.d, asked.d) for seen in (depends.one, depends.other)])
     if depends.filled:
         say("  the other rows and columns hold random numbers; beside zeros the results are the same")
 

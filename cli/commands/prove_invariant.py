@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mmaprobe.cli.options import say
 from mmaprobe.cli.text.certificates import finish
-from mmaprobe.cli.text.vectors import merged
+from mmaprobe.cli.text.vectors import merged, show_witness
 from mmaprobe.smtmodel.base.interrupts import why_ended
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -81,19 +81,11 @@ def _show(document: ProveInvariant, found: Invariance, explain: bool) -> None:
 
 
 def _show_difference(document: ProveInvariant, found: Invariance, wanted: str) -> None:
-    from mmaprobe.cli.text.vectors import result_text, show_operands
-
     assert found.difference is not None
-    problem, witness = found.difference[0].problem, found.difference[0].witness
-    assert problem is not None
-    assert witness is not None
+    proof = found.difference[0]
     say(f"{wanted}: no; one row and one column, in two shapes, replayed on both plans")
-    show_operands(problem.left, problem.whole(witness.operands))
-    sides = ((problem.left, witness.left), (problem.right, witness.right))
-    names = [f"{_named(one)}, by {one.plan}," for one in document.difference]
-    width = max(map(len, names))
-    for name, (model, result) in zip(names, sides, strict=True):
-        say(f"  {name:<{width}} gives {result_text(result, model.d)}")
+    names = (f"{_named(one)}, by {one.plan}," for one in document.difference)
+    show_witness(proof.problem, proof.witness, names)
 
 
 def _named(element: ElementAt) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmaprobe.cli.options import say
 from mmaprobe.cli.text.certificates import finish
-from mmaprobe.cli.text.vectors import merged, show_lemmas
+from mmaprobe.cli.text.vectors import merged, show_lemmas, show_witness
 from mmaprobe.smtmodel.base.interrupts import why_ended
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -70,22 +70,8 @@ def _show(document: ProvePlans, proof: PlanProof) -> None:
         assert proof.problem is not None
         count = counted(proof.problem.left.length, "product")
         say(f"equal: no; the vector below, of {count}, was replayed on both plans")
-        _show_witness(proof)
+        show_witness(proof.problem, proof.witness, (proof.left.reference, proof.right.reference))
     else:
         tried = merged(document.unanswered) or "nothing, in so short a time"
         stopped = why_ended() if proof.interrupted else "unknown"
         say(f"equal: {stopped} after {seconds:.1f} s; tried: {tried}")
-
-
-def _show_witness(proof: PlanProof) -> None:
-    from mmaprobe.cli.text.vectors import result_text, show_operands
-
-    problem, witness = proof.problem, proof.witness
-    assert problem is not None
-    assert witness is not None
-    show_operands(problem.left, problem.whole(witness.operands))
-    sides = ((problem.left, witness.left), (problem.right, witness.right))
-    names = [plan.reference for plan in (proof.left, proof.right)]
-    width = max(map(len, names))
-    for name, (model, result) in zip(names, sides, strict=True):
-        say(f"  {name:>{width}} gives {result_text(result, model.d)}")

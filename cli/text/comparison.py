@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from mmaprobe.cli.options import say
-from mmaprobe.cli.text.vectors import result_text, show_operands
+from mmaprobe.cli.text.vectors import result_text, show_operands, show_results
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def _show_difference(report: Report, index: int) -> None:
     say()
     say(f"difference {index + 1}: {how}")
     show_operands(pair.left.model, parts)
-    for word, side, d in zip(("first", "second"), pair.sides, (difference.left, difference.right), strict=True):
-        say(f"  {word:>6} gives {result_text(d, side.model.d)}")
+    left, right = pair.sides
+    show_results([("first", difference.left, left.model.d), ("second", difference.right, right.model.d)])
     if difference.exercises:
         say(f"  exercises: {', '.join(difference.exercises)}")
     if difference.instruction is None:

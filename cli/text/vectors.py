@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.cli.options import say
@@ -17,7 +17,9 @@ from mmaprobe.smtmodel.operand import FURTHER
 if TYPE_CHECKING:
     from mmaprobe.hypotheses.schema import Question
     from mmaprobe.queries.compare.observed import ObservedVector
+    from mmaprobe.queries.kernel.problem import Placed
     from mmaprobe.queries.search.answer import Answered, PairAnswer
+    from mmaprobe.queries.search.witness import Witness
     from mmaprobe.smtmodel.arithmetic.formats import Format
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.evaluate.operands import Operands, Reader
@@ -116,6 +118,22 @@ def merged(answers: Iterable[str]) -> str:
 def result_text(d: int, fmt: Format) -> str:
     """A result as a pattern and as a number."""
     return f"{to_hex(d, fmt)}  {value_text(d, fmt)}"
+
+
+def show_results(results: Sequence[tuple[str, int, Format]]) -> None:
+    """Print what each of some sides gives: its name, its result, and the format of that."""
+    width = max(len(name) for name, _, _ in results)
+    for name, d, fmt in results:
+        say(f"  {name:>{width}} gives {result_text(d, fmt)}")
+
+
+def show_witness(problem: Placed | None, witness: Witness | None, names: Iterable[str]) -> None:
+    """Print the input on which two plans differ, and what each gives."""
+    assert problem is not None
+    assert witness is not None
+    show_operands(problem.left, problem.whole(witness.operands))
+    sides = zip(names, (witness.left, witness.right), (problem.left.d, problem.right.d), strict=True)
+    show_results([*sides])
 
 
 def show_vector(question: Question, vector: Vector) -> None:

@@ -90,8 +90,15 @@ def test_a_terminal_is_shown_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_seen_of_units_plans_and_verdicts_is_two_lines() -> None:
     different = mmaprobe.distinguish(VOLTA, f"{HOPPER}@length=4")
     equal = mmaprobe.prove(VOLTA, f"{VOLTA}@carry_bits=4")
-    (claim,) = mmaprobe.verify("ootomo-not-worse-f16@terms=2,split=toward_zero")
+    claims = mmaprobe.verify("ootomo-not-worse-f16@terms=2,split=toward_zero")
+    (claim,) = claims
     assert claim.input is not None
+    assert repr(claims) == repr(claim)
+    assert claim.document.id in claim._repr_html_() in claims._repr_html_()
+    unit = mmaprobe.units(VOLTA)[0]
+    assert repr(unit) == f"{VOLTA}  {unit.summary}"
+    alone = mmaprobe.prove(VOLTA, property="order-independent")
+    assert repr(alone) == f"holds: order-independent, {VOLTA}"
     seen = [mmaprobe.unit(HOPPER), mmaprobe.plan("cublas/split-k"), different, different.differences[0],
             different.differences[0].left, equal, claim, claim.input, mmaprobe.bound(VOLTA, confirm=False)]  # fmt: skip
     for one in seen:
@@ -101,7 +108,7 @@ def test_what_is_seen_of_units_plans_and_verdicts_is_two_lines() -> None:
     assert "F=25" in repr(seen[0])
     assert "K in four runs" in repr(seen[1])
     assert repr(different).startswith("different: ")
-    assert repr(equal).startswith("equal\n  by ")
+    assert repr(equal).startswith(f"equal: {VOLTA} = {VOLTA}@carry_bits=4\n  by ")
     assert repr(claim).startswith(f"{claim.document.id}: refuted: ")
     assert "&lt;=" in seen[-1]._repr_html_()
 
