@@ -43,9 +43,9 @@ RULES = _by_name({
     "stages": "same_parts same_bodies same_steps",
     "plans": "same_sums same_units same_tails",
     "together": "every_order each_part raised_elsewhere negates does_not_fall",
-    "unreachable": "refuted implied", "wraps": "never_wraps same_integers",
+    "unreachable": "refuted implied", "wraps": "never_wraps",
     "slices": "loses_of_largest loses_of_elements within_classical within_span",
-    "blocks": "loses_of_blocks", "factors": "same_factors",
+    "blocks": "loses_of_blocks", "factors": "same_factors same_integers",
     "every": "every_product every_sum every_error",
 })  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Two plans agree that differ in how scale factors are found: the factors are the same for every largest magnitude."""
+"""Two plans agree that differ in how scale factors are found, which are the same for every largest magnitude; or in how
+the same integers are added, exactly in both."""
 
 from __future__ import annotations
 
@@ -8,14 +9,22 @@ from dataclasses import dataclass
 from mmaprobe.queries.kernel.plan_units import check_plans, plan_key, read_alike
 from mmaprobe.queries.kernel.plans import PlansAgree, same_frames
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.wraps import Interval, check_sums, integers_of, numbers_within
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.rounding import SIGNLESS
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.evaluate.model import pattern_of
-from mmaprobe.smtmodel.nodes import Round
-from mmaprobe.smtmodel.nodes.node import structure
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Recombined, Round, Scale
+from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.node import structure, walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
-from mmaprobe.smtmodel.plans.plan import Plan
-from mmaprobe.smtmodel.plans.stages import with_words
-from mmaprobe.smtmodel.plans.words import Gathered, LargestOf, factor_over, gathered
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.stages import Parted, Stage, with_words
+from mmaprobe.smtmodel.plans.words import Gathered, LargestOf, SharedOf, factor_over, gathered
+
+INTEGERS = FORMATS["f64"]  # in which a sum of integers stands in an expression
+OF_VALUES = (Given, SharedOf, Literal, Element, Product, Scale, ExactSum, Round, Recombined)
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,47 @@ def same_factors(left: Plan, right: Plan, lemmas: Sequence[Theorem]) -> Made:
         if with_words(one.stage, lambda word: _swapped(word, others)) != other.stage:
             raise RuleError("same_factors: the plans differ in more than in how these factors are found")
     return Made(PlansAgree(left, right, 1), tuple(lemmas))
+
+
+@rule
+def same_integers(left: Plan, right: Plan, length: int) -> Made:
+    """Two plans whose sums are of products of the same integers, each as often, agree for one K if no sum wraps,
+    saturates or is rounded, whatever integers of their formats these are, if no sum is -0, and if the same is done with
+    sums, by their values alone. A sum that begins with +0 is never -0 where no rounding sees signs."""
+    check_plans("same_integers", left, right)
+    if (left.a, left.b, left.c) != (right.a, right.b, right.c) or _in_sums(left) != _in_sums(right):
+        raise RuleError("same_integers: the plans take other inputs, or do other things with their sums")
+    for plan in (left, right):
+        check_sums(plan, length, lambda _, word: numbers_within(word.rounding.format, None) if word else _unread())
+    for one, other in zip(left.sums, right.sums, strict=True):
+        if integers_of(left, one.stage) != integers_of(right, other.stage):
+            raise RuleError("same_integers: a sum is of products of other integers")
+    return Made(PlansAgree(left, right, 0, length), ())
+
+
+def _in_sums(plan: Plan) -> Node:
+    """A plan's result as an expression over integers for its sums. Raises RuleError where more than their values
+    enters."""
+    numbers = {products: Given(k, INTEGERS) for k, products in enumerate(plan.sums)}
+    result = replaced(plan.result, lambda node: numbers.get(node) if isinstance(node, Products) else None)
+    for node in walk(result):
+        if not isinstance(node, OF_VALUES) or (isinstance(node, Product) and (node.normalised or node.limit)):
+            raise RuleError(f"same_integers: nothing is told of what a {node.kind} makes of a sum")
+    rounded = [node for products in plan.sums for node in _roundings(products.stage)]
+    if any(how.mode not in SIGNLESS for how in rounded if not how.format.is_integer):
+        raise RuleError("same_integers: a sum may be -0")
+    return result
+
+
+def _roundings(stage: Stage) -> list[Rounding]:
+    """Those of a stage's units, and of its own additions."""
+    own = [stage.rounding] if isinstance(stage, Parted) and stage.rounding is not None else []
+    nodes = (node for chain in stage.chains for node in walk(chain.model.unit.result))
+    return own + [node.rounding for node in nodes if isinstance(node, Round)]
+
+
+def _unread() -> Interval:
+    raise RuleError("same_integers: a unit reads elements as they are")
 
 
 def factors_of(plan: Plan) -> tuple[Round, Round]:

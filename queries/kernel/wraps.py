@@ -14,12 +14,9 @@ from fractions import Fraction
 from functools import reduce
 
 from mmaprobe.queries.kernel.parts import adds_products_once
-from mmaprobe.queries.kernel.plan_units import check_plans
-from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.theorem import Made, RuleError, rule
 from mmaprobe.smtmodel.arithmetic.display import finite_value, ulp_of
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
-from mmaprobe.smtmodel.arithmetic.rounding import SIGNLESS
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Constant,
@@ -32,13 +29,11 @@ from mmaprobe.smtmodel.nodes import (
     Recombined,
     Residue,
     Round,
-    Scale,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running
-from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.joins import Promote
 from mmaprobe.smtmodel.plans.partitions import Runs
@@ -50,8 +45,6 @@ from mmaprobe.smtmodel.plans.words import SharedOf
 Interval = tuple[Fraction, Fraction]
 NOTHING: Interval = (Fraction(0), Fraction(0))
 Pair = tuple[Round, Round]  # a word of a and a word of b, both integers
-INTEGERS = FORMATS["f64"]  # in which a sum of integers stands in an expression
-OF_VALUES = (Given, SharedOf, Literal, Element, Product, Scale, ExactSum, Round, Recombined)
 
 
 @dataclass(frozen=True)
@@ -84,9 +77,9 @@ def never_wraps(plan: Plan, length: int, most_a: int | None, most_b: int | None)
 
     def interval(side: int, word: Round | None) -> Interval:
         most = (most_a, most_b)[side]
-        return _within((plan.a, plan.b)[side], most) if word is None else interval_of(word, most)
+        return numbers_within((plan.a, plan.b)[side], most) if word is None else interval_of(word, most)
 
-    _check_sums(plan, length, interval)
+    check_sums(plan, length, interval)
     for node in walk(plan.result):
         if isinstance(node, Recombined):
             integers = (
@@ -97,48 +90,7 @@ def never_wraps(plan: Plan, length: int, most_a: int | None, most_b: int | None)
     return Made(NeverWraps(plan, length, most_a, most_b))
 
 
-@rule
-def same_integers(left: Plan, right: Plan, length: int) -> Made:
-    """Two plans whose sums are of products of the same integers, each as often, agree for one K if no sum wraps,
-    saturates or is rounded, whatever integers of their formats these are, if no sum is -0, and if the same is done with
-    sums, by their values alone. A sum that begins with +0 is never -0 where no rounding sees signs."""
-    check_plans("same_integers", left, right)
-    if (left.a, left.b, left.c) != (right.a, right.b, right.c) or _in_sums(left) != _in_sums(right):
-        raise RuleError("same_integers: the plans take other inputs, or do other things with their sums")
-    for plan in (left, right):
-        _check_sums(plan, length, lambda _, word: _within(word.rounding.format, None) if word else _unread())
-    for one, other in zip(left.sums, right.sums, strict=True):
-        if integers_of(left, one.stage) != integers_of(right, other.stage):
-            raise RuleError("same_integers: a sum is of products of other integers")
-    return Made(PlansAgree(left, right, 0, length), ())
-
-
-def _in_sums(plan: Plan) -> Node:
-    """A plan's result as an expression over integers for its sums. Raises RuleError where more than their values
-    enters."""
-    numbers = {products: Given(k, INTEGERS) for k, products in enumerate(plan.sums)}
-    result = replaced(plan.result, lambda node: numbers.get(node) if isinstance(node, Products) else None)
-    for node in walk(result):
-        if not isinstance(node, OF_VALUES) or (isinstance(node, Product) and (node.normalised or node.limit)):
-            raise RuleError(f"same_integers: nothing is told of what a {node.kind} makes of a sum")
-    rounded = [node for products in plan.sums for node in _roundings(products.stage)]
-    if any(how.mode not in SIGNLESS for how in rounded if not how.format.is_integer):
-        raise RuleError("same_integers: a sum may be -0")
-    return result
-
-
-def _roundings(stage: Stage) -> list[Rounding]:
-    """Those of a stage's units, and of its own additions."""
-    own = [stage.rounding] if isinstance(stage, Parted) and stage.rounding is not None else []
-    nodes = (node for chain in stage.chains for node in walk(chain.model.unit.result))
-    return own + [node.rounding for node in nodes if isinstance(node, Round)]
-
-
-def _unread() -> Interval:
-    raise RuleError("same_integers: a unit reads elements as they are")
-
-
-def _check_sums(plan: Plan, length: int, interval: Callable[[int, Round | None], Interval]) -> None:
+def check_sums(plan: Plan, length: int, interval: Callable[[int, Round | None], Interval]) -> None:
     """Raises RuleError where a sum of up to `length` products may not be exact. `interval`: of the integers of a side
     that a unit reads, of a word or, without one, of elements."""
     if plan.scale is not None:
@@ -216,7 +168,7 @@ def whole_of(word: Round) -> Round:
         return word
     if not isinstance(word.term, Round) or not word.term.rounding.format.is_integer:
         raise RuleError("never_wraps: a unit reads a word that is no integer")
-    check_within(_within(word.term.rounding.format, None), whole_numbers(word.rounding.format))
+    check_within(numbers_within(word.term.rounding.format, None), whole_numbers(word.rounding.format))
     return word.term
 
 
@@ -238,7 +190,7 @@ def _residues(plan: Plan, item: Node, modulus: int) -> tuple[Round, Round]:
     for word in plan.read(item.stage.words):
         match None if word is None else whole_of(word):
             case Round(term=Residue(term=Round() as whole, modulus=own), rounding=how) if own == modulus:
-                check_within(_of_residues(modulus), _within(how.format, None))
+                check_within(_of_residues(modulus), numbers_within(how.format, None))
                 if not whole.rounding.format.is_integer:
                     raise RuleError("never_wraps: a residue is of a number that is no integer")
                 sides.append(whole)
@@ -339,7 +291,7 @@ def interval_of(word: Node, most: int | None) -> Interval:
     """The interval of a word of finite elements of a magnitude of at most `most`. Raises RuleError."""
     match word:
         case Given():
-            return _within(word.format, most)
+            return numbers_within(word.format, most)
         case Literal():
             if (value := finite_value(word.pattern, word.format)) is None:
                 raise RuleError("never_wraps: a word has a factor that is not a number")
@@ -367,7 +319,7 @@ def _of_residues(modulus: int) -> Interval:
 
 def _rounded(word: Round, most: int | None) -> Interval:
     """Of any rounded number; of an integer, at least the range of its format, whatever it was."""
-    rounding, room = word.rounding, _within(word.rounding.format, None)
+    rounding, room = word.rounding, numbers_within(word.rounding.format, None)
     try:
         low, high = interval_of(word.term, most)
         interval = -_magnitude(-low, rounding), _magnitude(high, rounding)
@@ -403,7 +355,7 @@ def _left_over(word: ExactSum, most: int | None) -> Interval | None:
     if left != MINUS or term != whole or not integers.format.is_integer or integers.mode != "toward_zero":
         return None
     low, high = interval_of(whole, most)
-    room = _within(integers.format, None)
+    room = numbers_within(integers.format, None)
     if -math.floor(-low) < room[0] or math.floor(high) > room[1]:
         return None
     below = 1 - Fraction(2) ** max(-fmt.fraction - 1, fmt.unit)
@@ -415,7 +367,7 @@ def _left_over(word: ExactSum, most: int | None) -> Interval | None:
 
 def whole_numbers(fmt: Format) -> Interval:
     """Integers of which a format has all; 1 is a normal number of it. Raises RuleError."""
-    low, high = _within(fmt, None)
+    low, high = numbers_within(fmt, None)
     if fmt.is_integer:
         return low, high
     if fmt.emin > 0 or not fmt.subnormals:
@@ -424,7 +376,7 @@ def whole_numbers(fmt: Format) -> Interval:
     return max(low, -top), min(high, top)
 
 
-def _within(fmt: Format, most: int | None) -> Interval:
+def numbers_within(fmt: Format, most: int | None) -> Interval:
     """Of all finite numbers of a format, of a magnitude of at most `most`."""
     high = fmt.most
     low = Fraction(0) if not fmt.signed else -high - fmt.complement * Fraction(2) ** fmt.unit
