@@ -256,13 +256,16 @@ class _Sweep(Attempt[Designed]):
 
     def _lanes(self, term: FNode) -> Table:
         """The values of a word of up to 64 bits on the samples, also of one that is new."""
-        self.values |= simulated(in_order([term], self.values), self.values)
-        return np.broadcast_to(np.asarray(self.values[term].node, dtype=np.uint64), (len(self.rows),))
+        return np.broadcast_to(np.asarray(self._value(term).node, dtype=np.uint64), (len(self.rows),))
 
     def _holds(self, claim: FNode) -> bool:
         """Whether a claim is true on the samples."""
-        self.values |= simulated(in_order([claim], self.values), self.values)
-        return bool(np.all(self.values[claim].node))
+        return bool(np.all(self._value(claim).node))
+
+    def _value(self, term: FNode) -> Value:
+        if term not in self.values:
+            self.values |= simulated(in_order([term], self.values), self.values)
+        return self.values[term]
 
     def _candidates(self, term: FNode) -> Iterator[tuple[str, FNode]]:
         """Words with the same values as one, and one that differs from it by a constant, as exponents
