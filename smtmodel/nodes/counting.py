@@ -68,8 +68,8 @@ def counting(item: Node) -> Node:
 
 
 def where_zeros_count(items: Sequence[Node]) -> Iterator[Variant]:
-    """Variants of a sum in which zero products count, alone and with the inputs that it adds. An input alone counts with
-    the least exponent of its format, which seldom is above that of a product."""
+    """Variants of a sum in which zero products count, alone and with the inputs that it adds. An input alone counts
+    with the least exponent of its format, which seldom is above that of a product."""
     able = [counting(item) != item for item in items]
     products = [may and not isinstance(item, Terminal) for may, item in zip(able, items, strict=True)]
     if any(products):
