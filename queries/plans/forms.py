@@ -152,11 +152,11 @@ def forms_of(asked: Signature, sample: Sample) -> list[Form]:
 
 def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[Format]:
     """The formats, narrower than the results', in which sums of runs may be stored before they are added: what the
-    nearest forms of a sample leave unexplained is more than sums lose, and about what it takes to store them."""
+    nearest forms of a sample leave unexplained of most results is more than sums lose, and about what storing takes."""
     if (seen := _Seen.of(asked, sample)) is None or not forms:
         return []
     firsts = {form.format: form for form in reversed(forms)}.values()
-    squares = [float(np.mean(seen.squares(form, seen.converted(form.convert)))) for form in firsts]
+    squares = [float(np.median(seen.squares(form, seen.converted(form.convert)))) for form in firsts]
     lost = min(squares) ** 0.5 / float(np.mean(seen.d[seen.finite] ** 2)) ** 0.5
     some = [fmt for name in STORED if (fmt := FORMATS[name]) != asked.d and asked.d.holds(fmt)]
     near = [fmt for fmt in some if 1 / KEPT < lost / (LOST * 2.0**-fmt.fraction) < KEPT]
