@@ -56,6 +56,7 @@ UNITS: Mapping[str, tuple[str, ...]] = {
     "e4m3": ("hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "blackwell/tcgen05mma/m64n8k32.f32.e4m3.e4m3"),
     # of integers, which these are known to add exactly
     "f16 integers": ("hopper/wgmma/m64n8k16.f32.f16.f16", "blackwell/tcgen05mma/m64n8k16.f32.f16.f16"),
+    "e4m3 integers": ("", "blackwell/tcgen05mma/m64n8k32.f32.e4m3.e4m3"),  # on an H100 up to K = 72
     "int8": ("hopper/wgmma/m64n8k32.s32.s8.s8", "blackwell/tcgen05mma/m64n8k32.s32.s8.s8",
              "cdna3/mfma/i32_16x16x32_i8", "x86/avx-vnni-int8/vpdpbssd"),
 }  # fmt: skip
@@ -91,6 +92,7 @@ SLICES = (
     *(Emulation(f"f64, Ozaki I, {n} slices", f"ozaki/int8-{n}", "int8") for n in (6, 7, 8)),
     Emulation("f64, Ozaki II, 14 moduli", "ozaki/int8-ii-14", "int8"),
     Emulation("f64, Ozaki I, 7 slices in f16", "ozaki/f16-7", "f16 integers"),
+    Emulation("f64, Ozaki I, 14 slices in FP8", "ozaki/fp8-14", "e4m3 integers"),
 )
 BLOCKS = ("mx/fp8", "mx/fp6", "mx/fp4", "transformerengine/mxfp8", "transformerengine/nvfp4")
 ALONE = (("f32, fused multiply-adds", "loop/fma"), ("f16, compensated every 128", "compensated/chunks"),
@@ -233,7 +235,8 @@ def rows() -> Iterator[tuple[str, str, str, str, Plan]]:
         yield plan, "", "", plan, parse_plan_path(f"plan:{plan}")
     for one in (*F32, *FP8, *SLICES):
         for machine, unit in zip(MACHINES, UNITS[one.unit], strict=False):
-            yield one.name, machine, unit, one.plan, with_unit(one.plan, unit)
+            if unit:
+                yield one.name, machine, unit, one.plan, with_unit(one.plan, unit)
 
 
 def read_records() -> dict[str, dict[str, Any]]:

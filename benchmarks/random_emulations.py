@@ -1,7 +1,8 @@
 """Random emulations over tiny formats, and statements about them whose truth is known: all inputs are evaluated.
 
 Slices and residues of a shared power of two: formats of elements, places and roundings of words, which pairs of slices
-are kept and in which order, moduli, widths of integers that wrap or saturate, factors, some wrong. An oracle in
+are kept and in which order, moduli, widths of integers that wrap or saturate, integers held in formats with exponents
+whose sums are rounded, factors, some wrong. An oracle in
 Python's integers (tests/oracles/emulation_oracle.py) gives every result and the truth of each statement: that no sum
 wraps, that errors are within some times the classical bound, that two emulations are equal.
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -33,19 +35,20 @@ from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
 from tests.oracles import emulation_oracle as oracle
-from tests.oracles.emulation_oracle import Emulation, Results, Side
+from tests.oracles.emulation_oracle import Emulation, Held, Results, Side
 
 UNIT = """unit: {name}
-formats: {{a: int{word}, b: int{word}, c: int{sums}, d: int{sums}}}
+formats: {{a: {word}, b: {word}, c: {sums}, d: {sums}}}
 length: 1
-roundings: {{r: "round(int{sums}, toward_zero{over})"}}
+roundings: {{r: "round({sums}, {mode})"}}
 steps: {{d: "{step}"}}
 """
 PLAN = """plan: {name}
 formats: {{a: {a}, b: {b}, c: {d}, d: {d}}}
 units: {{mma: {name}-unit.yaml}}
 roundings: {{q0: "round(int{word}, {a_mode})", q1: "round(int{word}, {b_mode})", w0: "round(int12, {a_mode})",
-  w1: "round(int12, {b_mode})", t: "round(f32, nearest_even)", r: "round({d}, nearest_even)"}}
+  w1: "round(int12, {b_mode})", t: "round(f32, nearest_even)", r: "round({d}, nearest_even)",
+  h: "round({held}, nearest_even)"}}
 words:
 {words}
 steps:
@@ -53,6 +56,7 @@ steps:
 """
 MODES = {True: "toward_zero", False: "nearest_even"}
 DIGITS = {"f32": 24, "bf16": 8}
+HELD = {4: ("e3m2", "e4m3", "f16"), 5: ("e4m3", "f16"), 6: ("bf16", "f16")}  # what has all integers of so many bits
 Truth = tuple[bool, str]
 
 
@@ -71,30 +75,41 @@ def drawn(rng: random.Random) -> Emulation:
         rng.shuffle(pairs)
     word, saturates = rng.choice((4, 5, 6)), rng.random() < 0.3
     sums = rng.choice([bits for bits in (4, 6, 8, 10, 12) if saturates or bits >= 2 * word - 2])
-    return Emulation(
+    each = Emulation(
         side(), side(), word, moduli, () if moduli else tuple(pairs), sums, saturates,
         rng.choice((0,) * 8 + (1, -1)), rng.choice((24, 24, 8)),
     )  # fmt: skip
+    if rng.random() < 0.7:
+        return each
+    digits = rng.randint(3, 10)
+    held = Held(
+        rng.choice(HELD[word]), rng.choice((None, None, digits - 1, digits, digits + 1, 20)), rng.random() < 0.7
+    )
+    return replace(each, sums=digits, held=held)
 
 
 def write(each: Emulation, name: str, folder: Path) -> Path:
     """The plan file of an emulation."""
-    most = each.sums - 1
-    step = (
-        "r(exact(a[0] * b[0], c))"
-        if each.saturates
-        else f"r(fused(a[0] * b[0], c, F={most - 1}, carry=0, least={most - 1}))"
+    word, sums, mode, bits = f"int{each.word}", f"int{each.sums}", "toward_zero", each.sums - 2
+    wraps = None if each.saturates else f"F={bits}, carry=0, least={bits}"
+    if each.held is not None:
+        word, sums, mode = each.held.format, f"e5m{each.sums - 1}_ieee", MODES[each.held.cut]
+        wraps = None if each.held.kept is None else f"F={each.held.kept}"
+    elif each.saturates:
+        mode += ", overflow=saturate"
+    step = "r(exact(a[0] * b[0], c))" if wraps is None else f"r(fused(a[0] * b[0], c, {wraps}))"
+    (folder / f"{name}-unit.yaml").write_text(
+        UNIT.format(name=f"{name}-unit", word=word, sums=sums, step=step, mode=mode)
     )
-    (folder / f"{name}-unit.yaml").write_text(UNIT.format(
-        name=f"{name}-unit", word=each.word, sums=each.sums, step=step,
-        over=", overflow=saturate" if each.saturates else "",
-    ))  # fmt: skip
     words = [line for k, side in enumerate((each.a, each.b)) for line in _words(side, "ab"[k], k, each)]
+    if each.held is not None:
+        words += [f"{word}h: h({word})" for word in re.findall("(?m)^[ab][0-9]+(?=:)", "\n".join(words))]
     powers = [f"shared({x}{', up=true' if side.up else ''})" for x, side in (("a", each.a), ("b", each.b))]
     path = folder / f"{name}.yaml"
     path.write_text(PLAN.format(
         name=name, a=each.a.format, b=each.b.format, word=each.word, a_mode=MODES[each.a.cut], b_mode=MODES[each.b.cut],
         d=next(fmt for fmt, digits in DIGITS.items() if digits == each.digits),
+        held=each.held.format if each.held else "f32",
         words="\n".join(f"  {line}" for line in words), steps="\n".join(f"  {line}" for line in _steps(each, *powers)),
     ))  # fmt: skip
     return path
@@ -117,15 +132,16 @@ def _words(side: Side, x: str, number: int, each: Emulation) -> Iterator[str]:
 
 
 def _steps(each: Emulation, one: str, other: str) -> Iterator[str]:
+    held = "h" if each.held else ""
     if each.moduli:
-        sums = ", ".join(f"sum(mma(a{k}, b{k}))" for k in range(len(each.moduli)))
+        sums = ", ".join(f"sum(mma(a{k}{held}, b{k}{held}))" for k in range(len(each.moduli)))
         yield f"all: recombined({sums}, moduli=[{', '.join(map(str, each.moduli))}])"
         yield f"total: t(product(2**{each.off - each.a.first - each.b.first}, all))"
     else:
         parts = []
         for k, (i, j) in enumerate(each.pairs):
             place = each.a.first + each.b.first + sum(each.a.steps[:i]) + sum(each.b.steps[:j])
-            yield f"t{k}: t(product(2**{each.off - place}, sum(mma(a{i}, b{j}))))"
+            yield f"t{k}: t(product(2**{each.off - place}, sum(mma(a{i}{held}, b{j}{held}))))"
             parts.append(f"t{k}")
         yield f"total: t(exact({', '.join(parts)}))"
     yield f"d: r(product(t(product(total, {one})), {other}))"
@@ -217,6 +233,11 @@ def _changed(each: Emulation, rng: random.Random) -> Emulation:
         replace(each, sums=each.sums + 2), replace(each, sums=max(each.sums, 10), saturates=not each.saturates),
         replace(each, word=each.word - 1), replace(each, pairs=each.pairs[::-1]),
     ]  # fmt: skip
+    if each.held is not None:
+        choices += [
+            replace(each, held=None, sums=12, saturates=False),
+            replace(each, held=replace(each.held, kept=None)),
+        ]
     if len(each.pairs) > 1:
         choices.append(replace(each, pairs=each.pairs[:-1]))
     return rng.choice(choices)

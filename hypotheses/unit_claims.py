@@ -141,8 +141,13 @@ class WrapClaim(Statement):
         return self.products - (self.wraps == "smallest")
 
     @property
+    def loss(self) -> str:
+        """What becomes of a sum that is too large, in words."""
+        return "wrap" if all(products.stage.d.is_integer for products in self.plan.sums) else "be rounded"
+
+    @property
     def text(self) -> str:
-        wanted = {"smallest": "can wrap, fewer cannot", "never": "cannot wrap"}
+        wanted = {"smallest": f"can {self.loss}, fewer cannot", "never": f"cannot {self.loss}"}
         sides = (("a", self.most_a), ("b", self.most_b))
         within = "".join(f", {side} within {most}" for side, most in sides if most is not None)
         return f"sums of {self.products} products of integers {wanted[self.wraps]}{within}"

@@ -30,6 +30,11 @@ INCLUDE = "include"  # a word of Verilog, so no port has this name
 SIMULATORS = ("verilator", "icarus")
 
 
+def as_netlist(name: str) -> str:
+    """The name of a design that is evaluated as the netlist of Yosys, whoever else simulates it."""
+    return ",".join(part for part in name.split(",") if not part.startswith("simulator="))
+
+
 class _Others(Strict):
     """The ports of a design that are no operand, and what is said of it besides."""
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 
+NAMED = 3  # the most lemmas whose names are in the first line
+
 
 @click.command(cls=Command)
 @click.argument("models", nargs=-1, metavar="[MODEL [MODEL]]", shell_complete=models)
@@ -253,8 +255,12 @@ def _show_details(document: Prove, explain: bool) -> None:
 
 
 def _unconfirmed(lemmas: Sequence[OneLemma]) -> str:
-    confirmed = sum(lemma.confirmed_by is not None for lemma in lemmas)
-    return f"a second solver for {confirmed} of {len(lemmas)} lemmas" if confirmed else "no second solver"
+    """Who confirmed some of the lemmas; those that no second solver did are named, up to NAMED."""
+    left = [lemma.name for lemma in lemmas if lemma.confirmed_by is None]
+    if len(left) == len(lemmas):
+        return "no second solver"
+    which = "; ".join(left) if len(left) <= NAMED else "--explain says which"
+    return f"a second solver for {len(lemmas) - len(left)} of {len(lemmas)} lemmas (not: {which})"
 
 
 def _is_zero(line: str) -> bool:

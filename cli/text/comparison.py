@@ -113,6 +113,7 @@ def _show_contradiction(one: Contradiction) -> None:
 
 def _show_counts(report: Report) -> None:
     from mmaprobe.queries.compare.explanations import software
+    from mmaprobe.runner.wiring import as_netlist
 
     comparison = report.comparison
     assert report.pair is not None
@@ -131,6 +132,6 @@ def _show_counts(report: Report) -> None:
         if software((model,)) and not software((other,)):
             reference = shlex.quote(model.model.reference)
             if other.design:
-                say(f"to prove it: mmaprobe prove {reference} {shlex.quote(other.name)}")
+                say(f"to prove it: mmaprobe prove {reference} {shlex.quote(as_netlist(other.name))}")
             else:
                 say(f"vectors that reach every case: mmaprobe cover {reference}, and `mmaprobe run --check`")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
@@ -48,7 +47,6 @@ from mmaprobe.queries.building.steps import (
 from mmaprobe.queries.building.weights import ADDED, Weights
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode
-from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Cancelling, FusedSum, Gate, Node, Product, Round
 from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
@@ -186,8 +184,7 @@ def normalising(draft: Draft, asked: Signature) -> Iterator[Draft]:
         yield with_product(partial(Product, normalised=True), counted)
     formats = [fmt for fmt in map(without_subnormals, (asked.a, asked.b)) if fmt is not None]
     if len(formats) == len(FACTORS):
-        with suppress(ParameterError):  # of a node that takes products of inputs alone
-            yield from (with_product(wider, counted) for counted in (False, True))
+        yield from (with_product(wider, counted) for counted in (False, True))
 
 
 def without_subnormals(fmt: Format) -> Format | None:

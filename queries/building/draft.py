@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, NoReturn
 from mmaprobe.queries.building.parts import UNSPLIT, Parts
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, is_stochastic
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round
 from mmaprobe.smtmodel.nodes.element import Subnormals
 from mmaprobe.smtmodel.nodes.node import Terminal, of_kind, walk
@@ -101,13 +102,22 @@ def with_ends(how: Round, **ends: Any) -> Round:
 
 
 def changed(root: Node, kind: type[Node], change: Callable[..., Node]) -> Node:
-    """The expression with every node of a kind changed."""
-    return rebuilt(root, lambda _, node: change(node) if isinstance(node, kind) else node, {})
+    """The expression with every node of a kind changed; itself where that is impossible."""
+    return _possible(root, lambda: rebuilt(root, lambda _, node: change(node) if isinstance(node, kind) else node, {}))
 
 
 def with_node(root: Node, old: Node, new: Node) -> Node:
-    """The expression with a node replaced by another."""
-    return replaced(root, lambda part: new if part == old else None)
+    """The expression with a node replaced by another; itself where that is impossible."""
+    return _possible(root, lambda: replaced(root, lambda part: new if part == old else None))
+
+
+def _possible(root: Node, rewritten: Callable[[], Node]) -> Node:
+    """The rewritten expression; the one before where a node does not take its new parts or parameters, so that such a
+    combination is no further candidate."""
+    try:
+        return rewritten()
+    except ParameterError:
+        return root
 
 
 @dataclass(frozen=True)

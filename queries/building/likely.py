@@ -103,8 +103,7 @@ def nodes_around(part: Node) -> Iterator[Node]:
 def _changed(root: Node, change: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
     for part in walk(root):
         for other in dict.fromkeys(change(part)):
-            with suppress(ParameterError):  # impossible combinations are not tried
-                yield with_node(root, part, other)
+            yield with_node(root, part, other)
 
 
 def _other(part: Node, d: Format) -> Iterator[Node]:

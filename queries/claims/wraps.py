@@ -52,15 +52,16 @@ class Wrapped:
 def verify_wraps(claim: WrapClaim) -> Outcome:
     """Decide a claim. Raises ParameterError for a plan that cannot be evaluated."""
     start, outcome = time.monotonic(), Outcome(claim)
+    none = f"no sum of up to {claim.proved} products {'wraps' if claim.loss == 'wrap' else 'is rounded'}"
     try:
         outcome.theorem = never_wraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
-        outcome.asked.append(SearchStep(f"no sum of up to {claim.proved} products wraps, by intervals"))
+        outcome.asked.append(SearchStep(f"{none}, by intervals"))
     except RuleError as error:
         outcome.asked.append(SearchStep(str(error)))
         if claim.proved and claim.most_a is None and claim.most_b is None:
             with suppress(RuleError):
                 outcome.theorem = every_sum(claim.plan, claim.proved)
-                outcome.asked.append(SearchStep(f"no sum of up to {claim.proved} products wraps, each evaluated"))
+                outcome.asked.append(SearchStep(f"{none}, each evaluated"))
     for count in dict.fromkeys((claim.products, claim.proved)):
         if count and not (count == claim.proved and outcome.theorem is not None):
             wrap = wrapping(claim, count)

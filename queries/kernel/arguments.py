@@ -134,7 +134,7 @@ def whole(value: Value) -> Value:
     """The value, if all that it consists of is of classes of the project, of no others that are called alike or derived
     from them, and cannot be changed: numbers, texts, tuples and frozen sets, and objects of such. What does not count
     where values are compared (`compare` of a field) is left out. Each object is looked at once. Raises RuleError."""
-    waiting, new = [value], list[Any]()
+    waiting, new, seen = [value], list[Any](), set[int]()
     while waiting:
         one: Any = waiting.pop()
         kind = type(one)
@@ -142,10 +142,11 @@ def whole(value: Value) -> Value:
             continue
         if kind is tuple or kind is frozenset:
             waiting += [part for part in one if type(part) not in PLAIN]
-        elif _checked.get(id(one)) is not one:
+        elif id(one) not in seen and _checked.get(id(one)) is not one:
             if not closed.is_own(kind):
                 raise RuleError(f"a {kind.__name__} within a {type(value).__name__} is no value of the project's")
-            new.append(one)
+            new.append(one)  # which keeps its number
+            seen.add(id(one))
             waiting += _parts_of(one)
     for one in new:
         with suppress(TypeError):  # a tuple with names cannot be remembered

@@ -17,7 +17,9 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe import listed
+from mmaprobe.cli.commands.prove import _unconfirmed
 from mmaprobe.cli.main import main
+from mmaprobe.documents.prove import OneLemma
 from mmaprobe.runner.answers import AnswersFile
 from mmaprobe.smtmodel.base.errors import FaultError, InputError, OutOfTimeError, OutputError
 from mmaprobe.smtmodel.base.files import append_whole, whole_file, write_whole
@@ -341,3 +343,13 @@ sys.argv = ["mmaprobe", "list", "claims"]
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (3, "interrupted\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_lemmas_that_no_second_solver_confirmed_are_named() -> None:
+    def lemmas(confirmed: int) -> list[OneLemma]:
+        by = ["z3"] * confirmed + [None] * (9 - confirmed)
+        return [OneLemma(name=f"l{k}", cuts=0, using=None, answer="", seconds=0, confirmed_by=by[k]) for k in range(9)]
+
+    assert _unconfirmed(lemmas(7)) == "a second solver for 7 of 9 lemmas (not: l7; l8)"
+    assert _unconfirmed(lemmas(4)) == "a second solver for 4 of 9 lemmas (not: --explain says which)"
+    assert _unconfirmed(lemmas(0)) == "no second solver"

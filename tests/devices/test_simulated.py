@@ -6,7 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from mmaprobe.cli.main import main
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.reports.exports.verilog import module
 from mmaprobe.runner.devices import open_device
@@ -109,6 +111,14 @@ def test_a_design_that_says_when_it_takes_inputs_and_has_results(tmp_path: Path,
     with open_device(f"{text},simulator={simulator}") as device:
         assert device.every(asked) == wanted
         assert "latency" not in device.description
+
+
+@pytest.mark.skipif(shutil.which("iverilog") is None, reason="iverilog is not installed")
+def test_the_netlist_is_what_is_proved(tmp_path: Path) -> None:
+    written(tmp_path, "")
+    text = f"rtl:{tmp_path}/unit.v,top=unit"
+    run = CliRunner().invoke(main, ["compare", f"model:{MODEL}", f"{text},simulator=icarus", "--samples", "0"])
+    assert f"to prove it: mmaprobe prove {MODEL} {text}\n" in run.output
 
 
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="iverilog is not installed")

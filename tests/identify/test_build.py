@@ -8,7 +8,8 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
-from itertools import combinations
+from functools import partial
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,21 @@ from mmaprobe.queries.building.axes import (
 from mmaprobe.queries.building.build import Builder
 from mmaprobe.queries.building.candidates import Candidate, Sketch
 from mmaprobe.queries.building.clock import Clock
-from mmaprobe.queries.building.draft import EXACT, OTHERS, PRODUCTS, Draft, Start, Step, Store, fused, of_rounding
+from mmaprobe.queries.building.draft import (
+    EXACT,
+    OTHERS,
+    PRODUCTS,
+    Draft,
+    Start,
+    Step,
+    Store,
+    changed,
+    fused,
+    of_rounding,
+    with_node,
+)
 from mmaprobe.queries.building.lanes import lanes_of, with_one_lane
-from mmaprobe.queries.building.likely import MODES, STARTS, SWAPPED
+from mmaprobe.queries.building.likely import MODES, STARTS, SWAPPED, with_inserted_node
 from mmaprobe.queries.building.mending import beside, mended
 from mmaprobe.queries.building.naming import name_of, same_by_form, with_nan
 from mmaprobe.queries.building.number_kinds import ordinary
@@ -44,7 +57,14 @@ from mmaprobe.queries.building.parts import PASSES, Parts, Reading, read_once, u
 from mmaprobe.queries.building.roles import placements, roles_apart, roles_by_shape
 from mmaprobe.queries.building.shapes import Shapes
 from mmaprobe.queries.building.stages import KINDS
-from mmaprobe.queries.building.steps import StepAxes, drafts_of_merged, late_tiers, merged_drafts, with_bits
+from mmaprobe.queries.building.steps import (
+    StepAxes,
+    carry_tiers,
+    drafts_of_merged,
+    late_tiers,
+    merged_drafts,
+    with_bits,
+)
 from mmaprobe.queries.building.templates import ORDER
 from mmaprobe.queries.building.validation import Validation
 from mmaprobe.queries.compare.steady import AGAIN
@@ -211,6 +231,27 @@ def test_a_unit_that_nobody_knows_is_built(mode: str, tmp_path: Path) -> None:
     nearest = found["nearest_instruction"]
     assert nearest["different_answers"] > 0
     assert nearest["first_divergence"]
+
+
+COUNTS = """unit: counts
+formats: {a: e4m3, b: e4m3, c: none, d: f32}
+length: 2
+roundings: {r: "round(f32, toward_zero, zero=positive, nan=0x7fffffff)"}
+steps: {d: "r(fused(counting(a[0:2] * b[0:2]), F=13))"}
+"""
+
+
+@pytest.mark.slow
+def test_products_that_count_where_they_are_zero(tmp_path: Path) -> None:
+    """The units beside one with such products are compared with the device, too."""
+    file, mine = tmp_path / "counts.yaml", tmp_path / "mine.yaml"
+    file.write_text(COUNTS)
+    found = built(f"model:{file}", "e4m3,e4m3,f32", 2, "--save", str(mine))
+    assert "counting(" in found["unit"]
+    rows = Shapes(parse_signature("e4m3,e4m3,f32,f32", 2), seed=99).anything(2000)
+    models = [parse_reference(str(path)) for path in (file, mine)]
+    results = [evaluate_batch(model, rows[:, :2], rows[:, 2:4], np.zeros(len(rows), np.uint64)) for model in models]
+    assert not differing(models[0], *results).size
 
 
 LANE = """unit: lane
@@ -1029,6 +1070,25 @@ def test_every_value_that_a_node_has_is_tried() -> None:
     assert {how.overflow for how in hows} == {*OVERFLOWS}
     assert {x.c.subnormals for x in found} == {*SUBNORMALS}
     assert {*map(type, (x.product for x in found))} == {Product, Gate, Counting}
+
+
+def test_what_no_node_takes_is_no_candidate() -> None:
+    """For instance a product that is zero and normalised, within a node that lets it count with its exponent."""
+    asked = parse_signature("e4m3,e4m3,f32,f32", 4)
+    plain = [draft(), draft(step(total=fused(13)))]
+    others = [replace(one, product=other) for one in plain for other in with_inserted_node(one.product, asked.d)]
+    for one in plain:
+        sums = with_inserted_node(one.steps[0].sum, asked.d)
+        others += [one.with_step(0, replace(one.steps[0], sum=other)) for other in sums]
+    assert {type(one.product) for one in others} >= {Counting, Gate}
+    tiers = [*tiny_tiers(asked, {}, True), *zero_tiers(["fused"], asked), *end_tiers(asked, {}), *late_tiers(0)]
+    tiers += [*carry_tiers([0]), lambda one: neighbours(one, asked, {}), lambda one: normalising(one, asked)]
+    for one, tier in product(others, tiers):
+        assert all(isinstance(found, Draft) for found in tier(one))
+    counting = next(one.product for one in others if isinstance(one.product, Counting))
+    refused = changed(counting, Product, partial(replace, normalised=True))
+    assert refused is counting
+    assert with_node(counting, counting.term, replace(counting.term, normalised=True)) is counting
 
 
 def test_modes_that_no_answer_shows_are_one_draft() -> None:

@@ -39,8 +39,8 @@ pytestmark = pytest.mark.oracle
 TABLE_9 = unit_of(SUM.format("F=2"))
 Document = dict[str, Any]
 #: modules of rules of which the oracle has no statement: of questions of terms, of plans, of algorithms, and of what
-#: follows for a whole unit; those of unit_shares have one of their own (tests/second/share_rules.py), and slices and
-#: blocks (slice_rules.py beside it)
+#: follows for a whole unit; those of unit_shares have one of their own (tests/second/share_rules.py), and slices,
+#: blocks (slice_rules.py beside it), sums of integers and plans of the same ones (wrap_rules.py)
 OTHERS = ("facts", "same", "undecided", "unreachable", "expressions", "together", "shares", "unit_shares",
           "rows", "plans", "plan_units", "stages", "wraps", "slices", "blocks", "factors", "every")  # fmt: skip
 

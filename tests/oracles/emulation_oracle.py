@@ -36,11 +36,22 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Held:
+    """Words held in a format that has all of their integers, and sums of so many binary digits: of the exact product
+    and the sum so far, or of both cut to `kept` digits after the first one of the larger one; rounded to nearest, ties
+    to even, or cut."""
+
+    format: str
+    kept: int | None
+    cut: bool
+
+
+@dataclass(frozen=True)
 class Emulation:
     """`word`: bits of the integers that the unit multiplies. `moduli`: of residues; none: of slices, of which the
     `pairs` are kept, in the order in which they are added in exact arithmetic. `sums`: bits of the integers in which
     the unit adds, which saturate or wrap. `off`: by which power of two the result is wrong. `digits`: of the result,
-    which is rounded to nearest even."""
+    which is rounded to nearest even. `held`: `sums` are the digits of a format with exponents."""
 
     a: Side
     b: Side
@@ -51,6 +62,7 @@ class Emulation:
     saturates: bool
     off: int
     digits: int
+    held: Held | None = None
 
 
 def numbers(fmt: str) -> list[Fraction]:
@@ -105,6 +117,8 @@ def words_of(x: Fraction, side: Side, word: int, moduli: tuple[int, ...]) -> lis
 def summed(first: Whole, second: Whole, each: Emulation) -> tuple[Whole, NDArray[np.bool_]]:
     """The sums of the products of all rows (rows x K) of both sides, one product after another, and whether each has
     left the range on the way."""
+    if each.held is not None:
+        return summed_in_digits(first, second, each.sums, each.held)
     total, left = np.zeros((len(first), len(second)), dtype=np.int64), np.zeros((len(first), len(second)), dtype=bool)
     half = 1 << each.sums - 1
     for k in range(first.shape[1]):
@@ -112,6 +126,34 @@ def summed(first: Whole, second: Whole, each: Emulation) -> tuple[Whole, NDArray
         left |= (total < -half) | (total >= half)
         total = np.clip(total, -half, half - 1) if each.saturates else (total + half) % (2 * half) - half
     return total, left
+
+
+def summed_in_digits(first: Whole, second: Whole, digits: int, held: Held) -> tuple[Whole, NDArray[np.bool_]]:
+    """The same where sums are rounded, and whether one was. A product has the exponents of both its factors."""
+    total = np.zeros((len(first), len(second)), dtype=np.int64)
+    left = total != 0
+    for k in range(first.shape[1]):
+        product_, exact = np.outer(first[:, k], second[:, k]), total + np.outer(first[:, k], second[:, k])
+        added = exact
+        if held.kept is not None:
+            exponents = np.add.outer(exponent_of(first[:, k]), exponent_of(second[:, k])), exponent_of(total)
+            place = np.maximum(np.maximum(*exponents) - held.kept, 0)
+            added = cut_at(product_, place) + cut_at(total, place)
+        place = np.maximum(exponent_of(added) + 1 - digits, 0)
+        total = cut_at(added, place) if held.cut else rounded(added.astype(float), digits).astype(np.int64)
+        left |= total != exact
+    return total, left
+
+
+def exponent_of(x: Whole) -> Whole:
+    """That of the first binary digit; of 0 one below all others."""
+    found: Whole = np.where(x == 0, -99, np.floor(np.log2(np.maximum(np.abs(x), 1))).astype(np.int64))
+    return found
+
+
+def cut_at(x: Whole, place: Whole) -> Whole:
+    found: Whole = np.sign(x) * (np.abs(x) >> place << place)
+    return found
 
 
 def recombined(residues: Sequence[Whole], moduli: Sequence[int]) -> Whole:

@@ -6,7 +6,7 @@ Products are lists of places of K; a sum so far is a pattern and the name of its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gmpy2 import mpq
 
@@ -79,6 +79,7 @@ class Output:
     b: list[int]
     c: int
     side: str = "a"  # whose words are read
+    words: dict[tuple[str, int, int], Value] = field(default_factory=dict)  # of a side, by node and element
 
     def result(self) -> int:
         value = self.value(self.plan.result)
@@ -403,6 +404,12 @@ class Output:
 
     def word(self, node: Node, k: int) -> Value:
         """A word, or a part of one, of the k-th element of the side whose words are read."""
+        place = self.side, id(node), k
+        if place not in self.words:
+            self.words[place] = self.new_word(node, k)
+        return self.words[place]
+
+    def new_word(self, node: Node, k: int) -> Value:
         match node:
             case Given():
                 own, fmt = (self.a, self.plan.a) if self.side == "a" else (self.b, self.plan.b)

@@ -139,6 +139,9 @@ def operands(plan: Plan, rows: int, columns: int, k: int, seed: int = 0) -> list
     return [side(plan.a, (rows, k)), side(plan.b, (k, columns)), side(plan.c, (rows, columns)) * np.uint64(plan.addend)]
 
 
+TOO_DEEP = ("ozaki/fp8-14",)  # 105 sums, one added after another, are no expression
+
+
 def check(plan: Plan, k: int, rows: int = 3, columns: int = 4) -> None:
     """Matrices through a plan are what exact rationals give, and what its expression gives for this K."""
     a, b, c = operands(plan, rows, columns, k, seed=k)
@@ -149,6 +152,10 @@ def check(plan: Plan, k: int, rows: int = 3, columns: int = 4) -> None:
             assert decode(plan.d.name, one).kind == "nan"
         else:
             assert one == other
+    if plan.reference in TOO_DEEP:
+        with pytest.raises(ParameterError, match="too many steps"):
+            unit_of_plan(plan, k)
+        return
     i, j = (index.ravel() for index in np.indices(c.shape))
     lowered = evaluate_batch(Model("lowered", unit_of_plan(plan, k)), a[i], b[:, j].T, c[i, j])
     assert lowered.tolist() == found.ravel().tolist()
@@ -334,6 +341,10 @@ def test_addends_are_read_as_the_unit_reads_them(reference: str) -> None:
     c = rng.integers(0, 1 << 25, (12, 12), dtype=np.uint64) * rng.integers(0, 2, (12, 12), dtype=np.uint64)
     c |= rng.integers(0, 2, (12, 12), dtype=np.uint64) << np.uint64(31)
     found = simulate(a, b, c, plan, engine="numpy")
+    if plan.reference in TOO_DEEP:
+        with pytest.raises(ParameterError, match="too many steps"):
+            unit_of_plan(plan, k)
+        return
     i, j = (index.ravel() for index in np.indices(c.shape))
     lowered = evaluate_batch(Model("lowered", unit_of_plan(plan, k)), a[i], b[:, j].T, c[i, j])
     assert lowered.tolist() == found.ravel().tolist()

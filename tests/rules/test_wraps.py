@@ -469,3 +469,15 @@ def test_plans_are_taken_as_they_start() -> None:
     assert claim_of(plan="plan:ozaki/int8-7", products=1, wraps="never").plan == parse_plan_reference(
         "plan:ozaki/int8-7"
     )
+
+
+def test_what_is_said_of_sums_in_f32() -> None:
+    """Such a sum is rounded, and wraps in int32."""
+    for name, loss, step in (
+        ("ozaki-f16-7-wraps", "can be rounded", "is rounded"),
+        ("int8-wraps", "can wrap", "wraps"),
+    ):
+        (claim, *_) = claims_named(name)
+        assert isinstance(claim, WrapClaim)
+        assert f"{loss}, fewer cannot" in claim.text
+        assert f"products {step}, by intervals" in str(decided(claim).asked[0])

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from math import ceil, floor, inf
 from typing import Any
 
@@ -52,17 +53,22 @@ class Rounding:
         return two(self.shape[1] - self.shape[0] + 1)
 
 
+@cache
+def loaded(text: str) -> Any:
+    return yaml.safe_load(text)
+
+
 class Text:
     """A plan file."""
 
     def __init__(self, text: str) -> None:
-        told = yaml.safe_load(text)
+        told = loaded(text)
         self.formats: Mapping[str, str] = told["formats"]
         self.roundings = {name: Rounding(*(part.strip() for part in [*how[6:-1].split(",", 2), ""][:3]))
-                          for name, how in told["roundings"].items()}  # fmt: skip
-        trees = {**told["words"], **told["steps"]}
+                          for name, how in told.get("roundings", {}).items()}  # fmt: skip
+        trees = {**told.get("words", {}), **told["steps"]}
+        self.keys, self.numbers = dict[str, str](), dict[Any, int]()
         self.named = {name: ast.parse(tree.strip(), mode="eval").body for name, tree in trees.items()}
-        self.words = set(told["words"])
 
     def of(self, node: ast.expr) -> ast.expr:
         """What a name stands for."""
@@ -71,14 +77,21 @@ class Text:
         return node
 
     def key(self, node: ast.expr) -> str:
-        """An expression without names, as a key."""
-        text = self
+        """An expression without names, as a key: its number among all that were asked for."""
+        if isinstance(node, ast.Name) and node.id in self.named:
+            if node.id not in self.keys:
+                self.keys[node.id] = self.key(self.named[node.id])
+            return self.keys[node.id]
+        if isinstance(node, ast.Name):
+            parts: tuple[Any, ...] = ("name", self.roundings.get(node.id, node.id))
+        else:
+            parts = (type(node).__name__, *(self._part(one) for _, one in ast.iter_fields(node)))
+        return str(self.numbers.setdefault(parts, len(self.numbers)))
 
-        class Whole(ast.NodeTransformer):
-            def visit_Name(self, name: ast.Name) -> ast.AST:
-                return self.visit(text.named[name.id]) if name.id in text.named else name
-
-        return ast.dump(Whole().visit(ast.parse(ast.unparse(node), mode="eval").body))
+    def _part(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return tuple(map(self._part, value))
+        return self.key(value) if isinstance(value, ast.AST) else value  # type: ignore[arg-type]
 
     def called(self, node: ast.expr) -> tuple[str, list[ast.expr]]:
         """The name and the operands of a call."""
