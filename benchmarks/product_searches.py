@@ -243,6 +243,21 @@ FEWER = (
 )  # fmt: skip
 
 
+#: runs of K that are stored in a narrower format than that in which they are added and given
+STORED = (
+    Row("stored-bf16-f32-loop", "f32,f32,f32,f32", 200, MULADD, "sum(split(4, s(u), r, grain=1), +0)"),
+    Row("stored-f16-split-2", "f16,f16,f32,f32", 256, f"{HOPPER}.{F16}", "sum(split(2, h(u), r), +0)"),
+    Row("stored-f16-promoted", "f16,f16,f32,f32", 256, f"{HOPPER}.{F16}", "sum(promote(64, h(u), r), +0)"),
+    Row("stored-bf16-split-c", "bf16,bf16,f32,f32", 1024, f"{AMPERE}.{B16}",
+        "r(exact(sum(split(8, s(u), r, grain=64), +0), c))"),
+    Row("stored-bf16-pairs-third", "bf16,bf16,f32,f32", 768, f"{HOPPER}.{B16}",
+        f"r(product({number(0.3)}, sum(split(4, s(u), r, order=pairwise), +0)))"),
+    Row("stored-f16-stream-k", "f16,f16,f32,f32", 1024, f"{HOPPER}.{F16}",
+        "sum(split([320, 704], h(u), r, order=backwards), +0)"),
+    Row("stored-f32-of-f64", "f64,f64,f64,f64", 300, "ieee/fma/f64", "sum(split(3, r(u), w, grain=1), +0)"),
+)  # fmt: skip
+
+
 #: of drawn plans: formats of a and b, units, format of their sums, formats of results, and how inputs are converted
 KINDS: tuple[tuple[str, tuple[str, ...], str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("f16,f16", (f"{HOPPER}.{F16}", f"{AMPERE}.{F16}", f"{TURING}.{F16}", f"{VOLTA}.{F16}", f"{BLACKWELL}.{F16}", CDNA2,
@@ -471,10 +486,10 @@ WAYS: dict[str, Callable[[Product, float], dict[str, Any]]] = {
 
 
 def every() -> tuple[Row, ...]:
-    return *PLANS, *HELD, *UNSEEN, *FEWER, *DRAWN
+    return *PLANS, *HELD, *UNSEEN, *FEWER, *STORED, *DRAWN
 
 
-SETS = {"held": HELD, "unseen": UNSEEN, "fewer": FEWER, "drawn": DRAWN}
+SETS = {"held": HELD, "unseen": UNSEEN, "fewer": FEWER, "stored": STORED, "drawn": DRAWN}
 
 
 def say(text: str) -> None:
@@ -499,7 +514,9 @@ def table(rows: Sequence[Row], ways: Sequence[str], file: Path) -> Iterator[str]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--only", default=",".join(row.name for row in PLANS), help="or held, unseen, drawn: those written last"
+        "--only",
+        default=",".join(row.name for row in PLANS),
+        help="or held, unseen, fewer, stored, drawn: those written last",
     )
     parser.add_argument("--ways", default="recorded,compared,function")
     parser.add_argument("--seconds", type=float, default=60)

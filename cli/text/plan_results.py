@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mmaprobe.cli.options import say
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import to_hex
+from mmaprobe.smtmodel.plans.plantext import step_text
 
 if TYPE_CHECKING:
     from mmaprobe.queries.plans.apart import Other
@@ -39,7 +40,9 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
         lines.append(f"{none} gives {every}")
         if given.best is not None:
             best = given.best
-            lines[-1] += f"; {best.plan.reference} gives {best.agree} of {best.looked}"
+            roundings = "".join(f", {name}: {how}" for name, how in step_text(best.plan)[1].items()
+                                if how not in best.plan.reference)  # fmt: skip
+            lines[-1] += f"; {best.plan.reference}{roundings} gives {best.agree} of {best.looked}"
     if given.untried:
         lines.append(f"the time was over; not tried, or not wholly: {'; '.join(given.untried)}")
     return lines

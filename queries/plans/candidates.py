@@ -77,6 +77,7 @@ class Candidates:
     def __init__(self, asked: Signature) -> None:
         self.asked = asked
         self.compiled: set[Model] = set()  # longer units that are compiled as well
+        self.stored: list[Format] = []  # formats of runs of K before they are added, which the results seem to show
         self._spent: dict[Model, float] = {}  # seconds of NumPy's on the others
 
     # -- units
@@ -141,9 +142,13 @@ class Candidates:
         cuts = [(ways, grain) for grain in grains for ways in SPLITS if grain * ways < 2 * length]
         yield from (in_runs(ways, chain, how, "sequential", grain) for ways, grain in cuts)
         yield from evenly(chain, how, length)
-        if self.asked.d != model.d and model.c.holds(self.asked.d):  # a workspace in the format of the result
-            stored = in_format(chain, Rounding(self.asked.d))
-            yield from (in_runs(ways, stored, how, "sequential", grain) for ways, grain in cuts)
+        spaces = [in_format(chain, Rounding(fmt)) for fmt in dict.fromkeys((self.asked.d, *self.stored))
+                  if fmt != model.d and model.c.holds(fmt)]  # fmt: skip
+        yield from (in_runs(ways, stored, how, "sequential", grain) for stored in spaces for ways, grain in cuts)
+        if self.stored:
+            yield from (promoted(run, stored, how) for stored in spaces for run in runs)
+            yield from (in_runs(ways, stored, how, order, grain) for stored in spaces for order in ORDERS[1:]
+                        for ways, grain in cuts if ways > 2)  # fmt: skip
         yield from (promoted(run, chain, how) for run in runs[few:])
         for order in ORDERS[1:]:
             yield from (in_runs(ways, chain, how, order, grain) for ways, grain in cuts if ways > 2)
@@ -203,6 +208,9 @@ class Candidates:
                  *blocks_of(products, model, how),
                  *turns_of(products, model), *cut_alike(products, known, model, how),
                  *stages_of(products, model, how, bodies)]  # fmt: skip
+        formats = [fmt for fmt in self.stored if fmt != model.d and model.d.holds(fmt)]
+        stages += [replace(stage, body=in_format(stage.body, Rounding(fmt))) for fmt in formats for stage in stages
+                   if isinstance(stage, Parted) and isinstance(stage.join, Promote | Add)]  # fmt: skip
         if wider:
             wide = Rounding(FORMATS[WIDER[model.d.name]])
             parts = (stage for stage in stages if isinstance(stage, Parted) and stage.tail is None)

@@ -9,21 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from itertools import accumulate, combinations, islice, pairwise, product
+from itertools import accumulate, chain, combinations, islice, pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import from_numbers, nans, to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, nans, to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.nodes import Element, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Plan, Products
+from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order
-from mmaprobe.smtmodel.plans.named import in_runs, in_runs_at, promoted
+from mmaprobe.smtmodel.plans.named import in_format, in_runs, in_runs_at, promoted
 from mmaprobe.smtmodel.plans.partitions import Equal
 from mmaprobe.smtmodel.plans.stages import Parted
 
@@ -40,19 +41,22 @@ Evaluate = Callable[[Plan, Sample], Matrix | None]
 
 
 def cuts_of(
-    model: Model, forms: Sequence[Form], samples: Sequence[Sample], evaluate: Evaluate
+    model: Model, forms: Sequence[Form], samples: Sequence[Sample], evaluate: Evaluate, stored: Sequence[Format] = ()
 ) -> Iterator[tuple[Form, Parted, Matrix]]:
     """The ways of cutting K around a unit that give all of a sample in one of some forms, with what they give; at most
-    `HELD` of a form and a sample. The samples have the same inputs."""
+    `HELD` of a form and a sample. The samples have the same inputs. `stored`: formats in which each run's sum may be
+    stored before it is added."""
     begun: dict[tuple[object, ...], list[Form]] = {}
     for form in forms:
         if form.taken == (model.a, model.b) and form.format == model.c:
             begun.setdefault((form.convert, form.start), []).append(form)
     for alike in begun.values():
         sums = CutSums(model, alike[0], samples[0], evaluate)
-        for form, sample in product(alike, samples):
-            for stage, results in islice(sums.stages(form, sample), HELD):
-                yield form, stage, results
+        formats = (fmt for fmt in stored if fmt != model.c and model.c.holds(fmt))
+        for own in chain([sums], map(sums.storing, formats)):
+            for form, sample in product(alike, samples):
+                for stage, results in islice(own.stages(form, sample), HELD):
+                    yield form, stage, results
 
 
 class CutSums:
@@ -65,6 +69,7 @@ class CutSums:
         self.tile = fitting[0] if fitting else 0
         self.count = -(-length // self.tile) if fitting else 0
         self.length, self.begun = length, form.start == Element("c")
+        self.body: Stage = Chain(model)
         self._table: Numbers | None = None  # of the tiles from one up to another, of each element
         takes = model.addend and model.c.name in ADDED and form.format == model.c
         if takes and fitting:
@@ -94,6 +99,17 @@ class CutSums:
                     table[own, first[own] + more + 1] = sums[own, :, 0, 0]
         return table.view(f"f{sums.itemsize}")
 
+    def storing(self, fmt: Format) -> CutSums:
+        """The same, with the sum of each run stored in a format."""
+        other = CutSums.__new__(CutSums)
+        own = {name: value for name, value in vars(self).items() if name != "_promoted"}
+        vars(other).update(own, body=in_format(Chain(self.model), Rounding(fmt)))
+        if self._table is not None:
+            other._table = self._table.copy()
+            with np.errstate(all="ignore"):
+                other._table[:, 1:] = self._table[:, 1:].astype(type_of(fmt))
+        return other
+
     def _part(self, sample: Sample, tiles: NDArray[np.int64], size: int, c: Matrix) -> Sample:
         """The products of some tiles, each a product of its own, with what is summed before."""
         spans = [slice(tile * self.tile, tile * self.tile + size) for tile in tiles]
@@ -118,7 +134,7 @@ class CutSums:
                 for way in left:
                     places = tuple(int(tile) * self.tile for tile in way)
                     given = self._ended(form, self._added(way[None], order)[0], sample.c.ravel())
-                    yield in_runs_at(places, Chain(self.model), self.how, order), given.reshape(sample.d.shape)
+                    yield in_runs_at(places, self.body, self.how, order), given.reshape(sample.d.shape)
 
     @staticmethod
     def _ended(form: Form, sums: Numbers, c: Matrix) -> Matrix:
@@ -146,7 +162,7 @@ class CutSums:
         """K in runs that are promoted, whole and in equal parts; and the sums (ways x elements)."""
         stages, sums = list[Parted](), list[Numbers]()
         for tiles in range(1, self.count // 2 + 1):
-            body = promoted(tiles * self.tile, Chain(self.model), self.how)
+            body = promoted(tiles * self.tile, self.body, self.how)
             runs = cache(partial(self._promotion, tiles))
             stages.append(body)
             sums.append(runs(0, self.count))

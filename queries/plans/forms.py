@@ -39,6 +39,7 @@ CONVERSIONS: dict[str, tuple[Mode, ...]] = {
 }
 NARROW = ("f16", "bf16")  # formats in which a sum is stored before it goes on
 USUAL = {f"round({name}, nearest_even)" for name in ("f16", "bf16", "f32", "f64")}  # roundings that are not named
+STORED = ("f16", "bf16", "f32")  # formats in which separate sums are kept before they are added in a wider one
 NEAR = 4.0  # times as far from the results as the nearest form, as root mean square, that others may be
 ALIKE = 1.5  # times as far, within which the likelier form is tried first
 DECIDED = 2.0  # standard errors, within which as well: narrow results differ in a few elements
@@ -60,6 +61,7 @@ SLIGHT = 2.0**6  # last places of sums, of which a loss may be due to these
 LOST = 0.2  # of the last place kept of one side, that its rounding changes: the root mean square, of the whole
 PLACES = 2  # by which the last place kept may be another one than that estimate says
 CLEARER = 0.75  # of what is left unexplained otherwise, that a cut of bits has to leave at most
+KEPT = 16.0  # times as much, or as little, left unexplained as storing sums loses of one, that may be due to it
 HOPELESS = 4 * NEAR  # times as much left unexplained by any form as by the best conversion, with which none is tried
 
 
@@ -146,6 +148,19 @@ def forms_of(asked: Signature, sample: Sample) -> list[Form]:
     near = [*chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), seen) for name in names)]
     fewer = None if seen is None else seen.fewer_bits
     return near if fewer is None else [*near, *plain(asked, fewer)]
+
+
+def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[Format]:
+    """The formats, narrower than the results', in which sums of runs may be stored before they are added: what the
+    nearest forms of a sample leave unexplained of most results is more than sums lose, and about what storing takes."""
+    if (seen := _Seen.of(asked, sample)) is None or not forms:
+        return []
+    firsts = {form.format: form for form in reversed(forms)}.values()
+    squares = [float(np.median(seen.squares(form, seen.converted(form.convert)))) for form in firsts]
+    lost = min(squares) ** 0.5 / float(np.mean(seen.d[seen.finite] ** 2)) ** 0.5
+    some = [fmt for name in STORED if (fmt := FORMATS[name]) != asked.d and asked.d.holds(fmt)]
+    near = [fmt for fmt in some if 1 / KEPT < lost / (LOST * 2.0**-fmt.fraction) < KEPT]
+    return near if lost > _usual_loss(asked.d) else []
 
 
 def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:

@@ -24,7 +24,7 @@ from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import cuts_of
-from mmaprobe.queries.plans.forms import Form, forms_of, named, plain
+from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
 from mmaprobe.queries.plans.lengths import lengths_asked
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
@@ -479,7 +479,8 @@ class Mapper(Candidates):
         parts = [looked.alone(int(number)) for number in open_at]
         sample = Sample(*(np.concatenate([getattr(part, side) for part in parts]) for side in "abcd"))
         for model in models:
-            found = dict.fromkeys(stage for _, stage, _ in cuts_of(model, self._forms(looked), [sample], self.results))
+            cuts = cuts_of(model, self._forms(looked), [sample], self.results, self.stored)
+            found = dict.fromkeys(stage for _, stage, _ in cuts)
             yield from chain(self.stages(model, looked.shape.length) if found else (), found)
 
     @property
@@ -500,7 +501,9 @@ class Mapper(Candidates):
         the results of the largest one, as a few short sums show little."""
         if looked.shape not in self._near_forms:
             x, top = looked.sample, self.looked.get(self.top, looked)
-            own = forms_of(self.asked, Sample(x.a[::2], x.b[::2], x.c[::2], x.d[::2]))
+            sample = Sample(x.a[::2], x.b[::2], x.c[::2], x.d[::2])
+            own = forms_of(self.asked, sample)
+            self.stored = list(dict.fromkeys((*self.stored, *stored_of(self.asked, sample, own))))
             self._near_forms[looked.shape] = list(
                 dict.fromkeys((*own, *(self._forms(top) if looked is not top else ())))
             )

@@ -18,7 +18,7 @@ import numpy as np
 from mmaprobe.queries.plans.apart import Apart, Other, narrowest
 from mmaprobe.queries.plans.candidates import Candidates, likelihood, with_unit
 from mmaprobe.queries.plans.cut_sums import cuts_of
-from mmaprobe.queries.plans.forms import forms_of, named
+from mmaprobe.queries.plans.forms import forms_of, named, stored_of
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -140,7 +140,10 @@ class _Trial:
         self._untried: list[str] = []
         self._near: list[list[Fit]] = [[] for _ in self.sides]  # plans that give some of the first
         self._parts = recorded.parts()
-        every = (forms_of(self.asked, sample) for sample in recorded.block(*recorded.looked()))
+        samples = recorded.block(*recorded.looked())
+        every = [forms_of(self.asked, sample) for sample in samples]
+        stored = (stored_of(self.asked, *pair) for pair in zip(samples, every, strict=True))
+        self.candidates.stored = list(dict.fromkeys(chain.from_iterable(stored)))
         self.forms = [form for form in dict.fromkeys(chain.from_iterable(zip_longest(*every))) if form is not None]
         self._units: list[Model] = []
         self._gives: dict[Model, int] = {}  # of the first elements
@@ -204,16 +207,17 @@ class _Trial:
             self._cut.add(model)
             self._report(f"trying {model.reference}")
             wanting = [sample for sample, fits in zip(self._samples, self.found, strict=True) if hidden or not fits]
-            cuts = cuts_of(model, self.forms, wanting, self.candidates.results)
+            cuts = cuts_of(model, self.forms, wanting, self.candidates.results, self.candidates.stored)
             for number, (form, stage, results) in enumerate(cuts):
-                self.look(CUTS, self.candidates.stages(model, self.asked.length) if number == 0 else ())
                 known = sum(map(len, self.found))
-                if not (self.wanting or hidden):
-                    break
-                self._number += 1
-                self._enter(results, partial(form.plan, stage))
+                self.look(CUTS, self.candidates.stages(model, self.asked.length) if number == 0 else ())
+                if self.wanting or hidden:
+                    self._number += 1
+                    self._enter(results, partial(form.plan, stage))
                 if sum(map(len, self.found)) > known and not hidden:
                     self.look(CUTS, self.beside(model, stage))
+                if not (self.wanting or hidden):
+                    break
 
     @property
     def wanting(self) -> bool:

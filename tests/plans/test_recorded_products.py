@@ -21,7 +21,7 @@ from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import CutSums
-from mmaprobe.queries.plans.forms import Form, named, plain
+from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
 from mmaprobe.queries.plans.library import Mapped, Said
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
 from mmaprobe.queries.plans.results import FIRST, plans_of_results, with_others
@@ -36,7 +36,7 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.joins import Order
-from mmaprobe.smtmodel.plans.named import in_runs, in_runs_at, promoted
+from mmaprobe.smtmodel.plans.named import in_format, in_runs, in_runs_at, promoted
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 
@@ -347,6 +347,28 @@ def cut(numbers: Numbers) -> Numbers:
     """Numbers cut to 14 bits."""
     fractions, exponents = np.frexp(numbers)
     return np.ldexp(np.trunc(fractions * 2**14), exponents - 14).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("cut", "fmt"),
+    [
+        (lambda body: in_runs(3, body, R), "bf16"),
+        (lambda body: promoted(64, body, R), "f16"),
+        (lambda body: in_runs_at((48, 144), body, R), "f16"),
+    ],
+)
+def test_runs_stored_in_a_narrower_format_are_found(cut: Callable[[Stage], Stage], fmt: str) -> None:
+    """Though results are f32. Nothing is stored in plans for results that show no such loss."""
+    a, b = factors(24, 240, 20)
+    sides, asked = [side.view(np.uint16) for side in (a, b)], parse_signature("f16,f16,f32", 240)
+    stage = cut(in_format(CHAIN, Rounding(FORMATS[fmt])))
+    recorded = Recorded(asked, *sides, None, (product(stage, a, b).view(np.uint32),))
+    [found] = plans_of_results(recorded, (), lambda text: None, 60)
+    new = factors(40, 240, 30)
+    stages = [products.stage for plan in found.plans for products in plan.sums]
+    assert any((product(one, *new) == product(stage, *new)).all() for one in stages)
+    [sample] = replace(recorded, d=(product(cut(CHAIN), a, b).view(np.uint32),)).block(np.arange(24), np.arange(20))
+    assert stored_of(asked, sample, forms_of(asked, sample)) == []
 
 
 def test_every_plan_named_gives_every_element(save: Save) -> None:
