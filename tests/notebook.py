@@ -22,7 +22,11 @@ def executed(page: Path = PAGE) -> Any:
     found = nbformat.read(page, as_version=4)
     with TemporaryDirectory() as folder:  # nothing is read from, or left in, the folder of the documentation
         os.environ["IPYTHONDIR"] = os.environ["JUPYTER_RUNTIME_DIR"] = folder
-        NotebookClient(found, timeout=LIMIT, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
+        resources = {"metadata": {"path": folder}}
+        # what a cell prints comes in as many pieces as the kernel likes
+        NotebookClient(
+            found, timeout=LIMIT, kernel_name="python3", resources=resources, coalesce_streams=True
+        ).execute()
     for cell in found.cells:
         cell.metadata = {}  # times of the run
     return found

@@ -55,7 +55,7 @@ def test_errors_are_at_most_the_largest_and_no_less(number: int, tmp_path: Path)
 def test_sums_and_products_are_those_of_the_oracle(tmp_path: Path) -> None:
     """No sum is out of range where the rule says so, and results are the same exactly if they are by the rule."""
     wraps, alike = set(), set()
-    for number in (*NUMBERS, 3, 10):
+    for number in (*NUMBERS, 10, 24):  # whose units add integers: of other sums the rule says nothing
         one = known(number, tmp_path)
         for count in (1, 2):
             truth = not any((one.results[k].beyond | one.results[k].wide).any() for k in range(1, count + 1))
