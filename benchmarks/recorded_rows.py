@@ -26,6 +26,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import nans
 from mmaprobe.smtmodel.families.parameters import PARAMETERS
 from mmaprobe.smtmodel.inputs.vectors import Vector, parse_row
+from mmaprobe.smtmodel.nodes.counting import ZEROS_COUNT
 from mmaprobe.smtmodel.tables.recordings import Decided
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import records
@@ -40,7 +41,7 @@ BUDGET = Options(timeout=20.0)
 NODES = {
     "sticky": "align_rounding", "rounding": "align_rounding", "normalised": "product", "limit": "product_overflow",
     "mode": "output_rounding", "subnormals": "flush_outputs", "input_subnormals": "flush_inputs", "zero": "zero_sign",
-    "zeros": "exponent_floor", "addend": "family", "exact": "family",
+    "zeros": "exponent_floor", ZEROS_COUNT: "exponent_floor", "addend": "family", "exact": "family",
 }  # fmt: skip
 
 
@@ -87,6 +88,8 @@ def near(reference: str) -> Iterator[tuple[str, str, Model]]:
         where, _, word = name.rpartition(" ")
         parameter = NODES.get(word, word)
         assert parameter in PARAMETERS, name
+        if word == ZEROS_COUNT:
+            value = f"zero {value} count"
         if candidate_of(other, normaliser).form != own:
             yield parameter, f"{where}: {value}" if where else value, other
 

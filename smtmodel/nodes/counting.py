@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Termi
 from mmaprobe.smtmodel.nodes.product import Product
 from mmaprobe.smtmodel.nodes.repeat import Each
 
-ZEROS_COUNT = "zeros_count"  # the variants of a sum in which zero terms count
+ZEROS_COUNT, PRODUCTS = "zeros_count", "products"  # the variants of a sum in which zero terms count
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +70,14 @@ def counting(item: Node) -> Node:
 def where_zeros_count(items: Sequence[Node]) -> Iterator[Variant]:
     """Variants of a sum in which zero products count, alone and with the inputs that it adds. An input alone counts
     with the least exponent of its format, which seldom is above that of a product."""
-    able = [counting(item) != item for item in items]
-    products = [may and not isinstance(item, Terminal) for may, item in zip(able, items, strict=True)]
-    if any(products):
-        yield from (Variant(ZEROS_COUNT, (), flags) for flags in dict.fromkeys((tuple(able), tuple(products))))
+    able = [item for item in items if counting(item) != item]
+    inputs = [item for item in able if isinstance(item, Terminal)]
+    if len(able) > len(inputs):
+        yield Variant(ZEROS_COUNT, "none", PRODUCTS)
+        if inputs:
+            yield Variant(ZEROS_COUNT, "none", "terms")
 
 
-def with_zeros_counting(items: tuple[Node, ...], flags: object) -> tuple[Node, ...]:
-    """The operands of a sum over as many, of which those with a flag count where they are zero."""
-    if not isinstance(flags, tuple) or len(flags) != len(items):
-        return items
-    return tuple(counting(item) if flag else item for item, flag in zip(items, flags, strict=True))
+def with_zeros_counting(items: tuple[Node, ...], which: object) -> tuple[Node, ...]:
+    """The operands of a sum, of which the products, or all terms, count where they are zero."""
+    return tuple(item if which == PRODUCTS and isinstance(item, Terminal) else counting(item) for item in items)
