@@ -267,6 +267,25 @@ class ComparedModel(Part):
     D2: ModelAgreement  #: the second matrix
 
 
+class TellingApart(Part):
+    """An element of which two plans give different results. Every factor that is not named is +0."""
+
+    products: Sequence[int]  #: the products k that are named
+    a: Sequence[Hex]  #: of each, in hexadecimal
+    b: Sequence[Hex]  #: of each
+    c: Hex  #: what is added
+    results: Sequence[Hex]  #: those of the plan that is named first and of the other
+
+
+class OtherPlan(Part):
+    """A plan that gives a recorded product, and something else than the plan named first on new elements."""
+
+    plans: Sequence[str]  #: its names
+    differ: int  #: of how many new elements it gives something else
+    new: int  #: how many were asked; 0 if the time was over
+    told_apart: TellingApart = ABSENT  #: one with few products
+
+
 class PlansFound(Part):
     """The plans of one matrix."""
 
@@ -280,6 +299,7 @@ class PlansFound(Part):
     left_out: Sequence[int]  #: products k that are not in the sum
     twice: Sequence[int] = ABSENT  #: products k that are added twice
     instead: str = ABSENT  #: what stands in the place of those that are not in the sum, in words
+    others: Sequence[OtherPlan] = ABSENT  #: those of `plans` that differ from the first one on other inputs
 
 
 class StepOfPlan(Part):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from mmaprobe.documents.devices import OtherPlan
 from mmaprobe.documents.parts import ABSENT, Document, Hex, Part, Vector
 
 #: how the matrices A and B lie in memory: n, row after row; t, column after column, as a transposed view of rows does
@@ -231,6 +232,7 @@ class IdentifyProduct(Document):
     left_out: Sequence[int]  #: products k that are not in the sum; the plans are of the others
     twice: Sequence[int] = ABSENT  #: products k that are added twice
     instead: str = ABSENT  #: what stands in the place of those that are not in the sum, in words
+    others: Sequence[OtherPlan] = ABSENT  #: those of `plans` that differ from the first one on other inputs
     seconds: float  #: how long it took, in seconds
 
 

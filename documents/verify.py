@@ -77,7 +77,9 @@ class Worst(Part):
 class Shares(Part):
     """Of what a claim compares with the sum of magnitudes: how large a share of that sum it is."""
 
-    proved: str | None  #: the least share that is proved never to be exceeded, as a fraction
+    proved: str | None
+    """the least share that is proved never to be exceeded, as a fraction: by any input in the windows, also one that
+    `where` leaves out"""
     reached: str | None  #: the largest share that was found, as a fraction
 
 

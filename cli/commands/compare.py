@@ -142,8 +142,8 @@ def compare(
     mmaprobe compare --gemm a.npy b.npy d1.npy d2.npy --save found.yaml
 
     Exit codes: 0 the devices (with --gemm and no devices: the results) differ, 1 no difference was found (which
-    proves nothing), with --expect same the other way round; 2 bad input, 3 a device failed, the time ran out, or a
-    device contradicts itself so that no difference is certain.
+    proves nothing), with --expect same the other way round; 2 bad input, 3 a device failed, the time ran out (with
+    --gemm and no devices: before a result had a plan), or a device contradicts itself so that no difference is certain.
     """
     from mmaprobe.smtmodel.tables.reference import is_unit_file
 
@@ -300,6 +300,8 @@ class _Run:
         if failure is None and not (differ or comparison.compared or self.report.gemm):
             rests = "the reason above rests on hypotheses alone" if self.report.found else "ask both the same vectors"
             failure = IncompleteError(f"nothing was compared: no vector was answered by both; {rests}")
+        if failure is None and (sides := self._without_plan()):
+            failure = IncompleteError(f"{' and '.join(sides)}: no plan was found before the time was over")
         vectors = self.report.vectors()
         if output is not None and (vectors or failure is None):
             write_vectors(vectors, output)
@@ -313,6 +315,16 @@ class _Run:
             names = sorted({one.side.name for one in self.comparison.contradictions})
             raise IncompleteError(f"{' and '.join(names)}: contradicts itself; no difference is certain")
         sys.exit(0 if differ == (expect == "different") else 1)
+
+    def _without_plan(self) -> list[str]:
+        """The results for which not all plans could be tried in time, and none was found."""
+        from mmaprobe.documents.parts import ABSENT
+
+        gemm = self.report.gemm
+        if gemm is None or gemm.plans is ABSENT:
+            return []
+        sides = {"D1": gemm.plans.D1, "D2": gemm.plans.D2}
+        return [name for name, found in sides.items() if not found.plans and not found.complete]
 
 
 def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:

@@ -120,6 +120,8 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
         say(f"  for {_lengths(formula)}: {formula.bound}")
         if " G" in formula.bound:
             say(f"    where G = {formula.growth}")
+        if line := _other_lengths(formula, [row.length for row in document.sizes]):
+            say(f"    {line}")
     else:
         say(f"  no formula for any K: {bound.reason}")
     for row, form in zip(document.sizes, (size.form for size in bound.sizes), strict=True):
@@ -128,7 +130,7 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
         say(f"    {_numeric(row.window)}")
         if (near := row.nearest) is not None:
             tried = f"nearest input of {row.tried}"
-            say(f"    {tried}: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there")
+            say(f"    {tried}: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there (its numbers: --json)")
     say(f"  where {_premises(bound)}")
     for lemma in document.lemmas:
         say(f"  the datapath: {lemma.lemma}: {lemma.by}")
@@ -158,6 +160,15 @@ def _lengths(formula: PlanFormula) -> str:
     from mmaprobe.queries.plans.bound_report import lengths_text
 
     return f"{lengths_text(formula)}{'' if formula.width else ', any n'}"
+
+
+def _other_lengths(formula: PlanFormula, shown: Sequence[int]) -> str:
+    """What is said of the values of K that a formula does not cover; nothing where it covers all."""
+    if formula.width or (formula.multiples == 1 and not formula.before):
+        return ""
+    beyond = (k for k in shown if k <= formula.before or (k - formula.before) % formula.multiples)
+    others = ", ".join(f"K = {k}" for k in beyond)
+    return f"it says nothing of {others or 'any other K'}: {'see below' if others else '--length K gives its bound'}"
 
 
 def _show_constants(form: Form, shown: str) -> None:

@@ -84,7 +84,8 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             continue
         progress("")
         document = document_of(outcome)
-        _show(document, claim.zeros if isinstance(claim, PropertyClaim) else {})
+        conditions = isinstance(claim, Claim) and bool(claim.assertion.where)
+        _show(document, claim.zeros if isinstance(claim, PropertyClaim) else {}, conditions)
         if certificate is not None and not (
             outcome.lemmas or outcome.proofs or outcome.theorem or outcome.refuting or outcome.row
         ):
@@ -136,7 +137,7 @@ def _code(document: Document) -> int:
     return 0 if document.as_expected else 1
 
 
-def _show(document: Document, zeros: Mapping[str, str]) -> None:
+def _show(document: Document, zeros: Mapping[str, str], conditions: bool) -> None:
     say(f"{document.id}: {document.verdict}")
     if document.about:
         say(f"  {document.about}")
@@ -153,6 +154,8 @@ def _show(document: Document, zeros: Mapping[str, str]) -> None:
         show_witness(document.counterexample)
     if document.shares:
         say(f"  of the sum of magnitudes {_shares(document.shares)}")
+        if conditions and document.shares.proved is not None:
+            say("  what is proved of it is about all inputs in the windows, also those that `where` leaves out")
     by = _by(document)
     expected = (
         "" if document.expect is None else "as expected" if document.as_expected else f"EXPECTED {document.expect}"

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 from mmaprobe.cli.options import say
 from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.inputs.vectors import to_hex
 
 if TYPE_CHECKING:
+    from mmaprobe.queries.plans.apart import Other
     from mmaprobe.queries.plans.results import Given
     from mmaprobe.smtmodel.plans import Plan
 
 NARROW = 16  # bits of results that hide much
-PLANS = 4  # plans with the same result that are listed
+PLANS = 4  # plans that nothing tells apart that are listed
+APART = 6  # plans with the same elements, and others of other inputs, that are listed
 
 
 def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
@@ -23,11 +26,13 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     others = " of the others" if given.left_out and not given.products.instead else " of these" if lines else ""
     names = given.names(first)
     if names:
-        also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""
-        lines.append(f"{names[0]}{others} gives all of the {counted(given.looked, 'element')} looked at{also}")
-        several = len({model.unit.result for plan in given.plans for model in plan.models}) > 1
-        if several and given.plans[0].d.width <= NARROW:
-            lines.append(f"in {given.plans[0].d.name} one product does not tell these plans apart")
+        groups = [[plan.reference for plan in other.plans] for other in given.others]
+        own = next((group for group in groups if names[0] in group), None)  # None: with the first of `given`
+        apart = {name for group in groups for name in group}
+        also = [name for name in names[1:] if (name not in apart if own is None else name in own)]
+        more = f" (also: {', '.join(also[: PLANS - 1])}{', ...' if also[PLANS - 1 :] else ''})" if also else ""
+        lines.append(f"{names[0]}{others} gives all of the {counted(given.looked, 'element')} looked at{more}")
+        lines += _apart(given, names[0])
     else:
         none = f"none of the {counted(given.tried, 'plan')} tried{others}"
         every = f"all of the {counted(given.looked, 'element')} looked at" if given.looked else "these results"
@@ -38,6 +43,40 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     if given.untried:
         lines.append(f"the time was over; not tried, or not wholly: {'; '.join(given.untried)}")
     return lines
+
+
+def _apart(given: Given, name: str) -> list[str]:
+    """The plans that give the same elements as the first, and others of other inputs; an input. `name`: the plan that
+    is named before."""
+    from mmaprobe.queries.plans.apart import narrowest
+
+    lines, known = list[str](), [other for other in given.others if other.asked]
+    if known:
+        names = [one.plans[0].reference for one in known]
+        listed = f"{', '.join(names[:APART])}{f', and {len(names) - APART} more' if names[APART:] else ''}"
+        plans = f"{len(known)} other plan{'s give' if known[1:] else ' gives'} these elements too"
+        counts = [one.differ for one in known]
+        differ = f"{min(counts)}{f' to {max(counts)}' if max(counts) > min(counts) else ''}"
+        than = "" if name == given.plans[0].reference else f" than {given.plans[0].reference}"
+        lines.append(f"{plans}, but something else{than} in {differ} of {known[0].asked:,} new ones: {listed}")
+    if unasked := len(given.others) - len(known):
+        lines.append(f"the time was over before {counted(unasked, 'other plan')} with these elements met new ones")
+    if given.others and (fmt := narrowest(given.plans[0])).width <= NARROW:
+        lines.append(f"in {fmt.name} one product does not tell these plans apart")
+    if not given.products and (one := next((one for one in known if one.shown), None)) is not None:
+        lines.append(_input_text(given.plans[0], one))
+    return lines
+
+
+def _input_text(plan: Plan, other: Other) -> str:
+    """An input on which two plans differ, the other factors being +0."""
+    shown, own = other.shown, other.plans[0]
+    assert shown is not None
+    factors = ", ".join(f"a[{k}] = {to_hex(a, plan.a)}, b[{k}] = {to_hex(b, plan.b)}"
+                        for k, (a, b) in shown.products.items())  # fmt: skip
+    one, two = (to_hex(result, plan.d) for result in shown.results)
+    added = f", c = {to_hex(shown.c, plan.c)}" if shown.c else ""
+    return f"{factors}{added}, all else +0, tell {plan.reference} ({one}) from {own.reference} ({two})"
 
 
 def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = None, besides: str = "") -> None:
@@ -52,4 +91,8 @@ def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = No
         say(f"not saved: a plan file adds every product once, and {given.names()[0]} is of what is summed here")
         return
     write_whole(path, plan_text(plans[0]))
+    if given is not None and given.others:
+        besides = (
+            f"{counted(len(given.others), 'other plan')} may be the true one: ask for a product that tells them apart"
+        )
     say(f"saved: {path}: {plans[0].reference}{besides and f' ({besides})'}")

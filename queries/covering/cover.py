@@ -267,7 +267,7 @@ class Covering:
     def beside(self, rows: Table, count: int) -> Table:
         """Rows that differ from others in one or two places: by a last bit, an exponent, a sign, a zero, an edge."""
         if not len(rows):
-            return rows
+            return rows.reshape(0, len(self.layout.formats))
         table = rows[self.random.integers(0, len(rows), count)].copy()
         for _ in range(2):
             columns = self.random.integers(0, table.shape[1], count)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from mmaprobe.queries.kernel.lone_bits import LoneBit, hanging, lone_bits_of_aligned, lone_bits_of_two
@@ -14,7 +16,18 @@ from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, total_of, with_
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Tail, draw, increments, is_raised, is_stochastic, tail_of
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, choose, constant, max_of, select, truth
+from mmaprobe.smtmodel.carriers.algebra import (
+    Bit,
+    Bits,
+    all_of,
+    any_of,
+    choose,
+    constant,
+    max_of,
+    select,
+    shift_right_jam,
+    truth,
+)
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.exceptions import exceptions_in
@@ -285,6 +298,8 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     cases.add("lost", "bits of a term", lost & finite)
     cases.add("lost", "bits of two terms or more", _several(loses) & finite)
     _floors(cases, node, items, zeros, maximum, lost & finite, finite)
+    if isinstance(node, FusedSum):
+        _zeros_above(cases, trace, step, named, bits_of, maximum, finite)
     aspect = "largest"
     cases.add(aspect, "one term", any_of(at_top) & ~_several(at_top) & finite)
     cases.add(aspect, "several terms", _several(at_top) & finite)
@@ -308,6 +323,21 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
             cases.add("carry bits", "the sum is one power too large", wraps & largest.bit(fits))
         cases.add("carry bits", "the sum just fits", ~wraps & kept.bit(kept.width - 2) & ~kept.msb() & finite)
         cases.add("carry bits", "a negative sum just fits", ~wraps & ~kept.bit(kept.width - 2) & kept.msb() & finite)
+
+
+def _zeros_above(
+    cases: _Cases, trace: Trace, step: str, named: Sequence[tuple[str, Unpacked]], bits_of: Sequence[int],
+    maximum: Exponent, finite: Bit,
+) -> None:  # fmt: skip
+    """Zero terms that do not count, with an exponent at which others would lose bits that are kept of them."""
+    kept = [trace[Name(step, Stage.ALIGNED, name)].bits for name, _ in named]
+    own = [one.extract(one.width - 1, max(bits_of) - bits) for one, bits in zip(kept, bits_of, strict=True)]
+    width = max(one.width for one in own)
+    every = reduce(or_, [one.zext(width) for one in own]).pad(1)
+    for place, (name, item) in enumerate(named):
+        above = _distance_to(item.term.exponent, maximum)
+        cuts = item.is_zero & _beyond(above, 0) & shift_right_jam(every, above).bit(0) & finite
+        cases.add(f"term {name or place}", "zero, with an exponent that would cut another", cuts, alone=True)
 
 
 def _positions(node: FusedSum | GridSum, bits: Sequence[int]) -> set[int]:

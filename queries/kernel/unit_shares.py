@@ -29,7 +29,7 @@ from mmaprobe.queries.kernel.windows import Windowed, is_of_plan, plan_at, unit_
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH, up_decimal
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.parts import Part
-from mmaprobe.smtmodel.algorithms.predicate import power_of
+from mmaprobe.smtmodel.algorithms.predicate import decimal_of, power_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Element, Index, Node, Repeat, Running
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO
@@ -409,8 +409,8 @@ def _sides(assertion: Assertion) -> tuple[tuple[str, ...], ast.expr, ast.expr, a
 def _linear(tree: ast.expr) -> tuple[Fraction, Fraction]:
     """A constant, and what is added to it for each product. Raises RuleError for another expression."""
     match tree:
-        case ast.Constant(value=int(value)):
-            return Fraction(value), Fraction(0)
+        case ast.Constant():
+            return decimal_of(tree), Fraction(0)
         case ast.Call(func=ast.Name("terms"), args=[]):
             return Fraction(0), Fraction(1)
         case ast.UnaryOp(op=ast.USub(), operand=inner):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,22 +68,25 @@ class Recorded:
     def elements(self, rows: Sequence[int], columns: Sequence[int]) -> list[Sample]:
         """The elements at some places, each as a product of its own: one sample for each result."""
         a, b = self.a[rows][:, None], self.b[:, columns].T[:, :, None]
-        c = self._addends()[rows, columns][:, None, None]
+        c = self.addends[rows, columns][:, None, None]
         return [Sample(a, b, c, d[rows, columns][:, None, None]) for d in self.d]
 
     def block(self, rows: Places, columns: Places) -> list[Sample]:
         """The elements of some rows and columns; a sample for each result."""
         at = np.ix_(rows, columns)
-        a, b, c = self.a[None, rows], self.b[None, :, columns], self._addends()[at][None]
+        a, b, c = self.a[None, rows], self.b[None, :, columns], self.addends[at][None]
         return [Sample(a, b, c, d[at][None]) for d in self.d]
 
     def parts(self) -> list[list[Sample]]:
         """LOOKED elements, or more where K is small, or all if there are fewer, in parts of about PART, each a sample
         for each result: of the first and last rows and columns, and of others at random."""
         rows, columns = self.looked(max(LOOKED, min(WORK // self.length, MOST)))
-        whole, height = self.block(rows, columns), max(1, PART // len(columns))
-        spans = [slice(start, start + height) for start in range(0, len(rows), height)]
-        return [[Sample(x.a[:, at], x.b, x.c[:, at], x.d[:, at]) for x in whole] for at in spans]
+        return [self.block(some, columns) for some in _in_parts(rows, columns)]
+
+    def every(self) -> Iterator[list[Sample]]:
+        """All elements, in such parts."""
+        rows, columns = map(np.arange, self.d[0].shape)
+        return (self.block(some, columns) for some in _in_parts(rows, columns))
 
     def looked(self, count: int = LOOKED) -> tuple[Places, Places]:
         """The rows and columns of about `count` elements that are looked at."""
@@ -93,9 +96,16 @@ class Recorded:
         chance = np.random.default_rng(SEED)
         return _chosen(height, rows, chance), _chosen(width, columns, chance)
 
-    def _addends(self) -> Matrix:
+    @property
+    def addends(self) -> Matrix:
+        """C, or zeros."""
         zeros = np.zeros((1, 1), dtype=kind_of(self.asked.c))
         return np.broadcast_to(zeros, self.d[0].shape) if self.c is None else self.c
+
+
+def _in_parts(rows: Places, columns: Places) -> Iterator[Places]:
+    height = max(1, PART // len(columns))
+    return (rows[start : start + height] for start in range(0, len(rows), height))
 
 
 def _chosen(size: int, count: int, chance: np.random.Generator) -> Places:

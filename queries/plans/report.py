@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mmaprobe.documents.devices import PlansFound
+from mmaprobe.documents.devices import OtherPlan, PlansFound, TellingApart
 from mmaprobe.documents.identify import (
     Depends,
     IdentifyGemm,
@@ -213,6 +213,7 @@ def document_of_product(given: Given, files: Iterable[object], length: int, seco
         left_out=given.left_out,
         twice=given.products.twice or ABSENT,
         instead=given.products.instead or ABSENT,
+        others=_others(given) or ABSENT,
         seconds=round(seconds, 3),
     )
 
@@ -230,7 +231,26 @@ def plans_found(given: Given, first: Sequence[Plan] = ()) -> PlansFound:
         left_out=given.left_out,
         twice=given.products.twice or ABSENT,
         instead=given.products.instead or ABSENT,
+        others=_others(given) or ABSENT,
     )
+
+
+def _others(given: Given) -> list[OtherPlan]:
+    """The plans that new elements tell from the first one."""
+    every = []
+    for one in given.others:
+        plan, shown = one.plans[0], one.shown
+        told = ABSENT if shown is None else TellingApart(
+            products=list(shown.products),
+            a=[to_hex(a, plan.a) for a, _ in shown.products.values()],
+            b=[to_hex(b, plan.b) for _, b in shown.products.values()],
+            c=to_hex(shown.c, plan.c),
+            results=[to_hex(result, plan.d) for result in shown.results],
+        )  # fmt: skip
+        every.append(
+            OtherPlan(plans=[plan.reference for plan in one.plans], differ=one.differ, new=one.asked, told_apart=told)
+        )
+    return every
 
 
 def _texts(plans: Iterable[Plan]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from itertools import chain, islice, zip_longest
 
 import numpy as np
 
+from mmaprobe.queries.plans.apart import Apart, Other, narrowest
 from mmaprobe.queries.plans.candidates import Candidates, likelihood, with_unit
 from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.forms import forms_of, named
@@ -34,6 +35,7 @@ COUNTING = 0.05  # of the time, that is kept for counting the elements that the 
 RECOUNTED = 4  # plans that come near, of which all elements are counted if none gives all
 NEAREST = 64  # plans that come near, which are kept; of those that give all, while another result has none
 NARROW = 16  # bits of results that hide much
+CONFIRMING = 10.0  # seconds at most of asking several plans that were found of more elements
 BEST = 4  # times as many of the unit that has given most so far
 CHUNK = 12  # ways of cutting K that are tried of each unit in turn
 
@@ -58,7 +60,8 @@ class Given:
     """The plans of one result. `plans`: plans that give every element looked at, of which there are `looked`; `best`:
     where no plan does, one that gives the most elements. `tried`: how many plans were tried; `untried`: in words, which
     ones were not tried, or not wholly, for lack of time. `products`: the products that are not in the sum, or twice;
-    plans are then about the products that are in it."""
+    plans are then about the products that are in it. `others`: those of the plans that new elements tell from the first
+    one, or of which none was asked in time."""
 
     plans: tuple[Plan, ...]
     looked: int
@@ -66,6 +69,7 @@ class Given:
     tried: int
     untried: tuple[str, ...] = ()
     products: Summed = WHOLE
+    others: tuple[Other, ...] = ()
 
     @property
     def left_out(self) -> tuple[int, ...]:
@@ -165,14 +169,19 @@ class _Trial:
         """Whether chains of units with different arithmetics give a result, as when a narrow format hides the order of
         its sum: other plans that give the result are then of interest as well."""
         units = ({model.unit.result for plan in fits for model in plan.models} for fits in self.found)
-        return self.asked.d.width <= NARROW and any(len(some) > 1 for some in units)
+        return any(len(some) > 1 for some in units) and self.narrow
+
+    @property
+    def narrow(self) -> bool:
+        """Whether a plan that was found stores a sum in a format that hides much."""
+        return any(narrowest(plan).width <= NARROW for fits in self.found for plan in fits)
 
     @property
     def hidden(self) -> bool:
         """Whether single products give a narrow result, and matrix units may as well: these are likelier."""
         longer = any(model.length > 1 for model in self._units)
         single = any(fits and all(x.length == 1 for plan in fits for x in plan.models) for fits in self.found)
-        return longer and single and self.asked.d.width <= NARROW
+        return longer and single and self.narrow
 
     def usual(self) -> Iterator[Stage]:
         """The likeliest ways of cutting K around each unit."""
@@ -212,15 +221,47 @@ class _Trial:
         return not all(self.found)
 
     def given(self, side: int) -> Given:
-        fits = self.found[side]
-        best = None if fits else self._best(side)
+        fits, best = self._asked_of_all(side)
         looked = max((fit.looked for fit in fits.values()), default=0 if best is None else best.looked)
-        named = dict.fromkeys(
-            chain.from_iterable(map(self.names, (x for x, fit in fits.items() if fit.looked == looked)))
-        )
-        plans = tuple(sorted(named, key=_outline))
+        groups = [tuple(self.names(x)) for x, fit in fits.items() if fit.looked == looked]
+        plans = tuple(sorted(dict.fromkeys(chain.from_iterable(groups)), key=_outline))
         untried = () if fits else tuple(dict.fromkeys(self._untried))
-        return Given(plans, looked, best, self._number, untried)
+        return Given(plans, looked, best, self._number, untried, others=self._others(plans, groups))
+
+    def _asked_of_all(self, side: int) -> tuple[dict[Plan, Fit], Fit | None]:
+        """The plans found and, without one, the best: where several were, of all recorded elements, while there is
+        time."""
+        fits, until = self.found[side], self._later()
+        if not fits:
+            return fits, self._best(side)
+        if len(fits) == 1 or self.recorded.d[side].size == next(iter(fits.values())).looked:
+            return fits, None
+        agree, looked = dict.fromkeys(fits, 0), 0
+        for samples in self.recorded.every():
+            if time.monotonic() > until:
+                break
+            looked += samples[side].d.size
+            for plan in fits:
+                results = self.candidates.results(plan, samples[side])
+                agree[plan] += 0 if results is None else self._same(results, samples[side])
+        every = {plan: Fit(plan, agree[plan], max(looked, fit.looked)) for plan, fit in fits.items()}
+        whole = {plan: fit for plan, fit in every.items() if agree[plan] == looked}
+        return whole, None if whole else max((Fit(x, agree[x], looked) for x in fits), key=lambda fit: fit.agree)
+
+    def _others(self, plans: Sequence[Plan], groups: Sequence[tuple[Plan, ...]]) -> tuple[Other, ...]:
+        """The plans that new elements tell from the first one, each under all its names."""
+        rest, until = [some for some in groups if plans[0] not in some], self._later()
+        if not rest:
+            return ()
+        apart = Apart(self.recorded, self.candidates, plans[0])
+        every = [Other(some, 0, 0, None) if time.monotonic() > until else apart.other(some) for some in rest]
+        return tuple(
+            sorted((one for one in every if one.differ or not one.asked), key=lambda one: _outline(one.plans[0]))
+        )
+
+    def _later(self) -> float:
+        """When asking the plans that were found of more elements ends."""
+        return min(self._end, time.monotonic() + CONFIRMING)
 
     def look(self, what: str, tried: Iterable[Stage | Plan]) -> None:
         """Try stages in every form, and whole plans, until the time ends. `what` they are, in words."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from fractions import Fraction
+from math import lcm
 
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import shortened
@@ -33,7 +35,8 @@ FUNCTIONS: dict[str, tuple[int, int, str]] = {
     "abs": (1, 1, "the magnitude of a quantity"),
     "max": (2, 2, "the larger of two quantities"),
 }
-CONSTANTS = "constants are whole numbers and powers of two, as 3 * 2**-20; of 0.99 * y compare 100 * x with 99 * y"
+CONSTANTS = "constants are whole numbers, decimals of at most 15 digits, and powers of two, as 1.25 * 2**-20"
+DECIMAL = re.compile(r"[0-9]{1,15}\.[0-9]{1,15}")  # what Python writes as it was read
 MOST_LEVELS = 50  # of an expression, one in another
 MOST_DIGITS = 1 << 14  # bits of a power
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
@@ -58,7 +61,47 @@ def parse_predicate(text: str, names: Iterable[str]) -> ast.expr:
     if _levels(tree) > MOST_LEVELS:
         raise ParameterError(shown, "not an expression: nested too deep")
     _check(tree, known)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, float):
+            given = ast.get_source_segment(text.strip(), node) or ""
+            if not DECIMAL.fullmatch(given) or decimal_of(node) != Fraction(given):
+                raise ParameterError(given, f"no part of the language of claims (docs/claims.md): {CONSTANTS}")
     return tree
+
+
+def decimal_of(node: ast.Constant) -> Fraction:
+    """The constant of an expression, exactly: 1.1 is eleven tenths."""
+    return Fraction(node.value if isinstance(node.value, int) else repr(node.value))
+
+
+def without_decimals(tree: ast.expr) -> tuple[ast.expr, int]:
+    """An expression without decimals, and how many times the given one it is: comparisons of sums and products become
+    such of multiples, and nothing is rounded."""
+    match tree:
+        case ast.Constant(value=float()):
+            exact = decimal_of(tree)
+            return ast.Constant(exact.numerator), exact.denominator
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            own, times = without_decimals(inner)
+            return ast.UnaryOp(ast.USub(), own), times
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            (one, times), (two, more) = without_decimals(left), without_decimals(right)
+            return ast.BinOp(one, ast.Mult(), two), times * more
+        case ast.BinOp(op=ast.Add() | ast.Sub() as op, left=left, right=right):
+            (one, two), times = _alike(left, right)
+            return ast.BinOp(one, op, two), times
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            (one, *rest), times = _alike(left, *others)
+            return ast.Compare(one, ops, rest), times
+    return tree, 1
+
+
+def _alike(*trees: ast.expr) -> tuple[list[ast.expr], int]:
+    """Expressions without decimals, all the same number of times those given."""
+    found = [without_decimals(tree) for tree in trees]
+    times = lcm(*(own for _, own in found))
+    return [tree if own == times else ast.BinOp(ast.Constant(times // own), ast.Mult(), tree)
+            for tree, own in found], times  # fmt: skip
 
 
 def power_of(base: Fraction, exponent: Fraction, tree: ast.expr) -> Fraction:
@@ -97,9 +140,9 @@ def _check(node: ast.expr, names: set[str]) -> None:
     elif isinstance(node, ast.Name):
         if node.id not in names:
             raise UnknownNameError("name", node.id, {*names, *FUNCTIONS})
-    elif isinstance(node, ast.BinOp) or (isinstance(node, ast.Constant) and isinstance(node.value, float)):
+    elif isinstance(node, ast.BinOp):
         raise ParameterError(ast.unparse(node), f"no part of the language of claims (docs/claims.md): {CONSTANTS}")
-    elif not (isinstance(node, ast.Constant) and type(node.value) is int):
+    elif not (isinstance(node, ast.Constant) and type(node.value) in (int, float)):
         raise ParameterError(ast.unparse(node), "no part of the language of claims (docs/claims.md)")
     for part in inner:
         _check(part, names)

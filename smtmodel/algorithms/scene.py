@@ -13,7 +13,7 @@ from typing import Any
 from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.exact import Fixed, Window, admitted, closer, exact_sum, in_units, magnitude, ulp
 from mmaprobe.smtmodel.algorithms.parts import Part
-from mmaprobe.smtmodel.algorithms.predicate import power_of
+from mmaprobe.smtmodel.algorithms.predicate import decimal_of, power_of, without_decimals
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -248,7 +248,7 @@ class _Evaluation:
         if isinstance(node, ast.Subscript):
             return self.element(node)
         if isinstance(node, ast.Constant):
-            return Fraction(node.value)  # type: ignore[arg-type]
+            return decimal_of(node)
         assert isinstance(node, ast.Name)
         return self.named(node.id)
 
@@ -305,7 +305,9 @@ class _Evaluation:
         return lowered[type(operator)](one, two)
 
     def comparisons(self, node: ast.Compare) -> Bit:
-        values = [self.of(part) for part in (node.left, *node.comparators)]
+        whole, _ = without_decimals(node)
+        assert isinstance(whole, ast.Compare)
+        values = [self.of(part) for part in (whole.left, *whole.comparators)]
         return all_of([self.compared(op, values[k], values[k + 1], node) for k, op in enumerate(node.ops)])
 
     def compared(self, op: ast.cmpop, left: Any, right: Any, node: ast.expr) -> Bit:

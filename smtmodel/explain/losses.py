@@ -20,11 +20,11 @@ from mmaprobe.smtmodel.nodes.trace import Visit
 
 @dataclass(frozen=True)
 class Loss:
-    """A rounded step. `products`: the first and the last nonzero product of its sum, if there are any; `count`: their
-    number; `cut`: what the alignment took away; `rounded`: what normalising and rounding added or took away; both are 0
-    for a step that loses nothing; `value`: the result, in `format`. `total`: the result less what it would be if no
-    step up to it had lost a bit of the words that it reads; None where rounding is meant to change more than bits.
-    `word`: whether the step makes a word of an element, and adds nothing."""
+    """A rounded step. `products`: the first and the last nonzero product of its sum, or the one that it rounds, if
+    there are any; `count`: their number; `cut`: what the alignment took away; `rounded`: what normalising and rounding
+    added or took away; both are 0 for a step that loses nothing; `value`: the result, in `format`. `total`: the result
+    less what it would be if no step up to it had lost a bit of the words that it reads; None where rounding is meant to
+    change more than bits. `word`: whether the step makes a word of an element, and adds nothing."""
 
     step: str
     products: tuple[int, int] | None
@@ -83,6 +83,7 @@ def _steps(visits: Sequence[Visit], words: Set[Node]) -> Iterator[Loss]:
     values: dict[Node, Fraction] = {}  # the last value of each node, and its total
     totals: dict[Node, Fraction | None] = {}
     by_object: dict[int, Fraction | None] = {}  # totals: a term of a sum, or a loop's result, is the object of its node
+    alone: dict[Node | int, int | None] = {}  # the product that a node is of, and the object of its value
     cut = rounded = Fraction(0)
     places: list[int] = []
     for visit in visits:
@@ -91,12 +92,14 @@ def _steps(visits: Sequence[Visit], words: Set[Node]) -> Iterator[Loss]:
         if item.special:
             return
         value = values[node] = item.value
+        alone[node] = alone[id(visit.value)] = _product(visit, alone)
         if isinstance(node, (Sum, SortedSum)) and visit.terms is not None:
             terms = [item_of(name, term) for name, term in visit.terms]
             lost = value - sum((term.value for term in terms), Fraction(0))
             aligned = isinstance(node, SortedSum) or node.bits_of_terms
             cut, rounded = (cut + lost, rounded) if aligned else (cut, rounded + lost)
-            places += [int(term.name) for term in terms if term.name.isdigit() and not term.is_zero]
+            own = [int(name) if name.isdigit() else alone.get(id(term)) for name, term in visit.terms]
+            places += [k for k, term in zip(own, terms, strict=True) if k is not None and not term.is_zero]
             total = _added(lost, *(by_object.get(id(term), Fraction(0)) for _, term in visit.terms))
         elif isinstance(node, (Running, Repeat)):
             total = by_object.get(id(visit.value))
@@ -107,10 +110,24 @@ def _steps(visits: Sequence[Visit], words: Set[Node]) -> Iterator[Loss]:
         if isinstance(node, (Cut, Round)):
             rounded += value - values[node.term]
         if isinstance(node, Round):
-            ends = (min(places), max(places)) if places else None
             step, word = visit.prefix.removesuffix(".") or "d", node in words
+            if (k := alone[node]) is not None and value and not word:
+                places = [k]
+            ends = (min(places), max(places)) if places else None
             yield Loss(step, ends, len(places), cut, rounded, value, node.rounding.format, total, word)
             cut, rounded, places = Fraction(0), Fraction(0), []
+
+
+def _product(visit: Visit, alone: Mapping[Node | int, int | None]) -> int | None:
+    """The place of the only product that a node is of, or of which it is a factor; None for sums and loops."""
+    node = visit.node
+    assert isinstance(node, Node)
+    if isinstance(node, Element):
+        return int(visit.place[1:]) if node.operand in ("a", "b") else None
+    if visit.terms is not None or isinstance(node, (Running, Repeat)):
+        return None
+    places = {alone.get(part) for part in node.operands} - {None}
+    return places.pop() if len(places) == 1 else None
 
 
 def _total(node: Node, values: Mapping[Node, Fraction], totals: Mapping[Node, Fraction | None]) -> Fraction | None:

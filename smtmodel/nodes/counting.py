@@ -13,6 +13,9 @@ from mmaprobe.smtmodel.nodes.element import Constant, Literal
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Terminal, Unary, Value, Variant
 from mmaprobe.smtmodel.nodes.product import Product
+from mmaprobe.smtmodel.nodes.repeat import Each
+
+ZEROS_COUNT = "zeros_count"  # the variants of a sum in which zero terms count
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,3 +60,24 @@ class Counting(Unary):
 
     def sentence(self) -> str:
         return f"{self.term.sentence()}, which counts where it is zero"
+
+
+def counting(item: Node) -> Node:
+    """An operand of a sum whose terms count where they are zero; itself, where they cannot, or do."""
+    return replace(item, body=counting(item.body)) if isinstance(item, Each) else next(Counting.around(item), item)
+
+
+def where_zeros_count(items: Sequence[Node]) -> Iterator[Variant]:
+    """Variants of a sum in which zero products count, alone and with the inputs that it adds. An input alone counts
+    with the least exponent of its format, which seldom is above that of a product."""
+    able = [counting(item) != item for item in items]
+    products = [may and not isinstance(item, Terminal) for may, item in zip(able, items, strict=True)]
+    if any(products):
+        yield from (Variant(ZEROS_COUNT, (), flags) for flags in dict.fromkeys((tuple(able), tuple(products))))
+
+
+def with_zeros_counting(items: tuple[Node, ...], flags: object) -> tuple[Node, ...]:
+    """The operands of a sum over as many, of which those with a flag count where they are zero."""
+    if not isinstance(flags, tuple) or len(flags) != len(items):
+        return items
+    return tuple(counting(item) if flag else item for item, flag in zip(items, flags, strict=True))

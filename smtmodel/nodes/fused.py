@@ -13,6 +13,7 @@ from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, SIGNLESS, Mode
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_of, select, truth
+from mmaprobe.smtmodel.nodes.counting import ZEROS_COUNT, where_zeros_count, with_zeros_counting
 from mmaprobe.smtmodel.nodes.exact import ExactSum, is_positive
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, multiple_of, power, sum_of, turned, turns_of
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
@@ -248,11 +249,14 @@ class FusedSum(Sum):
         if isinstance(self.fraction_bits, tuple):
             far = tuple(None if bits == max(self.fraction_bits) else bits + 1 for bits in self.fraction_bits)
             yield from others("reach", self.reach, ((), far))
+        yield from where_zeros_count(self.items)
         yield Variant("exact", False, True)
 
     def varied(self, variant: Variant) -> Node:
         if variant.parameter == "exact":
             return ExactSum(self.items)
+        if variant.parameter == ZEROS_COUNT:
+            return replace(self, items=with_zeros_counting(self.items, variant.new))
         if variant.parameter == "floor":
             if (self.zeros, self.least) != variant.old:
                 return self

@@ -24,6 +24,7 @@ from mmaprobe.smtmodel.units.turns import TURN
 from mmaprobe.smtmodel.units.unitfile import formats_text
 from mmaprobe.smtmodel.units.written import NODES, rounding_text
 
+DEEPEST = 60  # nodes within one another that are one expression: Python reads 200 parentheses
 #: what is called in the expressions of a plan, its stages apart
 CALLS = (
     "sum", "exact", "round", "cut", "product", "number", "relu", "shared", "residue", "recombined", "scale", "largest",
@@ -69,6 +70,7 @@ def words_text(plan: Plan) -> dict[str, str]:
 class _Writer:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.parts: dict[Node, str] = {}  # of the result that are steps of their own, with their names
         self.units: dict[Model, str] = {}
         for model in plan.models:
             named = model.reference.count("/") == 2 or model.reference.startswith(TURN)
@@ -99,9 +101,19 @@ class _Writer:
             **({"roundings": roundings} if roundings else {}),
             **({"convert": convert} if convert else {}),
             **({"words": self.words_text()} if any(self.words) else {}),
-            "steps": {"d": self.node(plan.result)},
+            "steps": self._steps(),
         }
         return yaml.safe_dump(data, sort_keys=False, width=118, allow_unicode=True)
+
+    def _steps(self) -> dict[str, str]:
+        """The step `d`, and before it parts of it that are as deep as one expression should be."""
+        depths: dict[Node, int] = {}
+        for node in walk(self.plan.result):  # operands first
+            depths[node] = 1 + max((0 if one in self.parts else depths[one] for one in node.operands), default=0)
+            if depths[node] > DEEPEST and node != self.plan.result:
+                self.parts[node] = f"part{len(self.parts) + 1}"
+        steps = {name: self._step(node) for node, name in self.parts.items()}
+        return steps | {"d": self._step(self.plan.result)}
 
     def _words(self, side: int) -> dict[Node, str]:
         """The words of a side that units read, and those of which several others are made, with their names."""
@@ -127,6 +139,9 @@ class _Writer:
         return side if isinstance(node, Given) else self._written(node, lambda part: self._word(part, names, side))
 
     def node(self, node: Node) -> str:
+        return self.parts[node] if node in self.parts else self._step(node)
+
+    def _step(self, node: Node) -> str:
         if isinstance(node, Constant):
             return "-0" if node.negative else "+0"
         if isinstance(node, Element):

@@ -142,6 +142,9 @@ PREDICATES = [
     "lacks(b, tf32)", "fits(c, bf16)", "value(a[0]) < value(b[1]) + 1", "0 <= value(c) <= 2",
     "abs(value(p) - exact()) == error(p)", "max(error(p), error(q)) <= 2**-21", "-value(a[1]) * value(b[0]) < value(c)",
     "ulp(c) <= ulp(p)", "value(a[0]) != -value(a[1])", "zero(a[0]) or lacks(a[1], f16)", "error(p) <= terms() * 2**-24",
+    "error(p) <= 0.7 * error(q) + 1.1 * 2**-25",
+    "value(a[0]) < -1.3 * value(b[1]) or 0.1 - value(c) >= -value(b[0]) * 0.25 * 1.7",
+    "not 0.3 <= value(c) <= 7.77 or 1.9 * (error(p) - 0.3 * error(q)) > -0.01 * (ulp(c) - 2**-3)",
 ]  # fmt: skip
 
 
@@ -166,6 +169,16 @@ def test_language(text: str) -> None:
     assert [bool(x) for x in np.broadcast_to(found, 20)] == expected[:20]
 
 
+def test_what_is_proved_is_said_to_ignore_conditions(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    for where in ([], ["fits(b, e2m1)"]):
+        changes = {"parts": {"p": "ieee/fma/f32"}, "inputs__where": where, "expect": "holds", "terms": 1}
+        path.write_text(text_of(claim="error(p) <= 1.1 * magnitude_sum()", **changes))
+        found = run(str(path))
+        assert "holds" in found.stderr
+        assert ("is about all inputs in the windows" in found.stderr) == bool(where)
+
+
 def test_the_language_is_not_idle() -> None:
     """Over all predicates both truths occur, and most predicates have both."""
     both = 0
@@ -185,8 +198,14 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"claim": "error(p) <= 1  # for all units"}, "a comment within an expression", "claim"),
     ({"claim": "error(p, q) == 0"}, "error takes 1 argument", "claim"),
     ({"claim": "[error(p)]"}, "no part of the language", "claim"),
-    ({"claim": "error(p) <= 0.99 * magnitude_sum()"}, "of 0.99 * y compare 100 * x with 99 * y", "claim"),
-    ({"claim": "error(p) <= magnitude_sum() / 3"}, "constants are whole numbers and powers of two", "claim"),
+    ({"claim": "error(p) <= 0.1234567890123456 * magnitude_sum()"}, "decimals of at most 15 digits", "claim"),
+    ({"claim": "error(p) <= 123456789012345.98765 * magnitude_sum()"}, "decimals of at most 15 digits", "claim"),
+    ({"claim": "error(p) <= 1e-5 * magnitude_sum()"}, "1e-5: no part of the language", "claim"),
+    ({"claim": "error(p) <= 1e999 * magnitude_sum()"}, "1e999: no part of the language", "claim"),
+    ({"claim": "error(p) <= max(0.3, value(c))"}, "3/10: a constant is a sum of powers of two", "claim"),
+    ({"claim": "error(p) <= 1.1**2 * magnitude_sum()"}, "121/100: a constant is a sum of powers of two", "claim"),
+    ({"claim": "error(p) <= 2**0.5 * magnitude_sum()"}, "a power of constants is needed", "claim"),
+    ({"claim": "error(p) <= magnitude_sum() / 3"}, "constants are whole numbers, decimals of", "claim"),
     ({"claim": "__import__('os')"}, "unknown function", "claim"),
     ({"inputs__a": [3, -3]}, "3 is above -3", "inputs"),
     ({"inputs__a": [-300, 3]}, "leave those of f32", "inputs"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
@@ -108,6 +109,21 @@ def test_the_share_of_a_plan_passes_and_another_does_not(claim: Claim) -> None:
     for other in (text.replace("<=", ">="), f"{text} * terms() * terms()", f"{text} * 2**-30", f"{text} + 1"):
         with pytest.raises(FaultError):
             share_rules.for_every_length([told], other)
+
+
+def test_decimals_are_exact() -> None:
+    """Of 15 digits, the least that is not below what is proved, and the one before it."""
+    (within,) = within_lengths(CLAIMS["halves"], believed)
+    assert isinstance(within.goal, ErrsUpTo)
+    above = -int(-max(within.goal.shares) * 10**15 // 1)
+    for last, holds in ((above, True), (above - 1, False)):
+        claim = error(f"0.{last:015d}", "plan:loop/pairwise", inputs=WINDOWS, terms={"multiples": 100, "most": 3000})
+        for check in (
+            lambda claim=claim: for_every_length(claim.assertion, [within]),
+            lambda claim=claim: share_rules.for_every_length([told_of(within)], claim.assertion.text),
+        ):
+            with nullcontext() if holds else pytest.raises((RuleError, FaultError)):
+                check()
 
 
 def two_results(text: str, where: Sequence[str], **changes: Any) -> Claim:

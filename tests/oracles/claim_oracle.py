@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -105,8 +106,9 @@ class Rationals:
             "fits": lambda x, fmt: self.every(x, lambda y: not self.beyond(y, fmt)),
             "lacks": lambda x, fmt: self.every(x, lambda y: self.beyond(y, fmt) or self.value(y) == 0),
         }  # fmt: skip
-        # powers of two with negative exponents must stay rationals
-        return eval(text.replace("2**", "Two**"), {"Two": mpq(2)}, names)
+        # powers of two with negative exponents must stay rationals, and decimals be exact
+        rational = re.sub(r"[0-9]+[.][0-9]+", r'mpq("\g<0>")', text.replace("2**", "Two**"))
+        return eval(rational, {"Two": mpq(2), "mpq": mpq}, names)
 
     def format_of(self, x: Any) -> str:
         return str({"in": self.given, "c": self.addend}.get(x[0], x[0]))

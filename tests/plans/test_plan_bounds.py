@@ -323,17 +323,19 @@ def test_the_command_prints_a_formula_and_numbers(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(FILE.format(step="sum(promote(32, fma, r), c)", d="f32"), encoding="utf-8")
     line = ["prove", "--property", "error-bound", f"plan:{file}", "--store", str(tmp_path / "s")]
-    done = CliRunner().invoke(main, [*line, "--length", "96", "--json"])
+    done = CliRunner().invoke(main, [*line, "--length", "97", "--json"])
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert document["verdict"] == "holds"
     assert document["formula"]["multiples"] == 32
     (size,) = document["sizes"]
-    assert size["length"] == 96
+    assert size["length"] == 97
     assert 0.2 < size["nearest"]["ratio"] <= 1
-    assert sum(alike["count"] for alike in size["nearest"]["a"]) == 96
+    assert sum(alike["count"] for alike in size["nearest"]["a"]) == 97
     assert all("unsat" in lemma["by"] or "evaluated" in lemma["by"] for lemma in document["lemmas"])
     assert "for K = 32 n, any n: |d - exact| <= (" in done.stderr
+    assert "it says nothing of K = 97: see below" in done.stderr
+    assert "of the bound there (its numbers: --json)" in done.stderr
     done = CliRunner().invoke(main, [*line, "--length", "0"])
     assert done.exit_code == 2
 

@@ -43,6 +43,7 @@ from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 pytestmark = pytest.mark.solvers
 
 HOPPER = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
+UNITS = ("fma", "muladd")
 CHAIN, R = Chain(HOPPER), Rounding(HOPPER.d)
 Numbers = NDArray[Any]
 Save = Callable[..., list[str]]
@@ -90,6 +91,61 @@ def test_a_split_of_a_matrix_unit_is_found_in_one_recording(save: Save) -> None:
     code, found, _ = run("compare", "--gemm", *files)
     assert code == 0
     assert wanted in found["gemm"]["plans"]["D1"]["plans"]
+
+
+def test_plans_that_one_product_does_not_tell_apart_are_named(save: Save, tmp_path: Path) -> None:
+    """A loop in f32 whose products are rounded, times 0.3, stored in f16, to which a bias in f32 is added: fused steps
+    give the same elements. Both are named, and an input that one of them alone is right about."""
+    rng = np.random.default_rng(21)
+    a, b, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((24, 60), (60, 20), (1, 20)))
+
+    def kernel(a: Numbers, b: Numbers, bias: Numbers) -> Numbers:
+        total = np.zeros((len(a), b.shape[1]), np.float32)
+        for k in range(a.shape[1]):
+            total = total + a[:, k : k + 1] * b[k]
+        return (total * np.float32(0.3)).astype(np.float16).astype(np.float32) + bias
+
+    files, plan = save(a=a, b=b, c=bias, d=kernel(a, b, bias)), tmp_path / "plan.yaml"
+    found = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}", "--save", str(plan), "--timeout", "60")
+    code, document, text = found
+    fused, rounded = (f"r(exact(r2(r(product(number(0x3e99999a, f32), sum({unit}, +0)))), c))" for unit in UNITS)
+    assert code == 0
+    assert next(iter(document["plans"])) == fused
+    [other] = [one for one in document["others"] if rounded in one["plans"]]
+    assert 0 < other["differ"] < other["new"]
+    assert "in f16 one product does not tell these plans apart" in text
+    assert f"new ones: {rounded}" in text
+    assert f"{len(document['others'])} other plans may be the true one" in text
+    shown = other["told_apart"]
+    x, y = np.zeros((1, 60), np.uint32), np.zeros((60, 1), np.uint32)
+    x[0, shown["products"]], y[shown["products"], 0] = ([int(one, 16) for one in shown[side]] for side in "ab")
+    x, y, z = x.view(np.float32), y.view(np.float32), np.array([[int(shown["c"], 16)]], np.uint32).view(np.float32)
+    one, two = (int(result, 16) for result in shown["results"])
+    assert kernel(x, y, z).view(np.uint32)[0, 0] == two != one
+    assert mmaprobe.matmul(x, y, z, plan=str(plan)).view(np.uint32)[0, 0] == one
+    assert f"({one:08x}) from {rounded} ({two:08x})" in text
+
+
+def test_plans_that_were_found_are_asked_of_all_recorded_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where products are exact a fused step and one that rounds them are right; one row has others, and is not among
+    the first elements."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(1, 99, shape).astype(np.float32) / 64 for shape in ((40, 24), (24, 20)))
+    a[7] = rng.uniform(3, 4, 24)
+    d = np.zeros((40, 20), np.float32)
+    for k in range(24):
+        d += a[:, k : k + 1] * b[k]
+    patterns = [side.view(np.uint32) for side in (a, b, d)]
+    monkeypatch.setattr(Recorded, "parts", lambda self: [self.block(np.arange(4), np.arange(20))])
+    asked = parse_signature("f32,f32,f32", 24)
+    recorded = Recorded(asked, patterns[0], patterns[1], None, (patterns[2],))
+    assert 7 not in with_others((), recorded)[0]
+    [found] = plans_of_results(recorded, (), lambda text: None, 30)
+    assert "sum(muladd, +0)" in found.names()
+    assert "sum(fma, +0)" not in found.names()
+    assert found.looked == d.size
+    for plan in found.plans:
+        assert np.array_equal(simulate(*patterns[:2], None, plan), patterns[2]), plan.reference
 
 
 @pytest.mark.parametrize(

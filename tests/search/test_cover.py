@@ -125,6 +125,23 @@ def test_every_input_of_a_small_unit_agrees_with_the_theorems() -> None:
             assert told == (wanted not in found.same) == (count > 0), wanted.name
 
 
+@pytest.mark.parametrize("given", [{"cases": False}, {"changes": []}])
+def test_vectors_tell_a_unit_whose_zero_products_count(given: dict[str, Any]) -> None:
+    """Those for a change of one parameter alone, and those for conditions alone."""
+    text = """unit: one
+formats: {a: e4m3, b: e4m3, c: none, d: f32}
+length: 2
+roundings: {r: "round(f32, toward_zero)"}
+steps: {d: "r(fused(a[0:2] * b[0:2], F=13))"}
+"""
+    wrong = text.replace("a[0:2] * b[0:2]", "counting(a[0:2] * b[0:2])")
+    right, other = (Model("one", parse_unit(one, "one.yaml")) for one in (text, wrong))
+    covering = Covering(right, pairs=False, samples=500, **given)
+    found = covering.run(Options("bitwuzla", 60))
+    assert not found.open
+    assert found.results != found.results_of(other)
+
+
 def test_a_change_is_none_by_a_theorem_about_it() -> None:
     """Another change's theorem, and one about a case, say nothing of it."""
     unit = small()

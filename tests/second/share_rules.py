@@ -302,8 +302,8 @@ def for_every_length(every: Sequence[Told], claim: str) -> None:
 
 def _value(tree: ast.expr, given: Mapping[str, Fraction]) -> Fraction:
     match tree:
-        case ast.Constant(value=int(value)):
-            return Fraction(value)
+        case ast.Constant(value=int() | float() as value):
+            return Fraction(str(value))
         case ast.Call(func=ast.Name(id=name), args=[]):
             return given[name]
         case ast.UnaryOp(op=ast.USub(), operand=inner):
@@ -320,6 +320,7 @@ def _value(tree: ast.expr, given: Mapping[str, Fraction]) -> Fraction:
                 case ast.Div():
                     return one / other
                 case ast.Pow():
+                    need(other.denominator == 1, "a power is no whole one")
                     return one ** int(other)
     need(False, "it is no expression of a claim")
     raise AssertionError

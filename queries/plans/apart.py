@@ -1,0 +1,128 @@
+"""Plans that give the same recorded product, and the inputs that tell them apart: new ones are made for it.
+
+A recording shows few roundings, and one that is stored in a narrow format hides most of these. New elements have the
+recorded numbers in other places; those of a few products that cancel show what one rounding does, and those of numbers
+in the middle between two of a narrower format how an input is rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmaprobe.queries.plans.candidates import Candidates
+from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.tiles import Matrix
+from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.nodes.node import of_kind
+from mmaprobe.smtmodel.plans import Parted, Plan, Stage
+
+SIDE = 64  # rows and columns of new elements
+FEW = 32  # of those in which few products are not zero
+FAMILIES = 12  # of these
+PRODUCTS = (2, 3, 4)  # of one that are not zero: the last one cancels the first
+
+
+@dataclass(frozen=True)
+class Input:
+    """One element: of its products k those that are not zero, with the patterns of a and b, c, and the results of the
+    plan that is named first and of another."""
+
+    products: dict[int, tuple[int, int]]
+    c: int
+    results: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Other:
+    """A plan under all its names that gives every recorded element as the one named first does. `differ`: of how many
+    of `asked` new elements it gives something else; `shown`: one with few products."""
+
+    plans: tuple[Plan, ...]
+    differ: int
+    asked: int
+    shown: Input | None
+
+
+def narrowest(plan: Plan) -> Format:
+    """The format with the fewest bits to which a plan rounds sums on its way."""
+    every = [plan.d, *(node.rounding.format for node in of_kind(plan.result, Round))]
+    return min((*every, *(fmt for sums in plan.sums for fmt in _formats(sums.stage))), key=lambda fmt: fmt.width)
+
+
+def _formats(stage: Stage) -> Iterator[Format]:
+    yield stage.d
+    if isinstance(stage, Parted) and (how := getattr(stage.join, "rounding", None)) is not None:
+        yield how.format
+    for part in stage.parts:
+        yield from _formats(part)
+
+
+class Apart:
+    """New elements like those of a recorded product, on which a plan is compared with others."""
+
+    def __init__(self, recorded: Recorded, candidates: Candidates, plan: Plan) -> None:
+        self._candidates, self._plan = candidates, plan
+        samples = list(_samples(recorded))
+        self._asked = [(sample, results) for sample in samples
+                       if (results := candidates.results(plan, sample)) is not None]  # fmt: skip
+
+    def other(self, plans: tuple[Plan, ...]) -> Other:
+        """How a plan, the first of these names, differs from it."""
+        differ, asked, shown = 0, 0, None
+        for sample, wanted in self._asked:
+            results = self._candidates.results(plans[0], sample)
+            if results is None:
+                continue
+            unlike = ~self._candidates.agreeing(results, Sample(sample.a, sample.b, sample.c, wanted))
+            differ, asked = differ + int(unlike.sum()), asked + unlike.size
+            if shown is None and unlike.any():
+                shown = _input(sample, np.argwhere(unlike)[0], (wanted, results))
+        return Other(plans, differ, asked, shown)
+
+
+def _input(sample: Sample, place: Matrix, results: tuple[Matrix, Matrix]) -> Input | None:
+    """An element of a sample, if few of its products are not zero."""
+    block, row, column = map(int, place)
+    a, b = sample.a[block, row], sample.b[block, :, column]
+    if (places := np.flatnonzero((a != 0) | (b != 0))).size > max(PRODUCTS):
+        return None
+    one, other = (int(result[block, row, column]) for result in results)
+    products = {int(k): (int(a[k]), int(b[k])) for k in places}
+    return Input(products, int(sample.c[block, row, column]), (one, other))
+
+
+def _tied(side: Matrix, fmt: Format, chance: np.random.Generator) -> Matrix:
+    """The same patterns, cut after a random bit of their fraction, which is set: in the middle of two numbers of a
+    format with one bit fewer."""
+    places = chance.integers(fmt.padding, fmt.padding + max(fmt.fraction, 1), side.shape)
+    last = (1 << places).astype(side.dtype)
+    return np.where(side == 0, side, (side & ~(last - side.dtype.type(1))) | last)
+
+
+def _samples(recorded: Recorded) -> Iterator[Sample]:
+    """The new elements: those of few products, then some of all products. D is not known."""
+    chance, length = np.random.default_rng(SEED), recorded.length
+    a, b = (side[side != 0] if np.any(side) else side.ravel() for side in (recorded.a, recorded.b))
+    c = None if recorded.c is None else recorded.c.ravel()
+
+    def sample(one: Matrix, other: Matrix, with_c: bool) -> Sample:
+        shape = (1, one.shape[0], other.shape[1])
+        zeros = np.zeros(shape, dtype=recorded.addends.dtype)
+        return Sample(one[None], other[None], zeros if c is None or not with_c else chance.choice(c, shape), zeros)
+
+    for number in range(FAMILIES if length > 1 else 0):
+        count = min(PRODUCTS[number % len(PRODUCTS)], length)
+        places = np.sort(chance.choice(length, count, replace=False))
+        one, other = np.zeros((FEW, length), dtype=a.dtype), np.zeros((length, FEW), dtype=b.dtype)
+        one[:, places], other[places] = chance.choice(a, (FEW, count)), chance.choice(b, (count, FEW))
+        if number % 2:
+            one, other = _tied(one, recorded.asked.a, chance), _tied(other, recorded.asked.b, chance)
+        if recorded.asked.a.signed:
+            one[:, places[-1]] = one[:, places[0]] ^ one.dtype.type(1 << (recorded.asked.a.width - 1))
+            other[places[-1]] = other[places[0]]
+        yield sample(one, other, number >= FAMILIES // 2)
+    yield sample(chance.choice(a, (SIDE, length)), chance.choice(b, (length, SIDE)), True)
