@@ -41,7 +41,7 @@ BUDGET = Options(timeout=20.0)
 NODES = {
     "sticky": "align_rounding", "rounding": "align_rounding", "normalised": "product", "limit": "product_overflow",
     "mode": "output_rounding", "subnormals": "flush_outputs", "input_subnormals": "flush_inputs", "zero": "zero_sign",
-    "zeros": "exponent_floor", ZEROS_COUNT: "exponent_floor", "addend": "family", "exact": "family",
+    "zeros": "exponent_floor", "addend": "family", "exact": "family",
 }  # fmt: skip
 
 
@@ -86,10 +86,10 @@ def near(reference: str) -> Iterator[tuple[str, str, Model]]:
     own = candidate_of(model, normaliser).form
     for name, value, other in neighbours(model):
         where, _, word = name.rpartition(" ")
+        if word == ZEROS_COUNT:  # of no parameter of families
+            continue
         parameter = NODES.get(word, word)
         assert parameter in PARAMETERS, name
-        if word == ZEROS_COUNT:
-            value = f"zero {value} count"
         if candidate_of(other, normaliser).form != own:
             yield parameter, f"{where}: {value}" if where else value, other
 
