@@ -16,11 +16,10 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.evaluate.model import pattern_of
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Literal, Node, Product, Recombined, Round, Scale
 from mmaprobe.smtmodel.nodes.given import Given
-from mmaprobe.smtmodel.nodes.node import structure, walk
+from mmaprobe.smtmodel.nodes.node import of_kind, structure, walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
-from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.stages import Parted, Stage, with_words
+from mmaprobe.smtmodel.plans.stages import with_words
 from mmaprobe.smtmodel.plans.words import Gathered, LargestOf, SharedOf, factor_over, gathered
 
 INTEGERS = FORMATS["f64"]  # in which a sum of integers stands in an expression
@@ -110,17 +109,11 @@ def _in_sums(plan: Plan) -> Node:
     for node in walk(result):
         if not isinstance(node, OF_VALUES) or (isinstance(node, Product) and (node.normalised or node.limit)):
             raise RuleError(f"same_integers: nothing is told of what a {node.kind} makes of a sum")
-    rounded = [node for products in plan.sums for node in _roundings(products.stage)]
+    rounded = [how for products in plan.sums for how in products.stage.roundings]
+    rounded += [node.rounding for model in plan.models for node in of_kind(model.unit.result, Round)]
     if any(how.mode not in SIGNLESS for how in rounded if not how.format.is_integer):
         raise RuleError("same_integers: a sum may be -0")
     return result
-
-
-def _roundings(stage: Stage) -> list[Rounding]:
-    """Those of a stage's units, and of its own additions."""
-    own = [stage.rounding] if isinstance(stage, Parted) and stage.rounding is not None else []
-    nodes = (node for chain in stage.chains for node in walk(chain.model.unit.result))
-    return own + [node.rounding for node in nodes if isinstance(node, Round)]
 
 
 def _unread() -> Interval:

@@ -84,7 +84,7 @@ class _Writer:
         hows = [node.rounding for root in roots for node in of_kind(root, Round)]
         hows += self.conversions.values()
         for products in plan.sums:
-            hows += _roundings(products.stage)
+            hows += products.stage.roundings
         self.roundings: dict[Rounding, str] = {}
         for how in hows:
             self.roundings.setdefault(how, f"r{len(self.roundings) + 1}" if self.roundings else "r")
@@ -217,8 +217,3 @@ def _cut(partition: Partition) -> tuple[list[str], str]:
 
 def _option(name: str, value: object, usual: object) -> str:
     return "" if value == usual else f", {name}={value}"
-
-
-def _roundings(stage: Stage) -> list[Rounding]:
-    own = [stage.rounding] if isinstance(stage, Parted) and stage.rounding is not None else []
-    return [*own, *(how for part in stage.parts for how in _roundings(part))]

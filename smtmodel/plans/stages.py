@@ -105,6 +105,12 @@ class Stage(ABC):
         own = (self,) if isinstance(self, Chain) else ()
         return tuple(dict.fromkeys((*own, *(chain for part in self.parts for chain in part.chains))))
 
+    @cached_property
+    def roundings(self) -> tuple[Rounding, ...]:
+        """How it rounds sums outside its units, itself first, then its parts."""
+        own = [self.rounding] if isinstance(self, Parted) and self.rounding is not None else []
+        return (*own, *(how for part in self.parts for how in part.roundings))
+
     def _check_tail(self) -> None:
         """Raises ParameterError where a tail cannot take the sum so far, or gives numbers of another format."""
         if self.tail is not None:

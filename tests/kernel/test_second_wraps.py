@@ -156,11 +156,17 @@ def test_a_broken_rule_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    "change", [{"mode": "down"}, {"integers": "int4"}, {"stage": "then(mma(a1, b1), mma(a1, b1))"}]
+    "change",
+    [
+        {"mode": "down"},
+        {"integers": "int4"},
+        {"stage": "then(mma(a1, b1), mma(a1, b1))"},
+        {"stage": "promote(2, promote(1, mma(a1, b1), n), s)"},
+    ],
 )
 def test_other_integers_are_noticed(change: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factors, "integers_of", lambda *given: None)
-    monkeypatch.setattr(factors, "_roundings", lambda stage: [])
+    monkeypatch.setattr(factors, "SIGNLESS", {*factors.SIGNLESS, "down"})
     one, other = (held(TOTAL, **({"c": "e5m8b15_ieee", "integers": "int3"} | x)) for x in ({}, change))
     wrap_rules.same_integers(told(one, 2), told(one, 2))
     assert not refuses(same_integers, one, other, 2)

@@ -196,7 +196,7 @@ def held(total: str, a: str = "e3m2", c: str = "e4m3", mode: str = "toward_zero"
 formats: {{a: e2m1, b: e2m1, c: f32, d: f32}}
 units: {{mma: mma.yaml}}
 roundings: {{q: "round({integers}, toward_zero)", h: "round({a}, nearest_even)", s: "round(f32, nearest_even)",
-            t: "round(e5m8b15_ieee, toward_zero)"}}
+            t: "round(e5m8b15_ieee, toward_zero)", n: "round(e5m8b15_ieee, down)"}}
 words: {{a0: q(a), a1: h(a0), b0: q(b), b1: h(b0), h1: h(a), h2: h(b)}}
 steps:
   one: sum({stage or "mma(a1, b1)"})
@@ -265,6 +265,7 @@ def test_integers_that_are_not_held(made: Any, reason: str) -> None:
     ({}, {"c": "e5m5b15_ieee"}, 2, ""),
     ({}, {"c": "e5m3b15_ieee"}, 2, "may leave -16 to 16"),
     ({}, {"c": "e5m5b15_ieee", "mode": "down"}, 2, "may be -0"),
+    ({}, {"c": "e5m5b15_ieee", "stage": "promote(2, promote(1, mma(a1, b1), n), s)"}, 2, "may be -0"),
     ({}, {"c": "e5m8b15_ieee", "integers": "int4"}, 2, "of other integers"),
     ({}, {"c": "e5m5b15_ieee", "stage": "then(mma(a1, b1), mma(a1, b1))"}, 1, "of other integers"),
 ])  # fmt: skip
