@@ -143,7 +143,7 @@ class WrapClaim(Statement):
     @property
     def loss(self) -> str:
         """What becomes of a sum that is too large, in words."""
-        return "wrap" if all(products.stage.d.is_integer for products in self.plan.sums) else "be rounded"
+        return "wrap" if self.plan.adds_integers else "be rounded"
 
     @property
     def text(self) -> str:

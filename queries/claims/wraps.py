@@ -52,7 +52,7 @@ class Wrapped:
 def verify_wraps(claim: WrapClaim) -> Outcome:
     """Decide a claim. Raises ParameterError for a plan that cannot be evaluated."""
     start, outcome = time.monotonic(), Outcome(claim)
-    none = f"no sum of up to {claim.proved} products {'wraps' if claim.loss == 'wrap' else 'is rounded'}"
+    none = f"no sum of up to {claim.proved} products {'wraps' if claim.plan.adds_integers else 'is rounded'}"
     try:
         outcome.theorem = never_wraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
         outcome.asked.append(SearchStep(f"{none}, by intervals"))

@@ -62,7 +62,7 @@ class NeverWraps:
     def statement(self) -> str:
         sides = (("a", self.most_a), ("b", self.most_b))
         within = "".join(f", {side} within {most}" for side, most in sides if most is not None)
-        what = "wraps" if all(products.stage.d.is_integer for products in self.plan.sums) else "is rounded"
+        what = "wraps" if self.plan.adds_integers else "is rounded"
         return f"no sum of up to {self.length} products of {self.plan.reference or 'a plan'} {what}{within}"
 
 

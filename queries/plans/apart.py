@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.nodes import Round
 from mmaprobe.smtmodel.nodes.node import of_kind
-from mmaprobe.smtmodel.plans import Parted, Plan, Stage
+from mmaprobe.smtmodel.plans import Plan
 
 SIDE = 64  # rows and columns of new elements
 FEW = 32  # of those in which few products are not zero
@@ -50,15 +50,9 @@ class Other:
 def narrowest(plan: Plan) -> Format:
     """The format with the fewest bits to which a plan rounds sums on its way."""
     every = [plan.d, *(node.rounding.format for node in of_kind(plan.result, Round))]
-    return min((*every, *(fmt for sums in plan.sums for fmt in _formats(sums.stage))), key=lambda fmt: fmt.width)
-
-
-def _formats(stage: Stage) -> Iterator[Format]:
-    yield stage.d
-    if isinstance(stage, Parted) and (how := getattr(stage.join, "rounding", None)) is not None:
-        yield how.format
-    for part in stage.parts:
-        yield from _formats(part)
+    for products in plan.sums:
+        every += [how.format for how in products.stage.roundings]
+    return min((*every, *(model.d for model in plan.models)), key=lambda fmt: fmt.width)
 
 
 class Apart:

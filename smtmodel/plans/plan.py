@@ -149,6 +149,12 @@ class Plan:
         """The sums of all products in it."""
         return tuple(of_kind(self.result, Products))
 
+    @property
+    def adds_integers(self) -> bool:
+        """Whether all its sums are in formats of integers, in which one too large wraps or saturates; in others it is
+        rounded."""
+        return all(products.stage.d.is_integer for products in self.sums)
+
     @cached_property
     def models(self) -> tuple[Model, ...]:
         """The units that it uses, each once."""
