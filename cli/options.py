@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from mmaprobe.cli.choice import Choice, FileName, RoundingName, Seconds, VectorsFile, WholeNumber
-from mmaprobe.cli.completion import file_names
+from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.line import Line
 from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
 from mmaprobe.smtmodel import VERSION
@@ -37,10 +37,18 @@ TYPED = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 #: the names of the options about solvers, but for the timeout
 SOLVING = ("solver", "memory", "store", "fresh", "cluster")
 
-VECTORS_OUTPUT = click.option(
-    "-o", "--output", type=VectorsFile(), metavar="FILE", shell_complete=file_names,
-    help="Write the vectors here as JSONL (default: standard output).",
-)  # fmt: skip
+
+def vectors_output(what: str, metavar: str = "FILE") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option for a file of vectors; `what`: its help."""
+    return click.option(
+        "-o", "--output", type=VectorsFile(), metavar=metavar, shell_complete=file_names, help=what
+    )  # fmt: skip
+
+
+VECTORS_OUTPUT = vectors_output("Write the vectors here as JSONL (default: standard output).")
+MODEL_OF_ROWS = click.option(
+    "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 DESIGN = "rtl:"  # before the name of a device that is a design
 DEVICE = click.option(
@@ -65,6 +73,9 @@ CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",
     type=RoundingName(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # loaded late: what has them
 )  # fmt: skip
+STORE = click.option(
+    "--store", type=FileName(), metavar="FILE", help="Keep answers in this SQLite file (default: in the cache folder)."
+)
 CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler (docs/cluster.md).")
 
 RESTRICTIONS_HELP = f"Inputs admitted (comma-separated): {', '.join(RESTRICTIONS)}, {WINDOW}."
@@ -77,6 +88,8 @@ def named_restrictions(context: click.Context, param: click.Parameter, value: st
     return value
 
 
+#: the exit code of each verdict
+EXIT = {"equal": 0, "holds": 0, "different": 1, "refuted": 1, "unknown": 3}
 LISTED = 4  # lines of a list that are printed without --all
 COMPARE_HELP = "value: +0 and -0 are equal, and formats of results may differ"
 
@@ -110,10 +123,7 @@ def _with_solver_options(
     for option in (
         CLUSTER,
         click.option("--fresh", is_flag=True, help="Ask the solvers again, also where the store has an answer."),
-        click.option(
-            "--store", type=FileName(), metavar="FILE",
-            help="Keep answers in this SQLite file (default: in the cache folder).",
-        ),
+        STORE,
         click.option(
             "--memory", type=WholeNumber(64, 1 << 24), default=8192, show_default=True,
             help="Memory limit of a solver process, in MiB.",
@@ -257,6 +267,18 @@ def write_vectors(
     else:
         write_whole(Path(target), lines)
     return size_of(Path(target))
+
+
+def write_output(content: bytes, target: str | None, about: str, note: str = "") -> None:
+    """Write what a command makes to a file, and say what it is; or to standard output if `target` is None or "-", and
+    say the `note` about it, if there is one. Raises what `write_whole` raises."""
+    if target is None or target == "-":
+        click.echo(content, nl=False)
+        if note:
+            say(note)
+    else:
+        write_whole(Path(target), content)
+        say(f"{target}: {about}")
 
 
 def overall(codes: Sequence[int]) -> int:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.base.wording import as_words
+from mmaprobe.smtmodel.base.wording import as_words, some_of
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
@@ -242,8 +242,7 @@ def _steps(unit: Unit) -> str:
     if len(list(of_kind(unit.result, Repeat))) != 1:
         return f"{steps} steps of {size}"
     plain = [k for block in unit.blocks for k in block] == list(range(unit.length))
-    first = ", ".join(map(str, unit.blocks[0][:6])) + (", ..." if size > 6 else "")
-    order = "products in order" if plain else f"the first of products {first}"
+    order = "products in order" if plain else f"the first of products {some_of(unit.blocks[0], 6)}"
     return f"{steps} steps of {size}, {order}, each result the next step's addend"
 
 

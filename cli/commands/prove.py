@@ -15,6 +15,7 @@ from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import (
     COMPARE_HELP,
     DESIGN,
+    EXIT,
     FIXED,
     FLAGS,
     JSON,
@@ -179,7 +180,7 @@ def prove(
 
     into, seconds = None if verdict == "unknown" else certificate, options.timeout and options.timeout * len(proofs)
     finish(document, into, write, seconds, as_json)
-    sys.exit({"equal": 0, "different": 1, "unknown": 3}[verdict])
+    sys.exit(EXIT[verdict])
 
 
 def _fixed(models: tuple[str, ...]) -> str:

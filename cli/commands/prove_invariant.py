@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from mmaprobe.cli.options import say
+from mmaprobe.cli.options import EXIT, say
 from mmaprobe.cli.text.certificates import finish
 from mmaprobe.cli.text.vectors import merged, show_witness
 from mmaprobe.smtmodel.base.interrupts import why_ended
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.base.wording import counted, spans_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,7 +44,7 @@ def run_invariant(
         return certify_invariance(found, folder, options)
 
     finish(document, None if found.verdict == "unknown" else certificate, write, options.timeout, as_json)
-    sys.exit({"equal": 0, "different": 1, "unknown": 3}[found.verdict])
+    sys.exit(EXIT[found.verdict])
 
 
 def _show(document: ProveInvariant, found: Invariance, explain: bool) -> None:
@@ -93,5 +93,4 @@ def _named(element: ElementAt) -> str:
 
 
 def _spans(spans: Sequence[Sequence[int]]) -> str:
-    found = [str(low) if low == high else f"{low} to {high}" for low, high in spans]
-    return ", ".join([*found[:LISTED], *(["..."] if len(found) > LISTED else [])]) or "no K"
+    return spans_text(spans, LISTED) or "no K"

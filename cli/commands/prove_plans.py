@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmaprobe.cli.options import say
+from mmaprobe.cli.options import EXIT, say
 from mmaprobe.cli.text.certificates import finish
 from mmaprobe.cli.text.vectors import merged, show_lemmas, show_witness
 from mmaprobe.smtmodel.base.interrupts import why_ended
@@ -52,7 +52,7 @@ def run_plans(
         return (certify_plans if proof.verdict == "equal" else certify_difference)(proof, folder, options)
 
     finish(document, None if proof.verdict == "unknown" else certificate, write, options.timeout, as_json)
-    sys.exit({"equal": 0, "different": 1, "unknown": 3}[proof.verdict])
+    sys.exit(EXIT[proof.verdict])
 
 
 def _show(document: ProvePlans, proof: PlanProof) -> None:

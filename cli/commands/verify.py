@@ -138,11 +138,12 @@ def _code(document: Document) -> int:
 
 
 def _show(document: Document, zeros: Mapping[str, str], conditions: bool) -> None:
+    from mmaprobe.documents.verify import QUANTIFIED
+
     say(f"{document.id}: {document.verdict}")
     if document.about:
         say(f"  {document.about}")
-    quantified = {"all": "for all inputs", "exists": "for some input"}[document.quantifier]
-    say(f"  {quantified}: {document.claim}")
+    say(f"  {QUANTIFIED[document.quantifier]}: {document.claim}")
     for name, text in document.parts.items():
         say(f"  {name} = {text}")
     show_zeros(zeros)

@@ -139,20 +139,16 @@ def show_witness(problem: Placed | None, witness: Witness | None, names: Iterabl
 def show_vector(question: Question, vector: Vector) -> None:
     """Print the inputs, then each prediction and the hardware known to agree with it."""
     show_operands(vector.model, vector.operands)
-    predictions: dict[str, str] = vector.extra.get("predictions", {})
-    width = max((len(name) for name in predictions), default=0)
-    for name, text in predictions.items():
+    width = max(map(len, vector.predictions), default=0)
+    for name, text in vector.predictions.items():
         fmt = question.models[name].d
         devices = [device for device, seen in question.observed.items() if seen == name]
         tail = f"   <- {', '.join(devices)}" if devices else ""
         say(f"  {name:>{width}} gives {result_text(int(text, 16), fmt)}{tail}")
-    if vector.extra.get("exercises"):
-        say(f"  exercises: {', '.join(vector.extra['exercises'])}")
+    if vector.exercises:
+        say(f"  exercises: {', '.join(vector.exercises)}")
 
 
 def show_mismatch(row: ObservedVector, file: str) -> None:
     """One line for a mismatch of `evaluate`."""
-    vector, fmt = row.vector, row.model.d
-    assert vector.d is not None
-    observed, predicted = (f"{to_hex(d, fmt)} ({value_text(d, fmt)})" for d in (vector.d, row.predicted))
-    say(f"  {file}:{vector.line}: {row.model.reference}: observed {observed}, the model gives {predicted}")
+    say(f"  {file}:{row.vector.line}: {row.model.reference}: {row.mismatch_text}")

@@ -12,7 +12,7 @@ from mmaprobe.queries.properties.bound_report import document_of, find_bound
 from mmaprobe.queries.properties.proving import proofs_of, verdict_on
 from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.tactics.records import confirmations_of
+from mmaprobe.queries.tactics.records import confirmations_of, engines_of
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -85,7 +85,7 @@ def _kappa(model: Model, options: Options) -> dict[str, Any]:
         return {"kappa": None, "kappa_basis": f"not asked: {error.message}"}
     verdict = verdict_on(EXACT, proofs)
     if verdict == "equal":
-        engines = sorted({engine for proof in proofs for engine in proof.engines})
+        engines = engines_of(proofs)
         words = [f"proved by {', '.join(engines) or 'rules about its nodes alone'}"]
         if second := confirmations_of(proofs):
             words.append(f"confirmed by {', '.join(second)}")

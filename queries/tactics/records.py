@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -76,6 +76,11 @@ class Proof:
     def confirmations(self) -> list[str]:
         """The engines that confirmed every lemma; empty if one lemma was not confirmed."""
         return confirmations_of([self])
+
+
+def engines_of(proofs: Iterable[Proof]) -> list[str]:
+    """The engines that proved some lemma of some proofs."""
+    return sorted({engine for proof in proofs for engine in proof.engines})
 
 
 def confirmations_of(proofs: Sequence[Proof]) -> list[str]:

@@ -13,7 +13,7 @@ from mmaprobe.reports.drawings.grid import BAR, CARRY, CUT, FILL, GAP, Grid, gri
 from mmaprobe.reports.drawings.sheet import CELL, LETTER, LINE, MARGIN, TALL, Line, ShapeGroup, Sheet, Text
 from mmaprobe.smtmodel.arithmetic.display import powers
 from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
-from mmaprobe.smtmodel.nodes.trace import Name, Stage
+from mmaprobe.smtmodel.nodes.trace import Name
 
 COLUMNS = 60  # columns of cells in one panel
 LEAST_COLUMNS = 8
@@ -132,28 +132,16 @@ class BitsDrawing:
         self.result = words.rounded_line(picture.rounded)
 
     def draw(self) -> None:
-        picture = self.picture
-        if picture.special is not None:
-            self._say(words.special_text(picture), picture.special.signals, "mp-special")
-        elif not picture.rows:
-            if picture.rounded is not None:
-                self._say(words.zero_text(picture), ())
-                self._say_rounded()
-        elif words.is_plain(picture):
-            self._say(words.plain_text(picture), words.plain_signals(picture))
-        else:
-            signals = () if picture.maximum is None else (Name(picture.prefix, Stage.MAXIMUM),)
-            self._say(words.title_text(picture), signals)
-            for panel in range(len(self.grid.panels)):
-                self._panel(panel)
-            self._say_rounded()
+        if first := words.first_line(self.picture):
+            text, style, signals = first
+            self._say(text, signals, "mp-special" if style == "special" else "")
+        for panel in range(len(self.grid.panels)) if words.has_bits(self.picture) else ():
+            self._panel(panel)
+        if last := words.last_line(self.picture):
+            self._say(*last)
 
     def _say(self, text: str, signals: Sequence[Name], css: str = "") -> None:
         self.sheet.paragraph(text, css, words.is_marked(self.marked, signals), indent=8)
-
-    def _say_rounded(self) -> None:
-        if self.picture.rounded is not None:
-            self._say(words.rounded_text(self.picture.rounded), self.picture.rounded.signals)
 
     # -- a panel
 

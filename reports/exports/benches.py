@@ -110,4 +110,4 @@ def _words(row: ObservedVector, model: Model) -> dict[str, int]:
     sides, found = padded(row.vector.operands, model).sides, {}
     for name, fmt, _ in ports_of(model):
         found[name] = sum(value << (fmt.width * place) for place, value in enumerate(sides[name]))
-    return found | {"d": row.predicted if row.vector.d is None else row.vector.d}
+    return found | {"d": row.result}

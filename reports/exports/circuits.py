@@ -14,12 +14,11 @@ from pysmt.fnode import FNode
 
 from mmaprobe.queries.certificates.bitblast import Blaster
 from mmaprobe.queries.certificates.gates import TRUE, Gates
-from mmaprobe.reports.exports.verilog import about, all_elements, identifier, ports_of
+from mmaprobe.reports.exports.verilog import about, evaluated, ports_of, signal_names
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.evaluate.model import Model, evaluate
-from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.evaluate.model import Model
 
 RESULT = "d"
 _NAMES = {
@@ -39,16 +38,11 @@ class Terms:
         elements = [word.extract(low + fmt.width - 1, low) if count > 1 else word
                     for (name, fmt, count), word in zip(ports_of(model), self.ports.values(), strict=True)
                     for low in range(0, fmt.width * count, fmt.width)]  # fmt: skip
-        given = layout_of(model).split(all_elements(model, elements, self.carrier))
-        evaluation = evaluate(model, given.a, given.b, given.c, *given.rest)
+        _, evaluation = evaluated(model, elements)
         self.d: FNode = evaluation.d.node
-        self.names: dict[FNode, str] = {}
-        taken = {*self.ports, RESULT}
-        for signal in evaluation.trace:
-            node, name = signal.value.node, identifier(str(signal.name))
-            if name not in taken and not (node.is_symbol() or node.is_constant()):
-                taken.add(name)
-                self.names.setdefault(node, name)
+        nodes = ((str(signal.name), signal.value.node) for signal in evaluation.trace)
+        named = ((name, node) for name, node in nodes if not (node.is_symbol() or node.is_constant()))
+        self.names: dict[FNode, str] = signal_names(named, {*self.ports, RESULT})
 
     @property
     def order(self) -> Iterator[FNode]:

@@ -88,10 +88,9 @@ def _line(row: ObservedVector, tininess: Tininess) -> str | None:
         for (operand, (pattern, fmt)), own in zip(given.items(), inputs, strict=True)
         if own is not None
     ]
-    d = row.predicted if row.vector.d is None else row.vector.d
     texts = " ".join(operand_text(pattern, model.d) for pattern in inputs if pattern is not None)
-    flags = "".join(LETTERS[name] for name in exceptions_in(signalled(read, d, model.d, mode, tininess)))
-    return f"{TYPES[model.d.name]}*+ {MODES[mode]} {texts} -> {operand_text(d, model.d)} {flags}".rstrip()
+    flags = "".join(LETTERS[name] for name in exceptions_in(signalled(read, row.result, model.d, mode, tininess)))
+    return f"{TYPES[model.d.name]}*+ {MODES[mode]} {texts} -> {operand_text(row.result, model.d)} {flags}".rstrip()
 
 
 def _in_format(pattern: int, fmt: Format, target: Format) -> int | None:

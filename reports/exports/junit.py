@@ -7,8 +7,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from mmaprobe.queries.compare.observed import NOTHING, ObservedVector
-from mmaprobe.smtmodel.arithmetic.display import value_text
-from mmaprobe.smtmodel.inputs.vectors import to_hex
 
 _FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 forbids
 
@@ -23,16 +21,13 @@ def suite(rows: Sequence[ObservedVector], name: str, fault: str = "") -> tuple[b
     root = ET.Element("testsuites", {key: str(count) for key, count in counts.items()})
     group = ET.SubElement(root, "testsuite", attributes)
     for row in rows:
-        vector, fmt = row.vector, row.model.d
+        vector = row.vector
         called = f"line {vector.line}" if vector.id is None else str(vector.id)
         case = ET.SubElement(group, "testcase", {"classname": _text(row.model.reference), "name": _text(called)})
         if row.agrees is None:
             ET.SubElement(case, "skipped", {"message": "nothing was observed: the vector has no d"})
         elif not row.agrees:
-            assert vector.d is not None
-            observed, predicted = (f"{to_hex(d, fmt)} ({value_text(d, fmt)})" for d in (vector.d, row.predicted))
-            message = f"observed {observed}, the model gives {predicted}"
-            failure = ET.SubElement(case, "failure", {"message": message, "type": "mismatch"})
+            failure = ET.SubElement(case, "failure", {"message": row.mismatch_text, "type": "mismatch"})
             failure.text = f"mmaprobe explain {_text(row.model.reference)} {_text(name)}:{vector.line}"
     if fault:
         case = ET.SubElement(group, "testcase", {"classname": _text(name), "name": "the file"})

@@ -41,19 +41,18 @@ def _definition(model: Model) -> str:
 
 
 def _scope(row: ObservedVector) -> str:
-    vector, model = row.vector, row.model
+    model = row.model
     layout = layout_of(model)
-    values = padded(vector.operands, model).every
+    values = padded(row.vector.operands, model).every
     fixed = [
         f"(= {symbol} #b{value:0{fmt.width}b})"
         for symbol, value, fmt in zip(layout.names, values, layout.formats, strict=True)
     ]
-    d = row.predicted if vector.d is None else vector.d
     lines = [
         "(push 1)",
         f"(set-info :status {'sat' if row.agrees is False else 'unsat'})",
         f"(assert (and {' '.join(fixed)}))",
-        f"(assert (= {OBSERVED} #b{d:0{model.d.width}b}))",
+        f"(assert (= {OBSERVED} #b{row.result:0{model.d.width}b}))",
         f"(assert {WRONG})",
         "(check-sat)",
         "(pop 1)",
