@@ -32,20 +32,21 @@ if TYPE_CHECKING:
 #: neither, --verbose
 ARGUMENTS, CONFIGURATION, LOUDNESS = "mmaprobe.arguments", "mmaprobe.configuration", "mmaprobe.loudness"
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
 #: where what a user gives comes from, and not a default
 TYPED = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 #: the names of the options about solvers, but for the timeout
 SOLVING = ("solver", "memory", "store", "fresh", "cluster")
 
 
-def vectors_output(what: str, metavar: str = "FILE") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option for a file of vectors; `what`: its help."""
-    return click.option(
-        "-o", "--output", type=VectorsFile(), metavar=metavar, shell_complete=file_names, help=what
-    )  # fmt: skip
+def output_option(what: str, metavar: str = "FILE", kind: FileName | None = None) -> Decorator:
+    """The option for a file to write, of vectors if no other `kind` is given; `what`: its help."""
+    file = kind or VectorsFile()
+    return click.option("-o", "--output", type=file, metavar=metavar, shell_complete=file_names, help=what)
 
 
-VECTORS_OUTPUT = vectors_output("Write the vectors here as JSONL (default: standard output).")
+VECTORS_OUTPUT = output_option("Write the vectors here as JSONL (default: standard output).")
 MODEL_OF_ROWS = click.option(
     "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
 )
@@ -78,10 +79,16 @@ STORE = click.option(
 )
 CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler (docs/cluster.md).")
 
-RESTRICTIONS_HELP = f"Inputs admitted (comma-separated): {', '.join(RESTRICTIONS)}, {WINDOW}."
+
+def inputs_option(about: str = "") -> Decorator:
+    """The option for the inputs admitted; `about`: what stands before its help."""
+    text = f"{about}Inputs admitted (comma-separated): {', '.join(RESTRICTIONS)}, {WINDOW}."
+    return click.option(
+        "--inputs", "restrictions", metavar="LIST", default="", callback=_named_restrictions, help=text
+    )  # fmt: skip
 
 
-def named_restrictions(context: click.Context, param: click.Parameter, value: str) -> str:
+def _named_restrictions(context: click.Context, param: click.Parameter, value: str) -> str:
     """The value of --inputs. Raises click.BadParameter for an empty one, as an unset variable of a script gives it."""
     if not value and context.get_parameter_source(str(param.name)) in TYPED:
         raise click.BadParameter(f"a word is missing; known: {', '.join((*RESTRICTIONS, WINDOW))}.", context, param)
@@ -94,9 +101,7 @@ LISTED = 4  # lines of a list that are printed without --all
 COMPARE_HELP = "value: +0 and -0 are equal, and formats of results may differ"
 
 
-def solver_options(
-    timed: str, unread: Callable[[Mapping[str, Any]], str | None] = lambda named: None
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def solver_options(timed: str, unread: Callable[[Mapping[str, Any]], str | None] = lambda named: None) -> Decorator:
     """Adds --solver, --timeout, --memory, --store, --fresh and --cluster to a command, which gets them as `options`.
     `timed`: what the timeout is for; `unread`: of the command's own parameters, why no solver is asked, if none is."""
     return functools.partial(_with_solver_options, timed, unread)

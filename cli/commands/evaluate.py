@@ -12,7 +12,7 @@ import click
 from mmaprobe.cli.choice import FileName
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names
-from mmaprobe.cli.options import FLAGS, JSON, MODEL_OF_ROWS, print_json, say, vectors_output, write_vectors
+from mmaprobe.cli.options import FLAGS, JSON, MODEL_OF_ROWS, output_option, print_json, say, write_vectors
 from mmaprobe.cli.reading import open_input
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -26,7 +26,7 @@ EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that gi
 @click.command(cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=file_names)
 @MODEL_OF_ROWS
-@vectors_output("Write every row with the model's result under `predictions`.")
+@output_option("Write every row with the model's result under `predictions`.")
 @click.option(
     "--junit", type=FileName(dir_okay=False), metavar="FILE",
     help="Write JUnit's XML, in which every row is a test, and a file in which nothing is compared an error.",
@@ -72,7 +72,7 @@ def evaluate(
         from mmaprobe.reports.exports.junit import suite
         from mmaprobe.smtmodel.base.files import write_whole
 
-        write_whole(junit, suite(report.rows, name, str(failure or ""))[0].decode())
+        write_whole(junit, suite(report.rows, name, str(failure or "")).content.decode())
     if as_json:
         print_json(replace(document, error=str(failure) if failure else None))
     if failure is not None:

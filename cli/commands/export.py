@@ -11,7 +11,7 @@ import click
 from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names
-from mmaprobe.cli.options import MODEL_OF_ROWS, write_output
+from mmaprobe.cli.options import MODEL_OF_ROWS, output_option, write_output
 from mmaprobe.cli.reading import open_input
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -106,14 +106,7 @@ class _FormatName(Choice):
 @click.option(
     "--format", "wanted", type=_FormatName([*FORMATS, *OF_MODELS]), required=True, help="One of the formats above."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=FileName(path_type=None),
-    metavar="OUT",
-    shell_complete=file_names,
-    help="Write it here (default: standard output).",
-)
+@output_option("Write it here (default: standard output).", "OUT", FileName(path_type=None))
 @MODEL_OF_ROWS
 @click.option(
     "--tininess",
@@ -146,18 +139,16 @@ def export(
             raise click.UsageError(f"--model is of vectors: {wanted} is of the model {file}")
         _, module, function = OF_MODELS[wanted]
         given = parse_plan_path(file) if wanted == "fpcore" and names_plan(file) else parse_reference(file)
-        content, note, about = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(
-            given, *([stages] if stages else [])
-        )
-        write_output(content, output, about, note)
+        made = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(given, *[stages] * bool(stages))
+        write_output(made.content, output, made.about, made.note)
         return
     with open_input(file) as (lines, name):
         vectors = read_vectors(lines, name, instead=candidate)
         rows = list(evaluate_vectors(vectors, candidate, name))
     _, module, function = FORMATS[wanted]
     options = [tininess] if wanted == "fptest" else []
-    content, note = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(rows, name, *options)
-    write_output(content, output, note or counted(len(rows), "vector"), note)
+    made = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(rows, name, *options)
+    write_output(made.content, output, made.note or counted(len(rows), "vector"), made.note)
 
 
 def _terminal() -> bool:

@@ -22,12 +22,12 @@ from mmaprobe.cli.options import (
     DEVICE_TIMEOUT,
     FIXED,
     JSON,
+    output_option,
     print_json,
     progress,
     refuse,
     say,
     solver_options,
-    vectors_output,
 )
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.interrupts import begun, why_ended
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.argument("family", metavar="[FAMILY]", required=False, shell_complete=families)
 @DEVICE
 @MODEL
-@vectors_output("Append the answers here; a run cut short goes on from them.", "ANSWERS")
+@output_option("Append the answers here; a run cut short goes on from them.", "ANSWERS")
 @click.option(
     "--formats",
     metavar="A,B,C,D",

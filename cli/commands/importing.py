@@ -12,7 +12,7 @@ import click
 from mmaprobe.cli.choice import FileName
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
-from mmaprobe.cli.options import write_output
+from mmaprobe.cli.options import output_option, write_output
 from mmaprobe.cli.reading import open_input
 
 if TYPE_CHECKING:
@@ -25,10 +25,7 @@ _COMMENT = re.compile(r"(#|//).*")
 @click.command("import", cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=file_names)
 @click.option("--model", metavar="MODEL", required=True, shell_complete=models, help="What the words are operands of.")
-@click.option(
-    "-o", "--output", type=FileName(path_type=None), metavar="OUT", shell_complete=file_names,
-    help="Write the vectors here as JSONL (default: standard output).",
-)  # fmt: skip
+@output_option("Write the vectors here as JSONL (default: standard output).", "OUT", FileName(path_type=None))
 def import_command(file: str, model: str, output: str | None) -> None:
     """Read vectors from hexadecimal lines, as TestFloat's.
 

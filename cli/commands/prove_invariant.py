@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mmaprobe.cli.options import EXIT, say
 from mmaprobe.cli.text.certificates import finish
-from mmaprobe.cli.text.vectors import merged, show_witness
-from mmaprobe.smtmodel.base.interrupts import why_ended
+from mmaprobe.cli.text.vectors import merged, proved_text, show_witness, stopped_text
 from mmaprobe.smtmodel.base.wording import counted, spans_text
 
 if TYPE_CHECKING:
@@ -54,14 +53,12 @@ def _show(document: ProveInvariant, found: Invariance, explain: bool) -> None:
         return
     pairs = document.compared
     engines = sorted({engine for pair in pairs for engine in pair.engines})
-    by = sorted({engine for pair in pairs for engine in pair.confirmed_by}) or ["no other engine"]
-    how = f"by {', '.join(engines)}; confirmed by {', '.join(by)}" if engines else "by rewriting alone"
+    by = sorted({engine for pair in pairs for engine in pair.confirmed_by})
     if document.verdict == "equal":
-        how = how if pairs else "as each K has one plan"
+        how = proved_text(engines, by, "by rewriting alone" if pairs else "as each K has one plan")
         say(f"{wanted}: proved in {document.seconds:.1f} s, {how}")
     else:
-        stopped = why_ended() if document.interrupted else "unknown"
-        say(f"{wanted}: {stopped} after {document.seconds:.1f} s")
+        say(f"{wanted}: {stopped_text(document)}")
     for pair in pairs[: None if explain else LISTED]:
         say(f"  {pair.left} and {pair.right}: one sum in {_named(pair.example[0])} and {_named(pair.example[1])}")
         say(f"    equal at {_spans(pair.proved)} of K = {_spans(pair.lengths)}")

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.cli.options import say
-from mmaprobe.documents.prove import PairProof
+from mmaprobe.documents.prove import PairProof, Prove, ProveInvariant, ProvePlans
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, value_text
+from mmaprobe.smtmodel.base.interrupts import why_ended
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.operand import FURTHER
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.verify import Claim
     from mmaprobe.hypotheses.schema import Question
     from mmaprobe.queries.compare.observed import ObservedVector
     from mmaprobe.queries.kernel.problem import Placed
@@ -107,6 +109,17 @@ def show_lemmas(proofs: Iterable[PairProof]) -> None:
         second = f", confirmed by {lemma.confirmed_by}" if lemma.confirmed_by else ""
         using = f", using {lemma.using}" if lemma.using else ""
         say(f"  lemma {lemma.name} ({counted(lemma.cuts, 'cut-point')}{using}): {lemma.answer}{second}")
+
+
+def stopped_text(document: Prove | ProvePlans | ProveInvariant | Claim) -> str:
+    """Why there is no verdict, and after how long."""
+    return f"{why_ended() if document.interrupted else 'unknown'} after {document.seconds:.1f} s"
+
+
+def proved_text(engines: Sequence[str], confirmed_by: Sequence[str], without: str) -> str:
+    """Which solvers proved something, and which confirmed it; `without`: how it was proved if none was asked."""
+    by = f"by {', '.join(engines)}; confirmed by {', '.join(confirmed_by) or 'no other engine'}"
+    return by if engines else without
 
 
 def merged(answers: Iterable[str]) -> str:

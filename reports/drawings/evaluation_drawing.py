@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from mmaprobe.reports import words
-from mmaprobe.reports.drawings.bits_drawing import MOST_ROWS, BitsDrawing, bits_width, fold
+from mmaprobe.reports.drawings.bits_drawing import MOST_ROWS, BitsDrawing, Folded, bits_width, fold
 from mmaprobe.reports.drawings.sheet import (
     ALONE,
     CELL,
@@ -22,8 +21,8 @@ from mmaprobe.reports.drawings.sheet import (
     Drawing,
     Sheet,
 )
-from mmaprobe.smtmodel.arithmetic.display import bit_fields, number_text, powers
-from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation, Picture
+from mmaprobe.smtmodel.arithmetic.display import bit_fields, number_text
+from mmaprobe.smtmodel.explain.explanation import Explanation, Picture
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes.trace import Name
 
@@ -149,24 +148,21 @@ class _Evaluation:
 
     def _products(self) -> None:
         explanation, sheet = self.explanation, self.sheet
-        nonzero = words.nonzero_products(explanation)
-        rows, folded = fold(nonzero, self.marked, self.most)
+        rows, folded = fold(words.nonzero_products(explanation), self.marked, self.most)
         self.table, signals = words.product_table(explanation, rows)
         differ = any(words.is_marked(self.marked, names) for names in signals)
         if self.above is not None and self.above.table == self.table and not differ:
             sheet.paragraph("the same inputs and products", "mp-soft", indent=8)
             return
         self._table(self.table, signals)
-        for text in self._more(nonzero, rows, folded is not None):
+        for text in self._more(folded):
             sheet.paragraph(text, "mp-soft", indent=8)
 
-    def _more(self, nonzero: Sequence[BitLine], rows: Sequence[BitLine], folded: bool) -> list[str]:
-        explanation, texts = self.explanation, []
-        if folded:
-            drawn = {row.name for row in rows}
-            rest = [row for row in nonzero if row.name not in drawn]
-            total = powers(sum((row.value for row in rest), Fraction(0)))
-            texts.append(f"{len(rest)} more products, together {total}: {words.places_text([r.name for r in rest])}")
+    def _more(self, folded: Folded | None) -> list[str]:
+        explanation, texts = self.explanation, list[str]()
+        if folded is not None:
+            names = [row.name for row in folded.rows]
+            texts.append(f"{len(names)} more products, together {folded.total}: {words.places_text(names)}")
         if zeros := words.zero_products_text(explanation):
             texts.append(zeros)
         if scales := words.shared_operands(explanation):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mmaprobe.queries.compare.observed import ObservedVector
+from mmaprobe.reports.exports.export import Export
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import InputError
@@ -18,10 +19,10 @@ from mmaprobe.smtmodel.operand import NAMED
 LINE = 116  # characters of a line of numbers
 
 
-def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+def header(rows: Sequence[ObservedVector], name: str) -> Export:
     """C99 arrays of unsigned integers, each of the smallest type that holds its format:
     `mmaprobe_a[vectors][products]`, likewise b, c and the others; `mmaprobe_d[vectors]` has the observed result, or the
-    model's if none was observed. The second item is empty. Raises InputError unless all vectors are of one model.
+    model's if none was observed. Raises InputError unless all vectors are of one model.
     """
     model = model_of(rows, name, "a C header")
     lines = [
@@ -39,7 +40,7 @@ def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
         lines += _table(name, fmt, table, 0 if NAMED[name].per == "sum" else count, fmt.name)
     note = model.d.name + ("" if model.nan is not None else "; any NaN for a NaN")
     lines += _table("d", model.d, [[row.result] for row in rows], 0, note)
-    return text_bytes("\n".join([*lines, "#endif"]) + "\n"), ""
+    return Export(text_bytes("\n".join([*lines, "#endif"]) + "\n"))
 
 
 def model_of(rows: Sequence[ObservedVector], name: str, what: str) -> Model:

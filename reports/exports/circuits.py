@@ -14,6 +14,7 @@ from pysmt.fnode import FNode
 
 from mmaprobe.queries.certificates.bitblast import Blaster
 from mmaprobe.queries.certificates.gates import TRUE, Gates
+from mmaprobe.reports.exports.export import Export
 from mmaprobe.reports.exports.verilog import about, evaluated, ports_of, signal_names
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.base.wording import counted
@@ -57,7 +58,7 @@ class Terms:
                 waiting += [(term, True), *((below, False) for below in reversed(term.args()))]
 
 
-def btor2(model: Model) -> tuple[bytes, str, str]:
+def btor2(model: Model) -> Export:
     """The text of a model in BTOR2: inputs, a line for each operation, with the name of a signal, and the output d."""
     lines, terms = _Lines(), Terms(model)
     for name, word in terms.ports.items():
@@ -67,7 +68,7 @@ def btor2(model: Model) -> tuple[bytes, str, str]:
             lines.of[term] = lines.term(term, terms.names.get(term, ""))
     lines.add(f"output {lines.of[terms.d]} {RESULT}")
     head = [f"; {line}".rstrip() for line in about(model)]
-    return text_bytes("\n".join([*head, *lines.text, ""])), "", f"BTOR2, {counted(len(lines.text), 'line')}"
+    return Export(text_bytes("\n".join([*head, *lines.text, ""])), about=f"BTOR2, {counted(len(lines.text), 'line')}")
 
 
 class _Lines:
@@ -111,7 +112,7 @@ def _is_word(term: FNode) -> bool:
     return term.is_ite() and not term.get_type().is_bool_type()
 
 
-def aiger(model: Model) -> tuple[bytes, str, str]:
+def aiger(model: Model) -> Export:
     """A model in AIGER's binary format: AND gates and inverters, with a name for each bit of a port."""
     terms, blaster = Terms(model), Blaster()
     inputs = {name: blaster.bits(word.node) for name, word in terms.ports.items()}
@@ -126,11 +127,8 @@ def aiger(model: Model) -> tuple[bytes, str, str]:
     bits = [f"{name}[{place}]" for name, word in inputs.items() for place in range(len(word))]
     symbols = [f"i{place} {name}" for place, name in enumerate(bits)]
     symbols += [f"o{place} {RESULT}[{place}]" for place in range(len(results))]
-    return (
-        content + text_bytes("\n".join([*symbols, "c", *about(model), ""])),
-        "",
-        f"AIGER, {counted(len(ands), 'gate')}",
-    )
+    content += text_bytes("\n".join([*symbols, "c", *about(model), ""]))
+    return Export(content, about=f"AIGER, {counted(len(ands), 'gate')}")
 
 
 class _Ands:

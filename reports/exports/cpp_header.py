@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from mmaprobe.reports.exports.export import Export
 from mmaprobe.reports.exports.verilog import about, evaluated, identifier, ports_of, signal_names
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.escapes import c_comment, text_bytes
@@ -37,10 +38,12 @@ def _zeros(bits: int) -> str:
 _COUNTING = "\n".join(["#ifndef MMAPROBE_ZEROS", "#define MMAPROBE_ZEROS", _zeros(32), _zeros(64), "#endif"])
 
 
-def exported(model: Model) -> tuple[bytes, str, str]:
-    """The text of a model's header; nothing to be said beside it; and what it is."""
+def exported(model: Model) -> Export:
+    """The text of a model's header."""
     text = header(model)
-    return text_bytes(text), "", f"function {identifier(model.reference)}, {counted(text.count(' = '), 'statement')}"
+    return Export(
+        text_bytes(text), about=f"function {identifier(model.reference)}, {counted(text.count(' = '), 'statement')}"
+    )
 
 
 def header(model: Model) -> str:

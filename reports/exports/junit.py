@@ -7,11 +7,12 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from mmaprobe.queries.compare.observed import NOTHING, ObservedVector
+from mmaprobe.reports.exports.export import Export
 
 _FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 forbids
 
 
-def suite(rows: Sequence[ObservedVector], name: str, fault: str = "") -> tuple[bytes, str]:
+def suite(rows: Sequence[ObservedVector], name: str, fault: str = "") -> Export:
     """One test suite. A vector without `d` is skipped; one whose `d` differs from the model's result fails, and shows
     both. A fault of the file, or that nothing was compared, is a test with an error."""
     failures, skipped = (sum(row.agrees is state for row in rows) for state in (False, None))
@@ -33,7 +34,7 @@ def suite(rows: Sequence[ObservedVector], name: str, fault: str = "") -> tuple[b
         case = ET.SubElement(group, "testcase", {"classname": _text(name), "name": "the file"})
         ET.SubElement(case, "error", {"message": _text(fault), "type": "file"})
     ET.indent(root)
-    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n", ""
+    return Export(ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
 
 
 def _text(text: str) -> str:

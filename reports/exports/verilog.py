@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from mmaprobe.reports.exports.export import Export
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.escapes import text_bytes
@@ -22,11 +23,11 @@ WORD = re.compile(r"\b[a-z]\w*\b")
 Word = TypeVar("Word")
 
 
-def exported(model: Model, stages: int = 0) -> tuple[bytes, str, str]:
-    """The text of a model's module; nothing to be said beside it; and what it is."""
+def exported(model: Model, stages: int = 0) -> Export:
+    """The text of a model's module."""
     text, registers = module(model, stages=stages), f", {stages} clock cycles" if stages else ""
     about = f"module {identifier(model.reference)}, {counted(text.count(' wire '), 'wire')}{registers}"
-    return text_bytes(text), "", about
+    return Export(text_bytes(text), about=about)
 
 
 def module(model: Model, name: str = "", stages: int = 0) -> str:
