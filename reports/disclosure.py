@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.documents.datasheet import ImeDisclosure
-from mmaprobe.reports.words import parameters_text
+from mmaprobe.reports.words import operands_text, parameters_text
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -37,7 +37,7 @@ def ime_disclosure(model: Model, basis: str) -> ImeDisclosure:
     return ImeDisclosure(
         disclosure="riscv-ime",
         model=model.reference,
-        formats=f"{unit.a.name} * {unit.b.name} + {unit.c.name} -> {unit.d.name}",
+        formats=operands_text(unit),
         sew=sew,
         widening=widening,
         sub_dot_products=unit.length // widening,
