@@ -24,9 +24,9 @@ ROUNDED = "give a file of rounded numbers"  # of commands that convert none
 
 
 @contextmanager
-def of_file(place: str, *parameters: str, wanted: str = CONVERTED) -> Iterator[None]:
-    """Replaces a ParameterError (if `parameters` are given, only of one of these) by an InputError that names the file
-    or files. `wanted`: what to do about numbers that are not exact in a format."""
+def errors_name(place: str, *parameters: str, wanted: str = CONVERTED) -> Iterator[None]:
+    """In its block a ParameterError (if `parameters` are given, one about these alone) becomes an InputError that names
+    `place`, the file or files. `wanted`: what to do about numbers that are not exact in a format."""
     try:
         yield
     except ParameterError as error:

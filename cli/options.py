@@ -36,7 +36,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 #: suffixes of files that hold no vectors
 OTHER_FILES = (".npy", ".npz", ".yaml", ".yml", ".py", ".csv", ".svg", ".pdf", ".tex", ".png")
 
-#: where what a user gives comes from, and not a default
+#: the sources of values that a user gives, unlike defaults
 TYPED = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 #: the names of the options about solvers, but for the timeout
 SOLVING = ("solver", "memory", "store", "fresh", "cluster")

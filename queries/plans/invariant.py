@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -339,11 +338,3 @@ class _Prover:
 def _some(lengths: Sequence[int]) -> list[int]:
     """Some of many K, the smallest and the largest among them."""
     return sorted({lengths[round(n * (len(lengths) - 1) / max(TRIED - 1, 1))] for n in range(TRIED)})
-
-
-def spans_of(numbers: Sequence[int]) -> list[Span]:
-    """Whole numbers, in order, as spans."""
-    if not numbers:
-        return []
-    ends = [0, *(k for k, (one, other) in enumerate(pairwise(numbers), 1) if other != one + 1), len(numbers)]
-    return [(numbers[first], numbers[end - 1]) for first, end in pairwise(ends)]
