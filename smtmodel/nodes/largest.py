@@ -36,6 +36,7 @@ class Largest(Node):
 
     kind: ClassVar[str] = "largest"
     source: ClassVar[str] = "OCP microscaling 1.0, 6.3"
+    one_side: ClassVar[str] = "the largest magnitude is one of elements of one side: largest(a[0:16])"
     items: tuple[Node, ...]
     format: Format
     is_number = never_below_zero = True
@@ -44,7 +45,7 @@ class Largest(Node):
         check_magnitudes(self.format)
         plain = all(isinstance(item, Element) and item.subnormals == "keep" for item in self.items)
         if not self.items or not plain:
-            raise ParameterError("largest", "the largest magnitude is one of elements of one side: largest(a[0:16])")
+            raise ParameterError("largest", self.one_side)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         own_of = partial(magnitude, fmt=self.format)

@@ -313,6 +313,8 @@ class Node:
     source: ClassVar[str]
     #: what it is of its operands (or the first one) if nothing is rounded or cut off; None: none of these
     without_loss: ClassVar[Literal["sum", "product", "operand"] | None] = None
+    #: whether its value is infinite or NaN exactly as its operand is, so that whoever asks why is told of the operand
+    passes_specials: ClassVar[bool] = False
     #: operands that nodes of published digests lack: left out of the node's text (`structure`) where there is none
     later: ClassVar[frozenset[str]] = frozenset()
 

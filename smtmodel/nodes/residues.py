@@ -15,7 +15,7 @@ from math import gcd, prod
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, fit
-from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, choose, constant, product, select, truth
 from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value
@@ -106,8 +106,7 @@ def _is_special(value: Value) -> Bit:
 
 def check_modulus(modulus: int) -> None:
     """Raises ParameterError for what is no modulus."""
-    if not 2 <= modulus <= LARGEST:
-        raise ParameterError("modulus", f"{modulus} is impossible; it takes a whole number from 2 to {LARGEST}")
+    check_number("modulus", modulus, (2, LARGEST))
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,6 +56,7 @@ class Shared(Node):
 
     kind: ClassVar[str] = "shared"
     source: ClassVar[str] = "Ootomo et al. 2024, section 3; OCP microscaling 1.0, 6.3"
+    one_side: ClassVar[str] = "an exponent is shared by elements of one side: shared(a[0:16])"
     items: tuple[Node, ...]
     format: Format
     up: bool = False
@@ -64,7 +65,7 @@ class Shared(Node):
 
     def __post_init__(self) -> None:
         if not self.items or not all(item.is_number and item.count == 1 for item in self.items):
-            raise ParameterError("shared", "an exponent is shared by elements of one side: shared(a[0:16])")
+            raise ParameterError("shared", self.one_side)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         powers = powers_of(self.format)

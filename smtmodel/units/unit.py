@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Flags, Node, Product, Repeat, Round, Sum
 from mmaprobe.smtmodel.nodes.node import Context, Shared, of_kind, walk
@@ -62,8 +62,7 @@ class Unit:
     evidence: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.length <= TRACED:
-            raise ParameterError("length", f"{self.length} is impossible; it takes a whole number from 1 to {TRACED}")
+        check_number("length", self.length, (1, TRACED))
         for name, fmt in (("a", self.a), ("b", self.b), ("c", self.c)):
             if not fmt.subnormals:
                 raise ParameterError(name, f"{fmt.name} has no zero, which missing products and sums of none are")
