@@ -8,7 +8,7 @@ from typing import Self
 
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Unpacked
 from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
-from mmaprobe.smtmodel.carriers.algebra import Bits, truth
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.node import Node, Value
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
@@ -79,10 +79,38 @@ class Sum(Node):
         """The value of a parameter for the operand at a position, whether one holds for all or each has its own."""
         return given if not isinstance(given, tuple) else given[position] if given else None
 
-    def by_term(self, given: int | tuple[int, ...]) -> tuple[int, ...]:
+    def each_term(self, given: int | tuple[int | None, ...] | None) -> list[int | None]:
         """The value of a parameter for each term."""
-        each = [self.each(given, position) or 0 for position in range(len(self.items))]
-        return tuple(value for item, value in zip(self.items, each, strict=True) for _ in range(item.count))
+        each = [self.each(given, position) for position in range(len(self.items))]
+        return [value for item, value in zip(self.items, each, strict=True) for _ in range(item.count)]
+
+    def by_term(self, given: int | tuple[int, ...]) -> tuple[int, ...]:
+        """The value of a parameter that every operand has, for each term."""
+        return tuple(value or 0 for value in self.each_term(given))
+
+
+def counted_exponents(
+    items: Sequence[Value | Unpacked],
+    exponents: Sequence[Exponent],
+    floors: Sequence[int | None],
+    zeros: int | None = None,
+    least: int | None = None,
+) -> list[Exponent]:
+    """The exponents with which terms count in an alignment, on one scale that has `least` too: at least their floors.
+    A zero counts with the exponent `zeros`; None: with the smallest of all, which changes no sum, since a sum of zeros
+    is zero at any scale."""
+    bounds = [bound for bound in (zeros, least, *floors) if bound is not None]
+    floats = any(exponent.floats for exponent in exponents)
+    low = min([item.term.exponent.low for item in items] + bounds) - floats
+    high = max([exponent.high for exponent in exponents] + bounds)
+    width, carrier = max(1, (high - low).bit_length()), items[0].sign.carrier
+    absent, counted = constant(carrier, 0 if zeros is None else zeros - low, width), []
+    for item, exponent, floor in zip(items, exponents, floors, strict=True):
+        own = select(item.is_zero, absent, exponent.rebased(low, width))
+        if floor is not None:
+            own = max_of([own, constant(carrier, floor - low, width)])
+        counted.append(Exponent(own, low, high, floats=floats))
+    return counted
 
 
 def bare(value: Value) -> Unpacked:
