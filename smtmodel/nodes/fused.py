@@ -16,8 +16,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_
 from mmaprobe.smtmodel.nodes.counting import ZEROS_COUNT, where_zeros_count, with_zeros_counting
 from mmaprobe.smtmodel.nodes.exact import ExactSum, is_positive
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, multiple_of, power, sum_of, turned, turns_of
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
-from mmaprobe.smtmodel.nodes.sums import Sum, bare, counted_exponents, enter_terms, record_terms
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value, Variant, near, others
+from mmaprobe.smtmodel.nodes.sums import Sum, counted_exponents, enter_terms, named_terms, record_terms, summed
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 #: exponents of zero terms that published units have, for f16 and f32 results (Xie et al. 2026, Table 5)
@@ -131,19 +131,11 @@ class FusedSum(Sum):
                              for known, bits in zip(operands, self.bits_of_terms, strict=True))  # fmt: skip
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
-        named = [pair for item in self.items for pair in item.terms(context)]
-        names, values = [name for name, _ in named], [value for _, value in named]
-        trace = context.trace
-        with context.within(context.prefix(self)):
-            normalised = keep is not None  # the reader of the sum uses its number, and not its exponent
-            sum_of = partial(self._sum, trace, names, normalised)
-            if trace.keeps:
-                term = sum_of(*values)
-            else:
-                term = context.formed((self.own, normalised), sum_of, *map(bare, values))
-        return Total(term, values)
+        normalised = keep is not None  # the reader of the sum uses its number, and not its exponent
+        sum_of = partial(self._sum, normalised=normalised)
+        return summed(self, context, (self.own, normalised), sum_of, *named_terms(self.items, context))
 
-    def _sum(self, trace: Trace, names: Sequence[str], normalised: bool, *items: Value | Unpacked) -> Term:
+    def _sum(self, trace: Trace, names: Sequence[str], *items: Value | Unpacked, normalised: bool) -> Term:
         keeps, reach = self.bits_of_terms, self.each_term(self.reach)
         zeros, least = (self._counting(bound, items, min(keeps), normalised) for bound in (self.zeros, self.least))
         own = [item.term.exponent for item in items]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar, Self
 
 from mmaprobe.smtmodel.arithmetic.alignment import align, is_within, magnitude_of, total_of
@@ -13,8 +12,8 @@ from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, grid_of, power, sum_of, total
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
-from mmaprobe.smtmodel.nodes.sums import Sum, bare, counted_exponents, enter_terms, record_terms
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value, Variant, near, others
+from mmaprobe.smtmodel.nodes.sums import Sum, counted_exponents, enter_terms, named_terms, record_terms, summed
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
@@ -98,16 +97,8 @@ class GridSum(Sum):
         return tuple(max(self.fraction_bits) - bits for bits in self.bits_of_terms)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
-        named = [pair for item in self.items for pair in item.terms(context)]
-        names, values = [name for name, _ in named], [value for _, value in named]
-        signs, trace = tuple(_sign(value) for value in values), context.trace
-        with context.within(context.prefix(self)):
-            sum_of = partial(self._sum, trace, names)
-            if trace.keeps:
-                term = sum_of(signs, *values)
-            else:
-                term = context.formed(self.own, sum_of, signs, *map(bare, values))
-        return Total(term, values)
+        names, values = named_terms(self.items, context)
+        return summed(self, context, self.own, self._sum, names, values, tuple(map(_sign, values)))
 
     def _sum(self, trace: Trace, names: Sequence[str], own_signs: Sequence[Bit], *items: Value | Unpacked) -> Term:
         carrier = items[0].sign.carrier

@@ -13,8 +13,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits, max_of
 from mmaprobe.smtmodel.nodes.element import Element
 from mmaprobe.smtmodel.nodes.known import Known
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Value
-from mmaprobe.smtmodel.nodes.trace import Stage
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
 
 
 def check_magnitudes(fmt: Format) -> None:
@@ -55,10 +54,7 @@ class Largest(Node):
             assert item.index is not None
             pattern = context.pattern(item.operand, context.at(item.index))
             own.append(context.formed((self.kind, self.format), own_of, pattern))
-        found = unpack(max_of(own), self.format)
-        with context.within(context.prefix(self)):
-            context.trace.term(Stage.STEP, found.term)
-        return Number(found)
+        return context.step(self, unpack(max_of(own), self.format))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         return Known.number(frozenset({self.format}))

@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, consta
 from mmaprobe.smtmodel.carriers.carrier import Made
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
-from mmaprobe.smtmodel.nodes.trace import Trace
+from mmaprobe.smtmodel.nodes.trace import Stage, Trace
 
 
 class Value(ABC):
@@ -252,6 +252,12 @@ class Context:
             return ""
         name = self.name(node)
         return self.trace.prefix + (f"{name}." if name else "")
+
+    def step(self, node: Node, item: Unpacked) -> Number:
+        """The value of a node that is a number, whose term is the signal of its step."""
+        with self.within(self.prefix(node)):
+            self.trace.term(Stage.STEP, item.term)
+        return Number(item)
 
     def within(self, prefix: str) -> _Within:
         """A block in which the names of signals begin with `prefix`."""

@@ -12,8 +12,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, max_of, select
 from mmaprobe.smtmodel.nodes.known import Known
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Value
-from mmaprobe.smtmodel.nodes.trace import Stage
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
 
 
 @cache
@@ -71,10 +70,7 @@ class Shared(Node):
         powers = powers_of(self.format)
         own_of = partial(own_power, powers=powers, up=self.up)
         own = [context.formed((powers.name, self.up), own_of, context.value(item).item) for item in self.items]
-        item = unpack(shared_power(max_of(own), powers, self.inverse), powers)
-        with context.within(context.prefix(self)):
-            context.trace.term(Stage.STEP, item.term)
-        return Number(item)
+        return context.step(self, unpack(shared_power(max_of(own), powers, self.inverse), powers))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         return Known.number(frozenset({powers_of(self.format)}))

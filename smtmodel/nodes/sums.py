@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Self
 
-from mmaprobe.smtmodel.arithmetic.decode import Exponent, Unpacked
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, max_of, select, truth
-from mmaprobe.smtmodel.nodes.node import Node, Value
+from mmaprobe.smtmodel.nodes.node import Context, Node, Total, Value
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 BITS = (0, 256)  # the limits of the number of bits kept of a term
@@ -87,6 +88,25 @@ class Sum(Node):
     def by_term(self, given: int | tuple[int, ...]) -> tuple[int, ...]:
         """The value of a parameter that every operand has, for each term."""
         return tuple(value or 0 for value in self.each_term(given))
+
+
+def named_terms(items: Sequence[Node], context: Context) -> tuple[list[str], list[Value]]:
+    """The names and the values of the terms that some operands are."""
+    named = [pair for item in items for pair in item.terms(context)]
+    return [name for name, _ in named], [value for _, value in named]
+
+
+def summed(
+    node: Node, context: Context, key: Hashable, sum_of: Callable[..., Term], names: Sequence[str],
+    values: Sequence[Value], *given: object,
+) -> Total:  # fmt: skip
+    """The value of an aligned sum: `sum_of` is called with a trace, the names, what is `given`, and the terms, without
+    their special values where no signals are kept."""
+    with context.within(context.prefix(node)):
+        form = partial(sum_of, context.trace, names)
+        if context.trace.keeps:
+            return Total(form(*given, *values), values)
+        return Total(context.formed(key, form, *given, *map(bare, values)), values)
 
 
 def counted_exponents(
