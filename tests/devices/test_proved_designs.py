@@ -384,8 +384,7 @@ def test_a_product_of_factors_without_leading_zeros_is_known(tmp_path: Path, nam
     path.write_text(text if name == "first" else text.replace("first_b = mb << zeros_b", "first_b = mb << zeros_a"))
     design = RtlDevice(f"{path},top=fma,#FIRST=1,#W=3,#F=2").design
     sweep = sweeping._Sweep(small_fma(tmp_path, "first", design), Options(timeout=60), confirm=False)
-    sweep.rows = sweep._samples()
-    sweep._build()
+    sweep._build(sweep._inputs())
     special = sweep.compared.carrier.manager.Or(*sweep._parts(Part.NAN), *sweep._parts(Part.INFINITE))
     products = [word for word in sweep._parts(Part.SIGNIFICAND) if word.is_bv_mul()]
     known = list(sweep._ordinary_products(special, products))
@@ -395,8 +394,7 @@ def test_a_product_of_factors_without_leading_zeros_is_known(tmp_path: Path, nam
 def test_a_carry_save_sum_is_a_product_and_an_addend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "BRIEF", 0.5)
     sweep = sweeping._Sweep(small_fma(tmp_path, "left"), Options(timeout=60), confirm=False)
-    sweep.rows = sweep._samples()
-    sweep._build()
+    sweep._build(sweep._inputs())
     sums = [term for term in sweep.theirs if sweeping._carry_save(term)]
     assert len(sums) == 1  # the last one, of which the others are parts
     sweep._added(sums[0])
