@@ -623,26 +623,30 @@ class _Sweep(Attempt[Designed]):
         found = self._claim(f"{RESULT}, a special value", manager.Or(manager.Not(special), goal), [], SIGNAL)
         if not isinstance(found, Theorem):
             return found
-        facts, waiting = [self.ledger.admitted, found], [whole]
-        patience = Patience()
-        while waiting:
-            case = waiting.pop()
-            parts = case.parts()
-            seconds = patience.limit(case.depth) if parts else inf
+        facts, patience = [self.ledger.admitted, found], Patience()
+
+        def decide(case: Case) -> bool | None:
+            parts, start = case.parts(), self._spent()
+            seconds = patience.limit(case) if parts else inf
             if seconds:
                 claim = manager.Or(special, *map(manager.Not, case.conditions(manager)), goal)
-                name, start = f"{RESULT}, {case.called(self.names)}", self._spent()
-                pair = claim, manager.TRUE()
-                found = self._lemma(name, claim, cuts, None if seconds == inf else seconds, pair, facts=alike)
-                patience.tell(case.depth, self._spent() - start, isinstance(found, Theorem))
+                name, limit = f"{RESULT}, {case.called(self.names)}", None if seconds == inf else seconds
+                found = self._lemma(name, claim, cuts, limit, (claim, manager.TRUE()), facts=alike)
+                patience.tell(case, self._spent() - start, isinstance(found, Theorem))
                 if isinstance(found, Theorem):
                     facts.append(found)
-                    continue
+                    return True
                 if found is False or not parts or self._remaining() == 0:
                     return found
-            else:
-                patience.skip(case.depth)
-            waiting += reversed(parts)
+            start = self._spent()
+            for part in parts:
+                if (said := decide(part)) is not True:
+                    return said
+            patience.tell_parts(case, self._spent() - start)
+            return True
+
+        if (said := decide(whole)) is not True:
+            return said
         try:
             engines = self.options.engines(self._remaining(), f"lemma {RESULT}, all cases")
             points = [*([] if whole.apart is None else [whole.apart]), goal, special, *whole.zeros]
