@@ -327,13 +327,13 @@ class _Asker:
     def _of_proofs(self, wanted: str, problems: list[Problem], options: Options) -> KnownProperty:
         """What proofs say. Raises KeyboardInterrupt where one was interrupted."""
         from mmaprobe.queries.properties.proving import proofs_of, verdict_on
-        from mmaprobe.queries.tactics.records import confirmations_of
+        from mmaprobe.queries.tactics.records import answered_by, confirmations_of
         from mmaprobe.reports.datasheet import KnownProperty
 
         proofs = proofs_of(problems, options, True)
         if any(proof.interrupted for proof in proofs):
             raise KeyboardInterrupt
-        engines = sorted({engine for proof in proofs for engine in proof.engines})
+        engines = answered_by(proofs)
         seconds = round(sum(proof.seconds for proof in proofs), 3)
         return KnownProperty(verdict_on(wanted, proofs), engines, confirmations_of(proofs), seconds=seconds)
 
