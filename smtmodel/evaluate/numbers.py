@@ -108,6 +108,11 @@ def nans(patterns: Matrix, fmt: Format) -> NDArray[np.bool_]:
     return np.asarray(fields > np.uint64(fmt.last_field))
 
 
+def without_payload(patterns: Matrix, fmt: Format) -> Matrix:
+    """Patterns with one for all NaNs."""
+    return np.where(nans(patterns, fmt), np.uint64(fmt.nan), patterns)
+
+
 def _checked_patterns(patterns: Matrix, fmt: Format) -> Matrix:
     """The matrix, whose type must be wide enough for patterns of a format, and whose patterns must have no more bits.
     Raises ParameterError."""
