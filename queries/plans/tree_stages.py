@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice, product
 
-from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of
+from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, size_of
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Stage
@@ -100,7 +100,7 @@ class _Guesser:
         several = 0
         while several < len(parts) - 1 and isinstance(parts[-1 - several], Node):
             several += 1
-        sizes = [len(leaves_of(part)) for part in parts[len(parts) - several :]]
+        sizes = [size_of(part) for part in parts[len(parts) - several :]]
         alike = next((n for n, size in enumerate(sizes[-2::-1]) if size != sizes[-2]), len(sizes) - 1) + 1
         for count in dict.fromkeys([alike, several, *range(1, min(several, CUTS) + 1)] if several else ()):
             first = _joined(parts[: len(parts) - count])
