@@ -21,7 +21,7 @@ def some_of(names: Sequence[str]) -> str:
     return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
 
 
-def ranges_text(numbers: Sequence[int]) -> str:
+def ranges_text(numbers: Sequence[int], between: str = ", ") -> str:
     """Numbers as ranges: 0, 1, 2, 5 as "0-2, 5"."""
     parts: list[list[int]] = []
     for number in numbers:
@@ -29,7 +29,7 @@ def ranges_text(numbers: Sequence[int]) -> str:
             parts[-1].append(number)
         else:
             parts.append([number])
-    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+    return between.join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
 def duration(seconds: float) -> str:
