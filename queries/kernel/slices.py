@@ -20,6 +20,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import ExactSum, Literal, Node, Product, Recombined, Round, Scale
 from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.known import magnitude
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.words import SharedOf
@@ -205,12 +206,12 @@ def within_span(premise: Theorem, span: int, times: Fraction) -> Made:
 
 def _most(word: Round) -> Fraction:
     """The largest magnitude of an integer word."""
-    return max(map(abs, interval_of(word, None)))
+    return magnitude(interval_of(word, None))
 
 
 def _has_room(word: Round) -> bool:
     """Whether an integer word never saturates, rounded to zero or to nearest."""
-    top = max(map(abs, interval_of(word.term, None)))
+    top = magnitude(interval_of(word.term, None))
     return (floor(top) if word.rounding.mode == "toward_zero" else round(top)) <= word.rounding.format.most
 
 

@@ -57,6 +57,7 @@ from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.arithmetic.rounding import MODES
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Recombined, Round, SortedSum, exact, fused
+from mmaprobe.smtmodel.nodes.known import NOTHING
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
@@ -224,7 +225,7 @@ WRONG = {
     "two results share all": Wrong("shares", ("near_each_other",), shares, "apart", _nothing, 53),
     "no sum leaves its range": Wrong("sums that wrap", ("never_wraps",), wraps, "check_within", lambda *given: None),
     "no slice leaves anything": Wrong(
-        "sums that wrap", ("never_wraps",), wraps, "_left_over", lambda word, most: wraps.NOTHING
+        "sums that wrap", ("never_wraps",), ExactSum, "_left", lambda *given: NOTHING
     ),
     "moduli have four times their product": Wrong(
         "sums that wrap", ("never_wraps",), Recombined, "whole", property(lambda node: 4 * prod(node.moduli))
