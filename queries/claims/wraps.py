@@ -17,12 +17,13 @@ from mmaprobe.hypotheses.unit_claims import WrapClaim
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
 from mmaprobe.queries.kernel.every import every_sum
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wraps import never_wraps, promoted, residues_of
+from mmaprobe.queries.kernel.wraps import never_wraps, numbers_within, promoted, residues_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes import Constant, Recombined, Round
+from mmaprobe.smtmodel.nodes.known import NOTHING
 from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Plan
@@ -80,9 +81,10 @@ def wrapping(claim: WrapClaim, count: int) -> Wrapped | None:
             continue
         pairs = product(_elements(plan.a, claim.most_a), _elements(plan.b, claim.most_b))
         ones = {pair: _product_of(plan, chains, *pair) for pair in pairs}
+        low, high = plan.d.integers or NOTHING
         for pair in sorted(ones, key=lambda pair: -abs(ones[pair])):
             exact = count * ones[pair]
-            if not _holds(plan.d, exact) and (result := _of_copies(plan, *pair, count)) != exact:
+            if not low <= exact <= high and (result := _of_copies(plan, *pair, count)) != exact:
                 left, right = (to_hex(x, fmt) for x, fmt in zip(pair, (plan.a, plan.b), strict=True))
                 return Wrapped(count, left, right, exact, result)
     every = (_recombined(claim, node, count) for node in of_kind(claim.plan.result, Recombined))
@@ -149,19 +151,11 @@ def _copies(fmt: Format, pattern: int, count: int) -> Matrix:
     return np.full((1, count), pattern, dtype=kind_of(fmt))
 
 
-def _holds(fmt: Format, value: int) -> bool:
-    if not fmt.is_integer:
-        return abs(value) <= 1 << fmt.precision
-    return -(1 << fmt.width - 1) * fmt.signed <= value < 1 << fmt.width - fmt.signed
-
-
 def _elements(fmt: Format, most: int | None) -> Iterator[int]:
     """Patterns of the elements that are tried: the extreme integers of up to a magnitude; of other formats 1, a number
     whose digits are ones, below 2 or below 1, and both with a minus."""
     if fmt.is_integer:
-        low, high = -(1 << fmt.width - 1) * fmt.signed, (1 << fmt.width - fmt.signed) - 1
-        if most is not None:
-            low, high = max(low, -most), min(high, most)
+        low, high = map(int, numbers_within(fmt, most))
         yield from (high, low % (1 << fmt.width))
     elif most is None or most >= 1:
         ones = fmt.one - 1 if most == 1 else fmt.one | (1 << fmt.fraction + fmt.padding) - (1 << fmt.padding)

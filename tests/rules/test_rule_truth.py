@@ -224,9 +224,7 @@ WRONG = {
     "an instruction loses nothing": Wrong("shares", ("after_instruction",), shares._Sizes, "share", _nothing, 16),
     "two results share all": Wrong("shares", ("near_each_other",), shares, "apart", _nothing, 53),
     "no sum leaves its range": Wrong("sums that wrap", ("never_wraps",), wraps, "check_within", lambda *given: None),
-    "no slice leaves anything": Wrong(
-        "sums that wrap", ("never_wraps",), ExactSum, "_left", lambda *given: NOTHING
-    ),
+    "no slice leaves anything": Wrong("sums that wrap", ("never_wraps",), ExactSum, "_left", lambda *given: NOTHING),
     "moduli have four times their product": Wrong(
         "sums that wrap", ("never_wraps",), Recombined, "whole", property(lambda node: 4 * prod(node.moduli))
     ),
