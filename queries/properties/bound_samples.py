@@ -89,7 +89,7 @@ class Exactly(Fold[Fraction]):
             case Constant():
                 return Fraction(0)
             case Literal():
-                return finite_value(node.pattern, node.format) or Fraction(0)
+                return node.value or Fraction(0)
             case Relu():
                 return max(self.of(node.term), Fraction(0))
         match node.without_loss:
