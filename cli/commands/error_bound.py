@@ -69,7 +69,7 @@ def prove_bound(
     _show(result, document, how)
     write = certify_bound if result.verdict == "holds" else certify_wrap
     into = None if result.verdict == "unknown" else certificate
-    finish(document, into, lambda folder: [(folder, write(result, folder, options))], options.timeout, as_json)
+    finish(document, into, lambda folder: write(result, folder, options), options.timeout, as_json)
     return EXIT[result.verdict]
 
 
@@ -77,8 +77,8 @@ def _prove_of_plan(
     name: str, inputs: Inputs, length: int | None, options: Options, confirm: bool, how: Shown, as_json: bool,
     certificate: Path | None,
 ) -> int:  # fmt: skip
-    from mmaprobe.queries.plans.bound_certificate import certify_plan_bound
     from mmaprobe.queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
+    from mmaprobe.queries.plans.certify import certify_plan_bound
     from mmaprobe.queries.tactics.settling import Settled
     from mmaprobe.smtmodel.tables.reference import parse_plan_reference
 

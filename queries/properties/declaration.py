@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from mmaprobe.documents.datasheet import P3109Declaration
@@ -125,11 +124,3 @@ def declaration_text(declaration: P3109Declaration) -> str:
         lines["  where"] = "; ".join(declaration.premises)
     head = f"{declaration.model}: declaration for IEEE P3109 (4.4, Annexes D and E)"
     return "\n".join([head, *(f"  {line}" for line in table_lines([*lines.items()]))])
-
-
-def _shown(value: str | Sequence[str]) -> str:
-    """A pattern, or a list of them without the zeros at its end."""
-    if isinstance(value, str):
-        return value
-    last = max((k for k, one in enumerate(value) if one.strip("0")), default=-1)
-    return f"[{', '.join(value[: last + 1])}]" + (", then zeros" if last + 1 < len(value) else "")

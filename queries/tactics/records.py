@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -64,7 +64,7 @@ class Proof:
     @property
     def engines(self) -> list[str]:
         """The engines on whose answers the verdict rests."""
-        return sorted({f"{lemma.answer.engine} {lemma.answer.version}" for lemma in self.lemmas})
+        return engines_of([self])
 
     @property
     def ground(self) -> str:
@@ -78,9 +78,9 @@ class Proof:
         return confirmations_of([self])
 
 
-def engines_of(proofs: Iterable[Proof]) -> list[str]:
-    """The engines that proved some lemma of some proofs."""
-    return sorted({engine for proof in proofs for engine in proof.engines})
+def engines_of(proofs: Sequence[Proof]) -> list[str]:
+    """The engines on whose answers the verdicts of some proofs rest."""
+    return sorted({f"{lemma.answer.engine} {lemma.answer.version}" for proof in proofs for lemma in proof.lemmas})
 
 
 def confirmations_of(proofs: Sequence[Proof]) -> list[str]:

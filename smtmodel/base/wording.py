@@ -33,9 +33,9 @@ def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
-def ranges_text(numbers: Sequence[int]) -> str:
+def ranges_text(numbers: Sequence[int], between: str = ", ") -> str:
     """Numbers as ranges: 0, 1, 2, 5 as "0-2, 5"."""
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs_of(numbers))
+    return between.join(str(low) if low == high else f"{low}-{high}" for low, high in runs_of(numbers))
 
 
 def runs_of(numbers: Sequence[int]) -> list[tuple[int, int]]:
