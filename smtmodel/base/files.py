@@ -57,6 +57,11 @@ def is_file(name: str) -> bool:
         return False
 
 
+def names_below(folder: Path) -> tuple[str, ...]:
+    """The names of the YAML files below a folder: their paths from there, without the ending."""
+    return tuple(sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.yaml")))
+
+
 def names_file(name: str) -> bool:
     """Whether a word that may be a name of the library is the path of a YAML file instead."""
     return name.endswith((".yaml", ".yml")) or "/" in name or is_file(name)
