@@ -276,7 +276,7 @@ def _exact(unit: Unit, mode: Literal["toward_zero", "up", "down"]) -> Unit:
     terms = Each(1, range(unit.length), Product(Element("a", loop), Element("b", loop)))
     total = ExactSum((terms, Element("c") if unit.addend else Constant()))
     node = Round(total, replace(unit.rounding, mode=mode, overflow="ieee", subnormals="keep", zero="ieee"))
-    return replace(unit, result=node, names={}, signals={}, titles={})
+    return unit.with_result(node)
 
 
 def _signals(asked: Signature, unit: Unit, rows: Table) -> Iterator[tuple[str, Feature]]:

@@ -55,8 +55,8 @@ class _Reader:
 
     @classmethod
     def all_of(cls, folder: Path, files: Sequence[Path], include: Sequence[Path]) -> list[_Reader]:
-        """Those that may read the files, one after another: slang first for SystemVerilog, and last for what ends as
-        Verilog and is more. Raises MissingProgramError."""
+        """The readers to try, in their order: slang first for SystemVerilog, and last for a file that ends as Verilog
+        and holds more. Raises MissingProgramError."""
         packaged, program = _packaged(), which(PROGRAM)
         if packaged is None and program is None:
             raise MissingProgramError(
