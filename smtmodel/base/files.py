@@ -75,6 +75,13 @@ def missing_file(path: Path | str) -> InputError:
     return InputError("no such file", str(path))
 
 
+def cannot_read(error: OSError, path: Path | str) -> InputError:
+    """What to raise for a file that could not be read."""
+    if isinstance(error, FileNotFoundError):
+        return missing_file(path)
+    return InputError(f"cannot be read: {error.strerror or error}", str(path))  # NumPy's own has no number
+
+
 def real_path(path: Path | str) -> str:
     """The path without symbolic links. Raises InputError for a relative path where the current folder was removed."""
     try:
