@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
 from math import prod
 from typing import Literal
 
@@ -81,10 +80,11 @@ def simulate(
             out[rows, columns] = results
             return results.size
 
-        done, starts = 0, product(*(range(0, whole, part) for whole, part in zip(out.shape, size, strict=True)))
+        done, (down, across) = 0, (range(0, whole, part) for whole, part in zip(out.shape, size, strict=True))
+        starts = [(row, column) for row in down for column in across]
         with ThreadPoolExecutor(max_workers=threads) as pool:
             try:
-                for outputs in pool.map(block, starts):
+                for outputs in (pool.map if len(starts) > 1 else map)(block, starts):  # one alone needs no thread
                     done += outputs
                     if progress is not None and done // out.shape[1] > (done - outputs) // out.shape[1]:
                         progress(done // out.shape[1], out.shape[0])

@@ -188,6 +188,10 @@ class Unit:
         """The unit with another expression, whose nodes have no names, and with other changes."""
         return replace(self, result=result, names={}, signals={}, titles={}, **changes)
 
+    def computing(self, result: Node) -> Unit:
+        """A unit of the same signature with another expression, without a name or names of steps."""
+        return self.with_result(result, unrolled=None, reference="", about="", source="", evidence="")
+
     def rewritten(self, change: Callable[[Node, Node], Node]) -> Unit:
         """The unit with its expression rebuilt from below: `change` is given each node and that node over its rebuilt
         operands. Nodes keep their names. Raises ParameterError."""
