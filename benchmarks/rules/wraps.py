@@ -204,7 +204,7 @@ def roomy(stage: Stage) -> Stage:
 
     result = rebuilt(unit.result, change, {})
     assert isinstance(result, Round)
-    wide = replace(unit, c=WIDE, result=result, names={}, signals={}, titles={})
+    wide = unit.with_result(result, c=WIDE)
     return replace(stage, model=Model("wide", wide))
 
 
@@ -235,7 +235,7 @@ def never_wraps(goal: NeverWraps, rng: random.Random) -> Iterator[str]:
 def _not_recombined(plan: Plan, node: Recombined, rows: Table, columns: Table) -> str:
     """Elements whose integers have another sum of products than is recombined, in words; of the first sum's residues,
     those of other sums have to be of the same."""
-    whole = replace(plan, result=Round(node, Rounding(WIDE)), names={})
+    whole = plan.with_result(Round(node, Rounding(WIDE)))
     d = simulate(rows, np.ascontiguousarray(columns), None, whole).astype(np.int64)
     (first, *_) = whole.sums
     sides = []

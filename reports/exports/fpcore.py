@@ -34,15 +34,8 @@ from mmaprobe.smtmodel.plans.joins import Add, Only, Promote, Through
 from mmaprobe.smtmodel.plans.partitions import Equal, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage
+from mmaprobe.smtmodel.units.fpcore_text import MODES, PRECISIONS
 
-MODES = {
-    "nearest_even": "nearestEven",
-    "nearest_away": "nearestAway",
-    "toward_zero": "toZero",
-    "up": "toPositive",
-    "down": "toNegative",
-}
-NAMES = {"f16": "binary16", "f32": "binary32", "f64": "binary64"}
 NOTE = "the sign of a zero and the pattern of a NaN are not said: FPCore's reals have neither"
 
 
@@ -250,7 +243,7 @@ def _precision(fmt: Format) -> str:
     """A format's precision. Raises ParameterError for one whose numbers are not those of IEEE 754 of that width."""
     if fmt.specials != "ieee" or fmt.bias != (1 << fmt.exponent - 1) - 1 or not fmt.subnormals:
         raise _no_words(f"the format {fmt.name}")
-    return NAMES.get(fmt.name, f"(float {fmt.exponent} {1 + fmt.exponent + fmt.fraction})")
+    return PRECISIONS.get(fmt.name, f"(float {fmt.exponent} {1 + fmt.exponent + fmt.fraction})")
 
 
 def _argument(name: str, fmt: Format) -> str:
