@@ -113,9 +113,10 @@ def main() -> None:
     parser.add_argument("words", nargs="*")
     parser.add_argument("--searched", type=int, default=max(SIZES))
     given = parser.parse_args()
-    known, words, settle = read_records(), given.words, Settled(Options(timeout=60.0), False)
+    known, words = read_records(), given.words
     for name in sorted(plans()):
         if not words or any(word in name for word in words):
+            settle = Settled(Options(timeout=60.0), False)  # seconds of one plan
             found = find_plan_bound(parse_plan_path(name), Inputs(), SIZES, settle, searched=given.searched)
             row = json.loads(json.dumps(document_of_plan(found, name), default=plain))
             known[name] = nearest_of(kept(row), known.get(name))
