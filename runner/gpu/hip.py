@@ -22,7 +22,7 @@ from mmaprobe.runner.gpu.device import GpuDevice, Position
 from mmaprobe.runner.gpu.hip_kernels import TARGETS, HipKernel, hip_kernels
 from mmaprobe.runner.gpu.kernel_source import source
 from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher, LaunchError, status_after
-from mmaprobe.runner.gpu.nvrtc import CompilerError
+from mmaprobe.runner.gpu.rtc import RuntimeCompiler
 from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -83,9 +83,9 @@ class HipLauncher(Launcher):
     """The current AMD GPU. `target`: what the compiler calls it (gfx942). Raises DeviceUnavailableError without one."""
 
     def __init__(self) -> None:
-        self._runtime, self._compiler = (_library(name) for name in ("libamdhip64.so", "libhiprtc.so"))
+        self._runtime = _library("libamdhip64.so")
+        self._compiler = RuntimeCompiler(_library("libhiprtc.so"), "hiprtc")
         self._runtime.hipGetErrorString.restype = ctypes.c_char_p
-        self._compiler.hiprtcGetErrorString.restype = ctypes.c_char_p
         count, device, version = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
         if self._runtime.hipGetDeviceCount(ctypes.byref(count)) or not count.value:
             raise DeviceUnavailableError("HIP finds no AMD GPU; is HIP_VISIBLE_DEVICES set?")
@@ -112,25 +112,9 @@ class HipLauncher(Launcher):
 
     def compile(self, text: str) -> bytes:
         """The code object of a source. Raises CompilerError with the compiler's messages."""
-        program, code = ctypes.c_void_p(), self._compiler
-        status = code.hiprtcCreateProgram(ctypes.byref(program), text.encode(), b"mmaprobe.hip", 0, None, None)
-        if status:
-            raise CompilerError(f"hiprtcCreateProgram: {code.hiprtcGetErrorString(status).decode()}")
-        try:
-            options = (ctypes.c_char_p * 2)(f"--offload-arch={self.target}".encode(), b"-O2")
-            if code.hiprtcCompileProgram(program, len(options), options):
-                log = self._read("hiprtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
-                raise CompilerError(f"hiprtc refused a kernel for {self.target}:\n{log}")
-            return self._read("hiprtcGetCode", program)
-        finally:
-            code.hiprtcDestroyProgram(ctypes.byref(program))
-
-    def _read(self, name: str, program: ctypes.c_void_p) -> bytes:
-        size = ctypes.c_size_t()
-        getattr(self._compiler, f"{name}Size")(program, ctypes.byref(size))
-        content = ctypes.create_string_buffer(size.value)
-        getattr(self._compiler, name)(program, content)
-        return content.raw
+        options, refused = (f"--offload-arch={self.target}", "-O2"), f"hiprtc refused a kernel for {self.target}"
+        (code,) = self._compiler.compiled(text, "mmaprobe.hip", options, ("GetCode",), refused)
+        return code
 
     def load(self, cubin: bytes, name: str) -> None:
         module = ctypes.c_void_p()

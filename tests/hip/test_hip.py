@@ -28,7 +28,7 @@ from mmaprobe.runner.gpu.device import Position
 from mmaprobe.runner.gpu.hip_kernels import TARGETS, HipKernel, hip_kernel, hip_kernels
 from mmaprobe.runner.gpu.kernel_source import placing, source
 from mmaprobe.runner.gpu.launch import LaunchError
-from mmaprobe.runner.gpu.nvrtc import CompilerError
+from mmaprobe.runner.gpu.rtc import CompilerError
 from mmaprobe.runner.protocol import DeviceUnavailableError, Patience
 from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
 from mmaprobe.smtmodel.base.libraries import compiler
