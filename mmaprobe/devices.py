@@ -199,7 +199,7 @@ def _recorded(device: Device, base: Model) -> list[Vector]:
 
     if not isinstance(device, RecordedDevice):
         return []
-    names = sorted({vector.model.reference.partition("@")[0] for vector in device.vectors})
+    names = sorted({vector.model.instruction for vector in device.vectors})
     if len(names) > 1:
         raise InputError(f"{device.name} holds several instructions: {', '.join(names)}; give one with the rows of one")
     layout = layout_of(base)

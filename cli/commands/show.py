@@ -60,7 +60,7 @@ def _picture(model: Model, width: float | None) -> Drawing:
     from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path
     from mmaprobe.smtmodel.units.unitfile import step_texts
 
-    base = model.reference.partition("@")[0]
+    base = model.instruction
     if names_plan(base):
         return plan_drawing(parse_plan_path(base), model.length, width)
     formats = f"{model.a.name} * {model.b.name} + {model.c.name} -> {model.d.name}"

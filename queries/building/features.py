@@ -18,8 +18,7 @@ from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_lanes, sides_of, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import nans, to_numbers
-from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.evaluate.numbers import in_f64, nans
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Product, Round
 from mmaprobe.smtmodel.nodes.trace import Kind as Signals
@@ -245,8 +244,7 @@ class _Numbers:
     """Signs, exponents, kinds and significant bits of some numbers, shape (vectors, numbers)."""
 
     def __init__(self, patterns: Table, fmt: Format) -> None:
-        with np.errstate(invalid="ignore"):  # signalling NaNs
-            values = to_numbers(np.ascontiguousarray(patterns.astype(kind_of(fmt))), fmt).astype(np.float64)
+        values = in_f64(patterns, fmt)
         self.nan = nans(patterns, fmt)
         self.special = self.nan | ~np.isfinite(values)
         sized = np.where(self.special, 1.0, np.abs(values))

@@ -45,7 +45,7 @@ def _corner_rows(layout: Layout) -> Table:
     a, b, c = layout.a, layout.b, layout.c
     rows = []
     for x in _corner_values(a):
-        for y in (b.one, b.largest, 1 << b.padding, b.one | (1 << b.field_width if b.signed else 0)):
+        for y in (b.one, b.largest, 1 << b.padding, b.one | b.sign_bit):
             for z in _corner_values(c):
                 row = [0] * len(formats)
                 row[0], row[products], row[2 * products] = x, y, z
@@ -58,9 +58,8 @@ def _corner_rows(layout: Layout) -> Table:
 
 
 def _corner_values(fmt: Format) -> list[int]:
-    sign = 1 << fmt.field_width if fmt.signed else 0
     positive = [0, fmt.one, fmt.largest, 1 << fmt.padding, fmt.infinity]
-    return list(dict.fromkeys([*positive, *(value | sign for value in positive)]))
+    return list(dict.fromkeys([*positive, *(value | fmt.sign_bit for value in positive)]))
 
 
 def _simulate(models: Sequence[Model], table: Table) -> Results:

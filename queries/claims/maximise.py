@@ -13,9 +13,10 @@ import numpy as np
 from mmaprobe.hypotheses.claim import AnyClaim, Claim, Largest
 from mmaprobe.hypotheses.claim_file import located
 from mmaprobe.queries.claims.outcome import BATCH, SHRINK, SearchStep
-from mmaprobe.queries.claims.samples import Table, claim_rows, mutated
+from mmaprobe.queries.claims.samples import claim_rows, mutated
 from mmaprobe.queries.kernel.scene import columns_of, conditions, scene_of, symbolic_scene
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import Table
 from mmaprobe.queries.search.witness import Row, answered_row, shrink_rows
 from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.solvers.smtlib import Query

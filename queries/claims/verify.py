@@ -167,7 +167,7 @@ class _Verifier:
             for self.claim in short:
                 if not self._nothing_admitted():
                     return
-            raise InputError("no input meets all conditions", *self._place())
+            raise self._no_input()
 
     def _longer(self, whole: Claim, known: Sequence[Row]) -> list[Fraction]:
         """The largest shares of the sum of magnitudes that are found with more products, up to the most: until an input
@@ -280,7 +280,7 @@ class _Verifier:
             return
         asked = self._conditions()
         if self._nothing_admitted():
-            raise InputError("no input meets all conditions", *self._place())
+            raise self._no_input()
         if not admitted and self._shares():
             return
         first = self._first_words()
@@ -429,10 +429,9 @@ class _Verifier:
         self.apart.append(Lemma(name, 0, said.query, said.answer))
         return theorem
 
-    def _place(self) -> tuple[str, int, str]:
-        file = self.claim.file
-        key = ("inputs", "where") if ("inputs", "where") in file.lines else ("inputs",)
-        return file.name, file.lines.get(key, 1), ".".join(key)
+    def _no_input(self) -> InputError:
+        file, key = self.claim.file, ("inputs", "where")
+        return file.error(key if key in file.lines else key[:1], "no input meets all conditions")
 
     def _nothing_admitted(self) -> bool:
         if self.admitted:

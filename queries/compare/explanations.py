@@ -46,7 +46,7 @@ class Explanation:
     @property
     def about_one_model(self) -> bool:
         """Whether its hypotheses are one model with changed parameters, which are then the difference."""
-        return len({model.reference.partition("@")[0] for model in self.question.models.values()}) == 1
+        return len({model.instruction for model in self.question.models.values()}) == 1
 
     @property
     def rank(self) -> tuple[float, ...]:

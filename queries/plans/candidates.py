@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.libraries import briefly_built, compiler
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import nans
+from mmaprobe.smtmodel.evaluate.numbers import same_results
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -252,8 +252,7 @@ class Candidates:
 
     def agreeing(self, results: Matrix, sample: Sample) -> NDArray[np.bool_]:
         """Which of the results `results` equal those of a sample (an array of the shape of D); all NaNs are equal."""
-        same: NDArray[np.bool_] = results == sample.d
-        return same | (nans(results, self.asked.d) & nans(sample.d, self.asked.d))
+        return same_results(results, sample.d, self.asked.d)
 
     def differing(self, results: Matrix, sample: Sample) -> int:
         """How many of the results `results` differ from those of a sample."""

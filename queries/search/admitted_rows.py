@@ -6,18 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmaprobe.queries.search.samples import FAR, Lanes, Table, pattern_of, with_raised
-from mmaprobe.smtmodel.arithmetic import ieee
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
-from mmaprobe.smtmodel.arithmetic.rounding import Target
-from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.operands import Layout
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.operand import NAMED
-
-_CARRIER = ArrayCarrier()
 
 
 def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: Sequence[int] = ()) -> Table:
@@ -111,19 +106,10 @@ def _cancel(columns: list[Table], layout: Layout, rng: np.random.Generator) -> N
     if c.name in kinds:
         chosen, which = rng.random(count) < 0.3, int(rng.integers(products))
         with np.errstate(over="ignore", invalid="ignore"):
-            left, right = numbers_of_patterns(columns[which], a), numbers_of_patterns(columns[products + which], b)
-            number = (-(left * right)).astype(kinds[c.name])
+            value = in_f64(columns[which], a) * in_f64(columns[products + which], b)
+            number = (-value).astype(kinds[c.name])
         held = chosen & np.isfinite(number) & (number != 0)
         columns[-1] = np.where(held, number.view(f"u{number.itemsize}").astype(np.uint64), columns[-1])
-
-
-def numbers_of_patterns(patterns: Table, fmt: Format) -> NDArray[np.float64]:
-    """The exact numbers of patterns, with infinities and NaNs."""
-    if fmt.name == "f64":
-        return patterns.view(np.float64)
-    with np.errstate(over="ignore"):
-        wide = ieee.convert(_CARRIER.lanes(patterns, fmt.width), fmt, Target(FORMATS["f64"], "nearest_even"))
-    return np.broadcast_to(np.asarray(wide.node, dtype=np.uint64), patterns.shape).copy().view(np.float64)
 
 
 def _scale(fmt: Format, rng: np.random.Generator, count: int) -> Table:

@@ -79,6 +79,10 @@ class Options:
         """The time in seconds by which a `timeout` is measured."""
         return self.pool.clock()
 
+    def left(self, start: float, share: float = 1.0) -> float | None:
+        """A share of the seconds of the `timeout` that are left of it, begun at `start` by the clock; None without."""
+        return None if self.timeout is None else max(0.0, self.timeout - (self.clock() - start)) * share
+
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
         """The engines' answers, in the order of `portfolio.solve`. Raises OutOfTimeError at the deadline."""
         return self.engines(seconds, name, solver).answers(query)
