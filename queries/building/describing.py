@@ -122,10 +122,10 @@ class Condition:
     cost: float
     wrong: int
 
-    @property
-    def rank(self) -> tuple[int, float]:
-        """Vectors about which it is wrong, then its size."""
-        return self.wrong, self.cost
+
+def rank_of(every: Sequence[Condition]) -> tuple[int, float]:
+    """Vectors about which conditions are wrong, then the size of these."""
+    return sum(one.wrong for one in every), sum(one.cost for one in every)
 
 
 def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: bool = False) -> Condition:
@@ -435,7 +435,7 @@ class _Learnt:
             self.ways.append(_Way(how, instead, conditions(self.features, here, other)))
         if len(self.ways) > 1:
             joint = conditions(self.features, differs, ~differs)
-            if (sum(one.wrong for one in joint), sum(one.cost for one in joint)) <= self.rank:
+            if rank_of(joint) <= self.rank:
                 self.ways = [_Way("the device gives another result", None, joint)]
         if loose or self.rank[0] > FEW * differs.sum() + 2 or self.rank[1] > MANY:
             self.one_sided = True
@@ -448,9 +448,8 @@ class _Learnt:
         return [one for way in self.ways for one in way.conditions]
 
     @property
-    def rank(self) -> tuple[float, float]:
-        """Vectors about which the conditions are wrong, then the size of these."""
-        return sum(one.wrong for one in self._every), sum(one.cost for one in self._every)
+    def rank(self) -> tuple[int, float]:
+        return rank_of(self._every)
 
     @property
     def order(self) -> tuple[bool, bool, float, float]:

@@ -53,7 +53,6 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 REPEATED = 3  # repetitions from which on steps are written as a loop
 PERIODS = (1, 2, 3, 4, 8)  # the lengths of repetitions that are looked for in a chain
-REMEMBERED = 1 << 12  # products that are cached
 DEEPEST = 75  # nested steps without a loop; each takes about ten nested calls of Python
 SWAPPED = ("second", "zero_second")  # starts with the second product
 
@@ -76,7 +75,6 @@ class Drafter:
         self.outliner = Outliner(part.root) if not self.plain else None
         self.adder, self.weights, self.scaled = adders_of(part), part.weights, part.scaled
         self.inside = {leaf for node in nodes_of(part.root) if id(node) in part.scaled for leaf in leaves_of(node)}
-        self.products: dict[object, Node] = {}  # cached
         self._chains: dict[int, tuple[Sum | Leaf, list[Stretch]]] = {}
 
     def unit(self, draft: Draft) -> Unit:
@@ -350,14 +348,9 @@ class _Making:
         return addend if draft.addend is None else rounded(addend, draft.addend)
 
     def product(self, leaf: int, loop: Loop, pair: Pair) -> Node:
-        """The product of two parts, formed once for all drafts that have it."""
-        draft, asked, index = self.draft, self.drafter.asked, Index(leaf - self.base, loop)
-        key, known = (leaf, index, pair, draft.product, draft.a, draft.b, draft.parts), self.drafter.products
-        if key not in known:
-            if len(known) >= REMEMBERED:
-                known.clear()
-            known[key] = self._product(leaf, index, pair)
-        product = self.weighed(known[key], leaf)
+        """The product of two parts as a term: multiplied, rounded and scaled."""
+        draft, asked = self.draft, self.drafter.asked
+        product = self.weighed(self._product(leaf, Index(leaf - self.base, loop), pair), leaf)
         exact = self.drafter.adder.get(leaf) in draft.unrounded or leaf in draft.fused
         if draft.products is not None and not exact:
             product = rounded(product, draft.products)

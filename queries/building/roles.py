@@ -68,8 +68,8 @@ def adders_of(part: RoledTree) -> dict[Leaf, int]:
     return {child: role for role, node in steps for child in node.children if not isinstance(child, Node)}
 
 
-def _roled_tree(root: Node | Leaf, roles: Roles, count: int, weights: Weights | None) -> RoledTree:
-    weights = weights or {}
+def _roled_tree(root: Node | Leaf, roles: Roles, weights: Weights | None) -> RoledTree:
+    weights, count = weights or {}, 1 + max(roles.values(), default=0)
     scaled = {id(node) for node in nodes_of(root) if weights and shift_of(leaves_of(node), weights)}
     return RoledTree(root, roles, count, turns_of(root), weights, frozenset(scaled))
 
@@ -77,7 +77,7 @@ def _roled_tree(root: Node | Leaf, roles: Roles, count: int, weights: Weights | 
 def roles_by_shape(root: Node | Leaf, weights: Weights | None = None) -> RoledTree:
     """Steps at corresponding places of a repeated pattern have one role: steps of a chain whose added operands have the
     same shapes and weights, and corresponding steps of branches of the same shape."""
-    outliner, keys = Outliner(root), _Keys()
+    outliner, roles, known = Outliner(root), Roles(), dict[Hashable, int]()
     waiting: list[tuple[Node | Leaf, Hashable]] = [(root, ())]
     while waiting:
         branch, key = waiting.pop(0)
@@ -86,24 +86,22 @@ def roles_by_shape(root: Node | Leaf, weights: Weights | None = None) -> RoledTr
         start, steps = outliner.steps(branch)
         for node, added in reversed(steps or [(branch, branch.children)]):
             weighs = [weights.get(leaf, ADDED) for branch in added for leaf in leaves_of(branch)] if weights else []
-            role = keys.give(node, (key, node.kind, tuple(sorted(map(outliner.shape, added))), tuple(weighs)))
+            own = key, node.kind, tuple(sorted(map(outliner.shape, added))), tuple(weighs)
+            role = roles[id(node)] = known.setdefault(own, len(known))
             waiting += [(child, (role, outliner.shape(child))) for child in added]
         if start is not branch:
             waiting.append((start, (key, "start")))
-    return _roled_tree(root, keys.roles, max(1, len(keys.known)), weights)
+    return _roled_tree(root, roles, weights)
 
 
 def roles_apart(root: Node | Leaf, weights: Weights | None = None) -> RoledTree:
     """Every step has a role of its own."""
-    keys = _Keys()
-    for number, node in enumerate(reversed(nodes_of(root))):
-        keys.give(node, number)
-    return _roled_tree(root, keys.roles, max(1, len(keys.known)), weights)
+    return _roled_tree(root, {id(node): role for role, node in enumerate(reversed(nodes_of(root)))}, weights)
 
 
 def one_role(root: Node | Leaf, weights: Weights | None = None) -> RoledTree:
     """All steps have one role."""
-    return _roled_tree(root, {id(node): 0 for node in nodes_of(root)}, 1, weights)
+    return _roled_tree(root, {id(node): 0 for node in nodes_of(root)}, weights)
 
 
 def turns_of(root: Node | Leaf) -> Turns:
@@ -118,16 +116,6 @@ def turns_of(root: Node | Leaf) -> Turns:
     for number, (_, added) in enumerate(steps, start=first):
         turns.update(dict.fromkeys((leaf for branch in added for leaf in leaves_of(branch)), number))
     return turns
-
-
-class _Keys:
-    def __init__(self) -> None:
-        self.roles: Roles = {}
-        self.known: dict[Hashable, int] = {}
-
-    def give(self, node: Node, key: Hashable) -> int:
-        role = self.roles[id(node)] = self.known.setdefault(key, len(self.known))
-        return role
 
 
 def placements(part: RoledTree, role: int, chance: random.Random, count: int) -> list[frozenset[Leaf]]:

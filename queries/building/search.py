@@ -79,11 +79,8 @@ class TierSearch:
         self.answers.at = stage.name
         for number, tier in enumerate(stage.tiers, start=1):
             what = f"group {number} of {len(stage.tiers)} at {stage.name}"
-            some = [
-                alive,
-                *([each] if (each := [x for given in alive for x in drafts_of_merged(given)]) != alive else []),
-            ]
-            for given in some:
+            apart = [draft for merged in alive for draft in drafts_of_merged(merged)]
+            for given in (alive,) if apart == alive else (alive, apart):
                 key = stage.name, stage.rank, self.strict, tier, tuple(given)
                 if key in self._refuted:
                     continue
@@ -223,17 +220,14 @@ class TierSearch:
     ) -> NDArray[np.bool_]:
         """Where a candidate in a narrow format has a sum, or the result, that is tiny, which would matter."""
         flags = np.zeros(results.shape, dtype=np.bool_)
-        narrow = [(at, x.draft) for at, x in enumerate(alive) if x.draft is not None and self._narrow_within(x.draft)]
+        drafts = [(at, x.draft, x.draft.hows().values()) for at, x in enumerate(alive) if x.draft is not None]
+        narrow = [(at, x) for at, x, hows in drafts if any(own.rounding.format.emin > NARROW for own in hows)]
         if narrow:
             flush = partial(with_tiny, kind="flush_before", unbounded=False)
             flushing = [replace(alive[at], draft=draft.every_how(flush)) for at, draft in narrow]
             places = [at for at, _ in narrow]
             flags[places] = self._counted(self._results(flushing, rows, kept), stage) != results[places]
         return flags
-
-    def _narrow_within(self, draft: Draft) -> bool:
-        """Whether sums are kept in a narrow format."""
-        return any(own.rounding.format.emin > NARROW for own in draft.hows().values())
 
     def agreeing(self, candidates: list[Candidate], stage: DraftStage) -> list[Candidate]:
         """The candidates that give the answers so far to the inputs of this stage and of earlier stages."""

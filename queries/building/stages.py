@@ -99,27 +99,15 @@ class Stages:
         kinds, asked, weights = self.sketch.kinds, self.asked, self.sketch.weights
         every_kind = sorted({kind for stages in kinds for kind in stages.values()})
         count, stages = self.sketch.count, []
-        if len(self.sketch.parts) > 1:
-            stages = [
-                DraftStage(
-                    "the order and the roundings", 0, self._axes("any", 0).tiers(), self._pools("middle"), ordinary
-                )
-            ]
-        elif isinstance(self.sketch.parts[0].root, int | str):
-            stages = [DraftStage("the rounding", 0, self._axes("exact", 0).tiers(), self._pools("middle"), ordinary)]
+        several = len(self.sketch.parts) > 1
+        if several or isinstance(self.sketch.parts[0].root, int | str):
+            name, kind = ("the order and the roundings", "any") if several else ("the rounding", "exact")
+            stages = [DraftStage(name, 0, self._axes(kind, 0).tiers(), self._pools("middle"), ordinary)]
         else:
             for role in range(count):
                 stages += self._of_role(role, kinds[0][role], 2 * len(stages))
-        rank = 2 * len(stages)
-        stages.append(
-            DraftStage(
-                "products",
-                rank,
-                product_tiers(every_kind, asked, self._adding(), self.fused),
-                self._pools("middle"),
-                ordinary,
-            )
-        )
+        rank, products = 2 * len(stages), product_tiers(every_kind, asked, self._adding(), self.fused)
+        stages.append(DraftStage("products", rank, products, self._pools("middle"), ordinary))
         stages.append(DraftStage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
         smallest = self._smallest(rank + 2, [*self._pools("small"), *self._small_by_role()])
         return [

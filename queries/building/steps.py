@@ -95,7 +95,19 @@ class StepAxes:
         return draft.with_step(self.role, step)
 
     def converted(self, draft: Draft, step: Step, modes: Sequence[Mode] = MODES) -> Iterator[Draft]:
-        return with_conversion(draft, self.role, step, self.asked, modes)
+        """The step itself; the last step of a unit with a conversion of its result where d has another format."""
+        converted, d, fmt = self.step(draft, step), self.asked.d, step.rounding(self.asked.d)
+        if self.role:
+            yield converted
+            return
+        if fmt.width == d.width:
+            yield replace(converted, convert=None)
+        if fmt.precision > d.precision:
+            yield from (replace(converted, convert=round_to(d, mode)) for mode in dict.fromkeys(modes))
+            return
+        converted = replace(converted, convert=round_to(d))
+        exact = fmt.unit >= d.unit and fmt.emax <= d.emax
+        yield converted if exact else replace(converted, unshown=converted.unshown | {"convert"})
 
     def own(self, draft: Draft) -> list[Format]:
         """The formats of the result, and of the steps above."""
@@ -360,24 +372,6 @@ def in_fixed_point(step: Step, asked: Signature, places: int, alone: bool = Fals
     for place, align in product(range(last + 1, min(last + places + 1, top)), (*likely.DIRECT, "down", "to_odd")):
         total = fused(top - place, align, least=top, items=(PRODUCTS if alone else TERMS,))
         yield replace(step, sum=ExactSum((total, OTHERS)) if alone else total)
-
-
-def with_conversion(
-    draft: Draft, role: int, step: Step, asked: Signature, modes: Sequence[Mode] = MODES
-) -> Iterator[Draft]:
-    """The step itself; the last step of a unit with a conversion of its result where d has another format."""
-    if role:
-        yield draft.with_step(role, step)
-        return
-    converted, fmt = draft.with_step(role, step), step.rounding(asked.d)
-    if fmt.width == asked.d.width:
-        yield replace(converted, convert=None)
-    if fmt.precision > asked.d.precision:
-        yield from (replace(converted, convert=round_to(asked.d, mode)) for mode in dict.fromkeys(modes))
-        return
-    converted = replace(converted, convert=round_to(asked.d))
-    exact = fmt.unit >= asked.d.unit and fmt.emax <= asked.d.emax
-    yield converted if exact else replace(converted, unshown=converted.unshown | {"convert"})
 
 
 def merged_drafts(drafts: Sequence[Draft]) -> list[Draft]:

@@ -31,7 +31,7 @@ def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Itera
     """All rows, each once; random ones come last."""
     seen: set[Row] = set()
     sources = (
-        shipped_rows(layout, model),
+        rows_of(_published(), layout, model),
         discriminating_rows(layout, model, seed),
         special_value_rows(layout),
         _sampled(layout, model.d, samples, seed),
@@ -86,13 +86,9 @@ def rows_of(vectors: Iterable[Vector], layout: Layout, model: Model) -> Iterator
             yield row
 
 
-def shipped_rows(layout: Layout, model: Model) -> Iterator[Row]:
-    """The published vectors that come with the library."""
-    return rows_of(_published(), layout, model)
-
-
 @cache
 def _published() -> tuple[Vector, ...]:
+    """The published vectors that come with the library."""
     entries = sorted((files("mmaprobe.hypotheses") / "vectors").iterdir(), key=lambda item: item.name)
     texts = {one.name: one.read_text(encoding="utf-8") for one in entries if one.name.endswith(".jsonl")}
     return tuple(vector for name, text in texts.items() for vector in read_vectors(text.splitlines(), name))

@@ -100,10 +100,8 @@ def _asked(comparison: Comparison) -> list[Answered]:
     answers: dict[Operands[int], tuple[Answer, Answer]] = {
         one.operands: (one.left, one.right) for one in comparison.differences
     }
-    for operands, left, right in (
-        *comparison.kept,
-        *comparison.differing,
-    ):  # `differing` may have differences that were not minimised
+    # `differing` may have differences that were not minimised
+    for operands, left, right in (*comparison.kept, *comparison.differing):
         answers.setdefault(operands, (left, right))
     return [(operands, left, right) for operands, (left, right) in answers.items()]
 

@@ -119,12 +119,11 @@ def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: M
     exact = _exact_sums(left.trace) & {called.get((step, ""), (step, ""))[0] for step in _exact_sums(right.trace)}
     if bool(rounds[0]) != bool(rounds[1]):  # the first round of one side is compared with the only one of the other
         first = (rounds[0] or rounds[1])[0]
-        sides = [{_without_round(name, first): told for name, told in side.items()} for side in sides]
+        sides = [{name._replace(step=name.step.removeprefix(first)): told for name, told in side.items()}
+                 for side in sides]  # fmt: skip
     taken: set[Name] = set()  # terms that each side has under another name
     for name in _merged_names(list(sides[0]), list(sides[1])):
-        if (
-            name.stage is Stage.SUM and name.step in exact
-        ):  # sums of the same terms, of which each side keeps as many bits as it needs
+        if name.stage is Stage.SUM and name.step in exact:  # of such a sum each side keeps as many bits as it needs
             continue
         here, there = (side.get(name) for side in sides)
         if here is None or there is None:
@@ -147,11 +146,6 @@ def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: M
 
 
 Told = tuple[SignalFact, Any]
-
-
-def _without_round(name: Name, first: str) -> Name:
-    """The name without the prefix of the first round."""
-    return name._replace(step=name.step.removeprefix(first))
 
 
 def _same_sums(left: Trace, right: Trace) -> dict[tuple[str, str], tuple[str, str]]:
@@ -310,9 +304,8 @@ def _changed_units(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
             if changed := _with_nodes_changed(unit, change, frozenset(nodes)):
                 yield replace(change, parameter=name), changed
     for change, result in regrouped(unit.result):
-        sums: dict[Node, str] = {
-            node: "products" for node in walk(result) if isinstance(node, Repeat)
-        }  # where c is added to these
+        # c is added to the sums of products
+        sums: dict[Node, str] = {node: "products" for node in walk(result) if isinstance(node, Repeat)}
         yield change, replace(unit, result=result, titles={**unit.titles, **sums})
     if converted := in_wider_format(unit):
         yield converted

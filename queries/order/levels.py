@@ -180,7 +180,7 @@ class Builder:
         sizes = list(map(size_of, node.children))
         for number, part in enumerate(parts, 1):
             for leaf in part:
-                for other in self.probe.met(leaf):
+                for other in self.probe.met[leaf]:
                     there = where.get(other, 0 if levels.place.get(other, level) < level else number)
                     if there != number:
                         exact = sizes[number] + sizes[there]
@@ -222,7 +222,7 @@ class Builder:
         for pairs in self._likely_pairs(rest, joined, same):
             self.probe.ask_pairs(pairs)
             joined.take(pair for pair in pairs if same(self.probe.lost(*pair)))
-        joined.take((one, other) for one in rest for other in self.probe.met(one)
+        joined.take((one, other) for one in rest for other in self.probe.met[one]
                     if other in joined.part and same(self.probe.lost(one, other)))  # fmt: skip
         several = [part for part in joined.parts() if len(part) > 1]
         single = [leaf for leaf in rest if len(joined.part[leaf]) == 1]
@@ -294,16 +294,15 @@ class _Levels:
 class Inside:
     """Looks into fused steps, with units that are truncated one by one but not once they are summed."""
 
-    def __init__(self, probe: Probe, root: Node | Leaf) -> None:
+    def __init__(self, probe: Probe) -> None:
         self.probe = probe
-        self.steps = [node for node in nodes_of(root) if node.kind == "fused"]
         self.apart: bool | None = None
         self.places = 0
         self.parts: dict[tuple[int, ...], tuple[tuple[int, ...], ...]] = {}
 
-    def look(self) -> None:
+    def look(self, root: Node | Leaf) -> None:
         """Find groups that are summed first, and whether the addend joins the finished sum of the products."""
-        for step in self.steps:
+        for step in (node for node in nodes_of(root) if node.kind == "fused"):
             products = tuple(sorted(child for child in step.children if isinstance(child, int)))
             if len(products) < 3:
                 continue

@@ -147,9 +147,9 @@ class Probe:
         self.questions: list[Question] = []
         self.span = Span(0, 0)
         self.normal = True
-        self._lost: dict[Pair, int] = {}
-        self._met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)
-        self._variant = VARIANTS[0]
+        self.asked: dict[Pair, int] = {}  # how many leaves each mask asked so far takes out of the sum
+        self.met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)  # by leaf, those that have shared a mask with it
+        self.signs = VARIANTS[0]  # of mask and units, that worked last
         self._beside: TraceCounter | None = None
         self.missing, self.left_out = missing, tuple[int, ...]()
         self.weights: Mapping[Leaf, Power] = {}  # of terms that the device multiplies
@@ -190,9 +190,8 @@ class Probe:
             for shift in {shift for at, (_, shift) in self.weights.items() if (at == "c") == (leaf == "c")} or {0}
         ]
         low, high = exponents(self.model.d, normal)
-        return max(low, *(low for low, _ in shifted)), min(
-            high if not beyond else WIDEST, *(high for _, high in shifted)
-        )
+        lows, highs = zip((low, WIDEST if beyond else high), *shifted, strict=True)
+        return max(lows), min(highs)
 
     def spans(self) -> Iterator[tuple[Span, bool]]:
         """Masks and units to try, the widest span first, and whether they avoid subnormals."""
@@ -359,11 +358,11 @@ class Probe:
     def _forget(self, highest: int) -> None:
         """Forget all counts, and use no mask of a larger exponent from now on."""
         self._highest = highest
-        self.groups, self.tight, self._beside, self._variant = [self.leaves], False, None, VARIANTS[0]
+        self.groups, self.tight, self._beside, self.signs = [self.leaves], False, None, VARIANTS[0]
         self.traced.clear()
         self.assumed.clear()
-        self._lost.clear()
-        self._met.clear()
+        self.asked.clear()
+        self.met.clear()
 
     def _try_beyond(self) -> bool:
         """Try masks larger than any result, where masks within its range would not hide a unit in sums of f32."""
@@ -459,25 +458,16 @@ class Probe:
         self._know(pair, len(self.leaves) - spared)
         return ""
 
-    @property
-    def asked(self) -> dict[Pair, int]:
-        """The number of leaves that each mask asked so far takes out of the sum."""
-        return self._lost
-
-    def met(self, leaf: Leaf) -> list[Leaf]:
-        """The leaves that have shared a mask with this one."""
-        return self._met[leaf]
-
     def lost(self, one: Leaf, other: Leaf) -> int:
         """The number of leaves, both included, that a mask on two takes out of the sum. Raises UnrevealedError."""
         pair = pair_of(one, other)
-        if pair not in self._lost:
+        if pair not in self.asked:
             self.ask_pairs([pair])
-        return self._lost[pair]
+        return self.asked[pair]
 
     def ask_pairs(self, pairs: Iterable[tuple[Leaf, Leaf]]) -> None:
         """Ask about masks on pairs of leaves, all new ones together. Raises UnrevealedError."""
-        new = [pair for pair in dict.fromkeys(pair_of(*pair) for pair in pairs) if pair not in self._lost]
+        new = [pair for pair in dict.fromkeys(pair_of(*pair) for pair in pairs) if pair not in self.asked]
         for group in (new[:1], new[1:]):  # the first pair shows which signs work
             for pair, lost in zip(group, self.measure(group, 0), strict=True):
                 self._know(pair, lost)
@@ -486,7 +476,7 @@ class Probe:
         """Ask about masks on one leaf and each of some others, with few questions where units are counted in several
         groups: the leaves that such masks hide are nested, so that between two masks that hide equally many in a group,
         every mask does. Some counts are `assumed`. Raises UnrevealedError."""
-        new = [pair_of(pivot, leaf) for leaf in others if pair_of(pivot, leaf) not in self._lost]
+        new = [pair_of(pivot, leaf) for leaf in others if pair_of(pivot, leaf) not in self.asked]
         self.ask_pairs(new if len(self.groups) == 1 else new[:1])
         nested = Nested(self.counts, self.groups, new[1:], pivot) if len(self.groups) > 1 else None
         for pair, left in nested.left().items() if nested is not None else ():
@@ -499,19 +489,19 @@ class Probe:
         pairs = list(self.assumed)
         self.assumed.clear()
         for pair, lost in zip(pairs, self.measure(pairs, 0), strict=True):
-            self._lost[pair] = lost
+            self.asked[pair] = lost
         return bool(pairs)
 
     def counts(self, asked: Sequence[tuple[Pair, Sequence[Leaf]]]) -> list[int | None]:
         """How many units of a group come back under a mask, for each question; None where no answer shows it."""
-        values = self._masks([(pair, self._variant, self.span.unit, group) for pair, group in asked])
+        values = self._masks([(pair, self.signs, self.span.unit, group) for pair, group in asked])
         pairs = zip(values, asked, strict=True)
-        return [self._count(value, group, self._variant, 0) for value, (_, group) in pairs]
+        return [self._count(value, group, self.signs, 0) for value, (_, group) in pairs]
 
     def _know(self, pair: Pair, lost: int) -> None:
-        self._lost[pair] = lost
-        self._met[pair[0]].append(pair[1])
-        self._met[pair[1]].append(pair[0])
+        self.asked[pair] = lost
+        self.met[pair[0]].append(pair[1])
+        self.met[pair[1]].append(pair[0])
 
     def measure(self, pairs: Sequence[Pair], raised: int) -> list[int]:
         """The numbers of leaves that masks on pairs hide, with units 2^raised times as large; always asked."""
@@ -519,7 +509,7 @@ class Probe:
         seen: list[list[str]] = [[] for _ in pairs]
         count, unit = len(self.groups), self.span.unit + raised
         # with directed rounding and the wrong sign of the units an ulp of the mask is left: try other signs
-        for number, signs in enumerate(dict.fromkeys((self._variant, *VARIANTS))):
+        for number, signs in enumerate(dict.fromkeys((self.signs, *VARIANTS))):
             if number == 1 and not raised:
                 for place in [place for place, lost in enumerate(counts) if lost is None]:
                     spared = self._traces(0).as_before(pairs[place])
@@ -531,7 +521,7 @@ class Probe:
             for position, place in enumerate(rest):
                 left = self._left(values[position * count : (position + 1) * count], signs, raised)
                 if left is not None:
-                    counts[place], self._variant = len(self.leaves) - left, signs
+                    counts[place], self.signs = len(self.leaves) - left, signs
                 else:
                     value = values[position * count]
                     seen[place].append("nan or infinite" if value is None else powers(value))
@@ -543,13 +533,13 @@ class Probe:
     def _beside_a_trace(self, pair: Pair, raised: int, seen: Sequence[str]) -> int:
         spared = self._spared(pair, raised)
         if spared is None:
-            text = self._mask(pair, self._variant, self.span.unit + raised, self.groups[0])[1]
+            text = self._mask(pair, self.signs, self.span.unit + raised, self.groups[0])[1]
             raise self.fail(f"{text}: no number of units came back, but {', '.join(seen)}")
         return len(self.leaves) - spared
 
     def spares(self, pair: Pair, group: Sequence[Leaf]) -> bool | None:
         """Whether units at some leaves come back under a mask; None where no answer shows it."""
-        for signs in dict.fromkeys((self._variant, *VARIANTS)):
+        for signs in dict.fromkeys((self.signs, *VARIANTS)):
             count = self._traces(0).count(pair, signs, group)
             if count is not None:
                 return count > 0
@@ -608,14 +598,9 @@ class Probe:
         """The distance of mask and unit, in places, in the question where it was least."""
         return self.span.mask - max(self.span.unit, self._beside.most if self._beside is not None else self.span.unit)
 
-    @property
-    def signs(self) -> Power:
-        """The signs of mask and units that worked last."""
-        return self._variant
-
     def survivors(self, pair: Pair, others: list[Leaf], unit: int, text: str) -> Fraction | None:
         """The sum of units at some leaves under a mask, as a multiple of the unit; zeros elsewhere."""
-        sign, small = self._variant
+        sign, small = self.signs
         terms: dict[Leaf, Power] = dict.fromkeys(others, (small, unit))
         terms[pair[0]], terms[pair[1]] = (sign, self.span.mask), (-sign, self.span.mask)
         value = self.value(terms, text)

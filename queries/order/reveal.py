@@ -220,9 +220,9 @@ def reveal(
     except UnrevealedError:
         probe.stand_by(AGAIN_IN_DOUBT)
         raise
-    inside = Inside(probe, root)
+    inside = Inside(probe)
     if probe.width == 1:
-        inside.look()
+        inside.look(root)
     said_of_ends = ends_of(probe, root) if ends else None
     probe.stand_by(len(probe.questions) if asked_again is None else asked_again)
     return Tree(
