@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from typing import NoReturn
 
 import numpy as np
@@ -56,6 +57,8 @@ from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, OutOfTime
 from mmaprobe.smtmodel.base.interrupts import working_until
 from mmaprobe.smtmodel.base.progress import Notice, Share, Wait
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.nodes import Literal, Node, Product
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 
 SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # share of the time for simulation, and its seconds
 BEFORE = 64 * BATCH  # inputs, at most, that are simulated before a proof is tried
@@ -123,8 +126,23 @@ class _Verifier:
             self._shares(decided=True)
         else:
             self._solve()
-            if self.outcome.verdict == "unknown" and not self._expects_input:
-                self._simulate(self._patience)
+            if self.outcome.verdict == "unknown":
+                self._missing_rules()
+                if not self._expects_input:
+                    self._simulate(self._patience)
+
+    def _missing_rules(self) -> None:
+        """Parts whose words are the same but for constant factors, which no rule relates."""
+        parts = self.claim.shape.parts
+        words = {name: [part.plan.words_read(side) for side in range(2)] for name, part in parts.items()}
+        bare = {
+            name: [[word and _without_factors(word) for word in side] for side in read] for name, read in words.items()
+        }
+        for one, other in combinations(parts, 2):
+            if words[one] != words[other] and bare[one] == bare[other]:
+                what = f"a rule for {one} and {other}, whose words differ by factors"
+                why = "units align products of subnormal words as if they were larger"
+                self.outcome.asked.append(SearchStep(f"{what} ({why})"))
 
     def _lengths(self) -> None:
         """A claim about several numbers of products: a few of them are searched, and all are proved together."""
@@ -450,6 +468,15 @@ class _Verifier:
         if not self._decides(row):
             raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that decides nothing: {row}")
         self._decide(row)
+
+
+def _without_factors(word: Node) -> Node:
+    """A word without the constants that it is multiplied by."""
+
+    def bare(_: Node, node: Node) -> Node:
+        return node.right if isinstance(node, Product) and isinstance(node.left, Literal) else node
+
+    return rebuilt(word, bare, {})
 
 
 def _narrowed(window: Window) -> Window:

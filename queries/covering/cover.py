@@ -290,13 +290,13 @@ class Covering:
 
     def run(self, options: Options, changes: bool = True) -> Cover:
         """The whole search, in `options.timeout` seconds; an interrupt ends it with the findings so far. `changes`:
-        whether solvers are asked about changes too. Raises SolverFaultError."""
+        whether solvers are asked about changes and lone lost bits, too. Raises SolverFaultError."""
         start = options.clock()
         self.options = options
         self.deadline = None if options.timeout is None else start + options.timeout
         try:
             self.sample(options.progress)
-            self._solve([(single,) for single in self.singles])
+            self._solve([(one,) for one in self.singles if changes or not one.aspect.startswith(ONE_BIT)])
             if changes:
                 self._show_changes()
             self._solve([(self.singles[i], self.singles[j]) for i, j in self.together])
@@ -373,10 +373,10 @@ class Covering:
                 return answer
             row = tuple(answer.values.get(name, 0) for name in self.layout.names)
             before = len(left)
-            self.take(np.array([row], dtype=np.uint64))
+            table = np.array([row], dtype=np.uint64)
+            self.take(np.concatenate([table, self.beside(table, CHUNK // 4)]))
             if len(self._left(group)) == before:
                 raise SolverFaultError(f"{answer.engine} {answer.version}: its answer reaches none of the cases: {row}")
-            self.take(self.beside(np.array([row], dtype=np.uint64), CHUNK // 4))
         return None
 
     def _decide(self, group: list[Case]) -> None:

@@ -14,6 +14,7 @@ from pysmt.formula import FormulaManager
 
 FIRST = 5.0  # seconds for a case, where none of its parts has been proved
 LEAST = 1.0  # seconds for any
+Places = tuple[tuple[int, int], ...]
 MOST = 3  # failures in a row that count: after each of them twice as many cases of that size are not tried
 
 
@@ -82,6 +83,13 @@ class Case:
                 return [replace(self, zeros={**self.zeros, word: part}, depth=self.depth + 1) for part in parts]
         return []
 
+    @property
+    def places(self) -> Places | None:
+        """The leading zeros of each word, from how many to how many, at one distance; None for several ones."""
+        if self.within[0] != self.within[1]:
+            return None
+        return tuple((zeros.low, zeros.most) for zeros in self.zeros.values())
+
     def conditions(self, manager: FormulaManager) -> list[FNode]:
         zeros = [one for zeros in self.zeros.values() for one in zeros.conditions(manager)]
         if self.apart is None:
@@ -105,25 +113,38 @@ class Case:
 
 @dataclass
 class Patience:
-    """How long cases of each depth are tried, by how long those of the next one took."""
+    """How long cases of each depth are tried, by how long those of the next one took; and cases of one distance, by
+    what became of the last one with the same leading zeros: one distance is much like the next."""
 
     costs: dict[int, float] = field(default_factory=dict)
     failures: Counter[int] = field(default_factory=Counter)
     skipped: Counter[int] = field(default_factory=Counter)
+    proved: dict[Places | None, float] = field(default_factory=dict)
+    divided: dict[Places | None, float] = field(default_factory=dict)
 
-    def limit(self, depth: int) -> float:
+    def limit(self, case: Case) -> float:
         """The seconds for a case; 0: its parts are tried at once."""
-        if self.skipped[depth]:
+        own = self.proved.get(case.places)
+        if case.places in self.divided:
             return 0
-        return max(LEAST, 3 * self.costs[depth + 1]) if depth + 1 in self.costs else FIRST
+        if own is None and self.skipped[case.depth]:
+            self.skipped[case.depth] -= 1
+            return 0
+        known = [3 * cost for cost in (own, self.costs.get(case.depth + 1)) if cost is not None]
+        return max(LEAST, *known) if known else FIRST
 
-    def skip(self, depth: int) -> None:
-        """That the parts of a case were tried at once."""
-        self.skipped[depth] -= 1
-
-    def tell(self, depth: int, seconds: float, proved: bool) -> None:
+    def tell(self, case: Case, seconds: float, proved: bool) -> None:
         """That a case was proved, or not, in so many seconds."""
+        depth = case.depth
         if proved:
             self.costs[depth] = (self.costs.get(depth, seconds) + seconds) / 2
+        if case.places is not None:
+            self.proved.pop(case.places, None)
+            (self.proved if proved else self.divided)[case.places] = seconds
         self.failures[depth] = 0 if proved else min(self.failures[depth] + 1, MOST)
         self.skipped[depth] = (1 << self.failures[depth]) - 1
+
+    def tell_parts(self, case: Case, seconds: float) -> None:
+        """That the parts of a case were proved in so many seconds: if it was given more, the next one may be easy."""
+        if seconds < self.divided.get(case.places, 0):
+            del self.divided[case.places]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from functools import reduce
 from typing import Any
 
@@ -42,14 +42,13 @@ def in_order(roots: Iterable[FNode], leaves: Collection[FNode] = ()) -> list[FNo
     return list(terms)
 
 
-def simulated(terms: Iterable[FNode], known: Mapping[FNode, Value]) -> dict[FNode, Value]:
-    """The values of terms in such an order. `known`: those of symbols, and of terms that are not looked into."""
-    values = dict(known)
+def simulate(terms: Iterable[FNode], values: dict[FNode, Value]) -> None:
+    """Add the values of terms in such an order to those that are known: of symbols, and of terms that are not looked
+    into."""
     with np.errstate(over="ignore"):
         for term in terms:
             if term not in values:
                 values[term] = _value(term, [values[other] for other in term.args()])
-    return values
 
 
 def _value(term: FNode, operands: list[Any]) -> Value:

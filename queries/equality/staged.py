@@ -19,6 +19,7 @@ from pysmt.fnode import FNode
 
 from mmaprobe.queries.equality.attempt import Attempt
 from mmaprobe.queries.equality.matching import Matcher
+from mmaprobe.queries.equality.simulated import in_order
 from mmaprobe.queries.kernel.cutting import Abstraction
 from mmaprobe.queries.kernel.facts import Alike, Fact, defined, equal, never, one_maximum, replaced, themselves
 from mmaprobe.queries.kernel.problem import Problem
@@ -147,7 +148,7 @@ class _Prover(Attempt[Problem]):
     ) -> Theorem | None:
         """The theorem of a claim, with shared terms cut out, with fewer cuts, or without; None if none is proved."""
         signals = [signal.value.node for signal in self.left.trace]
-        shared = _subterms(sides[0]) & _subterms(sides[1])
+        shared = set(in_order(sides[:1])) & set(in_order(sides[1:]))
         for marked in ([*signals, *self.carrier.addends], signals, []):
             limit = self._remaining(share)
             if limit == 0:
@@ -244,13 +245,3 @@ def _cuts(sides: tuple[FNode, FNode], shared: set[FNode], marked: Iterable[FNode
     """The marked terms on which both sides depend (`shared`)."""
     return [node for node in dict.fromkeys(marked)
             if node in shared and node not in sides and not (node.is_constant() or node.is_symbol())]  # fmt: skip
-
-
-def _subterms(root: FNode) -> set[FNode]:
-    terms, stack = {root}, [root]
-    while stack:
-        for child in stack.pop().args():
-            if child not in terms:
-                terms.add(child)
-                stack.append(child)
-    return terms

@@ -13,17 +13,19 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import islice
 from math import inf
 from typing import TypeVar
 
 import numpy as np
 import pysmt.operators as op
-from numpy.typing import NDArray
 from pysmt.fnode import FNode
 
 from mmaprobe.queries.equality.attempt import Attempt
 from mmaprobe.queries.equality.cases import Case, Patience, Zeros, leading_zeros, values_of
-from mmaprobe.queries.equality.simulated import Value, in_order, lanes_of, simulated
+from mmaprobe.queries.equality.sampled import Samples, random_values
+from mmaprobe.queries.equality.shared import WIRING, Shared
+from mmaprobe.queries.equality.simulated import in_order, simulate
 from mmaprobe.queries.kernel.cutting import Replacement
 from mmaprobe.queries.kernel.designs import Designed
 from mmaprobe.queries.kernel.facts import Fact, equal, never, replaced, themselves
@@ -36,27 +38,22 @@ from mmaprobe.queries.solvers.engines import engines_of
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.base.wording import counted
-from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.limbs import LIMB
-from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.nodes.trace import Part, Stage
 
 SAMPLES = 2048  # of each kind of inputs
 NEAR = 64  # inputs that join them where one refutes a lemma
-RANDOM = 256  # values of cut-points, before a lemma is asked
-LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # operations between a claim and its cut-points
 TRIED = 3  # words that one word may equal
 BRIEF, SIGNAL = 2.0, 30.0  # seconds of a processor for a lemma about a word; for one that is a signal of the model
 WHOLE = 30.0  # seconds for the result at once, where it can be divided into cases
 SHARE = 0.5  # of the time that is left, for the result
 SETTLED = 100  # replacements one within another, as in a sum of rows
-WIRING = {op.BV_EXTRACT, op.BV_CONCAT, op.BV_ZEXT, op.BV_SEXT, op.NOT, op.BV_NOT}
 SHIFTED = {op.BV_ADD, op.BV_SUB, op.BV_EXTRACT, op.BV_CONCAT, op.ITE}  # words that may be others but for a constant
 WIDEST = 32  # bits of such words
 RESULT = "result"
 One = TypeVar("One")
-Rows = slice | NDArray[np.bool_]
-Scaled = dict[tuple[bool, bytes], tuple[FNode, int]]
+Lanes = Callable[[FNode], Table]
+Scaled = dict[tuple[bool, int], list[tuple[FNode, int]]]
 _AN = dict.fromkeys(("add", "and", "equals", "extract", "iff", "ite", "or"), "an")
 
 
@@ -69,18 +66,21 @@ def prove_design(problem: Designed, options: Options | None = None, confirm: boo
 class _Sweep(Attempt[Designed]):
     open: dict[FNode, str]  # words of the design that may be words of the model
     asked = 0.0  # seconds of a processor that the engines used
+    refuted = 0  # lemmas
+    replayed = 0  # samples on which the two have been compared
 
     def _work(self) -> None:
-        self.rows = self._samples()
-        if not self._differ_on(self.rows):
-            self._build()
+        rows = self._inputs()
+        self.replayed = len(rows)
+        if not self._differ_on(rows):
+            self._build(rows)
             with self.compared.carrier.until(self.options.deadline):
-                if self._sweep():
+                if self._sweep() and not self._differ(always=True):
                     if self._remaining() != 0:
                         self.proof.left_open = self._left_open()
                     self._conclude()
 
-    def _samples(self) -> Table:
+    def _inputs(self) -> Table:
         layout, fmt = self.problem.layout, self.problem.left.d
         kinds = (sample_rows(layout, 2 * SAMPLES), tie_rows(layout, fmt, SAMPLES), subnormal_rows(layout, SAMPLES))
         return np.concatenate([rows for rows in kinds if len(rows)])
@@ -93,7 +93,16 @@ class _Sweep(Attempt[Designed]):
             self.proof.witness = confirmed_witness(self.problem, row)
         return len(places) > 0
 
-    def _build(self) -> None:
+    def _differ(self, always: bool = False) -> bool:
+        """Whether the two differ on inputs that refuted lemmas, which is asked after the first of these, the second,
+        the fourth and so on, or `always`: a design is long to evaluate, and most lemmas are about one word of it."""
+        new = self.samples.rows[self.replayed :]
+        if not len(new) or not (always or self.refuted & self.refuted - 1 == 0):
+            return False
+        self.replayed = len(self.samples.rows)
+        return self._differ_on(new)
+
+    def _build(self, rows: Table) -> None:
         self.compared = compared = Compared(self.problem, "select", self.options.deadline)
         self.proof.compared = compared
         self.ledger = Ledger(compared)
@@ -110,24 +119,19 @@ class _Sweep(Attempt[Designed]):
         self.open = {}
         self.proved: list[tuple[Theorem, FNode, FNode]] = []
         self.replace = Replacement(compared.carrier.environment, self.changes)
-        self._simulate()
+        self.samples = Samples(compared.inputs.every, self.undefined, rows)
+        self.shared = Shared()
+        simulate([*self.ours, *self.theirs], self.samples.first)
+        self._look_up()
         self._zeros_alike()
 
-    def _simulate(self) -> None:
-        """The words of both by their values on the samples."""
-        symbols = {bits.node: ARRAYS.lanes(column, bits.width)
-                   for bits, column in zip(self.compared.inputs.every, np.ascontiguousarray(self.rows.T), strict=True)
-                   if bits.value is None}  # fmt: skip
-        random = np.random.default_rng(len(self.rows))
-        symbols |= {word: _random(random, word, len(self.rows)) for word in self.undefined}
-        self.values: dict[FNode, Value] = simulated([*self.ours, *self.theirs], symbols)
-        self.known: dict[tuple[bytes, ...], list[FNode]] = {}
+    def _look_up(self) -> None:
+        """The words of the model by their values."""
+        self.known: dict[int, list[FNode]] = {}
         for term in self.ours:
-            self.known.setdefault(self._key(term), []).append(term)
-        self.scaled = self._by_scale()
-
-    def _key(self, term: FNode) -> tuple[bytes, ...]:
-        return lanes_of(self.values[term], len(self.rows))
+            self.known.setdefault(self.samples.key(term), []).append(term)
+        self.scaled = self._by_scale(self.samples.first_lanes)
+        self.shifted: dict[int, dict[int, list[tuple[FNode, int]]]] = {}
 
     # -- words
 
@@ -136,23 +140,21 @@ class _Sweep(Attempt[Designed]):
         word that has been shifted, and what follows would hang on the product in each lemma."""
         for zero in self.zeros:
             name = f"{self.names[zero.arg(0)]} is zero"
-            for term in [term for term in self.known[self._key(zero)] if term.get_type().is_bool_type()]:
-                said = f"{self._called(term)} of the model says that {name}"
-                if term != zero and self._key(term) == self._key(zero) and not self._decide(said, term, zero, term):
-                    self._simulate()  # an input may refute it
+            for term in self.known[self.samples.key(zero)]:
+                if term != zero and term.get_type().is_bool_type() and self.samples.agree(term, zero):
+                    self._decide(f"{self._called(term)} of the model says that {name}", term, zero, term)
             self.names[zero] = name
         self.names = {self.replace(word): name for word, name in self.names.items()}
         self.signals = {self.replace(word): name for word, name in self.signals.items()}
         self.ours = in_order(dict.fromkeys(map(self.replace, self.ours)))
-        self._simulate()
+        self._look_up()
 
     def _sweep(self) -> bool:
         """Prove what words of the design are; whether none of the inputs found meanwhile shows a difference."""
-        ours, done = set(self.ours), list[FNode]()
+        ours = set(self.ours)
         for number, term in enumerate(self.theirs):
             if self._remaining() == 0:
                 return True
-            done.append(term)
             now = self.replace(term)
             if now in ours or now.is_constant() or now.is_symbol():
                 continue
@@ -165,11 +167,8 @@ class _Sweep(Attempt[Designed]):
                         break
                     theorem = self._decide(f"{said} is {name}", now, other, term)
                     if theorem is False:  # an input refutes it
-                        if self._differ_on(self.rows[-NEAR:]):
+                        if self._differ():
                             return False
-                        self._simulate()
-                        for before in done[:-1]:
-                            self._learn(before)
                         again = True
                         break
                     if theorem is True:
@@ -222,11 +221,11 @@ class _Sweep(Attempt[Designed]):
 
     def _placed(self, added: FNode) -> FNode:
         """What words that are added are: a word of the model, but for zeros at the end; else themselves."""
-        manager, values = self.compared.carrier.manager, self._lanes(added)
-        used = int(np.bitwise_or.reduce(values))
+        manager = self.compared.carrier.manager
+        used = int(np.bitwise_or.reduce(self.samples.lanes(added)))
         zeros = max((used & -used).bit_length() - 1, 0)
-        same = self.known.get(((values >> np.uint64(zeros)).tobytes(),), [])
-        for word in [word for word in same if not word.get_type().is_bool_type()][:TRIED]:
+        number = manager.BVExtract(added, zeros, added.bv_width() - 1)
+        for word in islice((word for word in self._same(number) if not word.get_type().is_bool_type()), TRIED):
             placed = manager.BVConcat(word, manager.BV(0, zeros)) if zeros else word
             name, fitted = f"the words added are {self._called(word)}", self._fitted(placed, added)
             if added == fitted or self._decide(name, added, fitted, added, SIGNAL) is True:
@@ -235,13 +234,13 @@ class _Sweep(Attempt[Designed]):
 
     def _reordered(self, name: str, claim: FNode, pair: tuple[FNode, FNode]) -> Theorem | bool | None:
         """The theorem that two sums of the same words are equal, some of which are written in another way."""
-        both = set(in_order(pair[:1])) & set(in_order(pair[1:]))
+        both = self.shared.common(*pair)
         own, others = (_summands(side, both) for side in pair)
         if len(own) < 3:
             return None
-        free, facts = {word: self._lanes(word).tobytes() for word in others if word not in both}, list[Theorem]()
+        free, facts = {word: self.samples.lanes(word).tobytes() for word in others if word not in both}, list[Theorem]()
         for word in [word for word in own if word not in both]:
-            lanes = self._lanes(word).tobytes()
+            lanes = self.samples.lanes(word).tobytes()
             twin = next(
                 (one for one, values in free.items() if values == lanes and one.get_type() == word.get_type()), None
             )
@@ -254,90 +253,94 @@ class _Sweep(Attempt[Designed]):
             facts.append(fact)
         return None if free else self._lemma(name, claim, [[*own, *others]], BRIEF, pair, facts=facts)
 
-    def _lanes(self, term: FNode) -> Table:
-        """The values of a word of up to 64 bits on the samples, also of one that is new."""
-        return np.broadcast_to(np.asarray(self._value(term).node, dtype=np.uint64), (len(self.rows),))
-
     def _holds(self, claim: FNode) -> bool:
         """Whether a claim is true on the samples."""
-        return bool(np.all(self._value(claim).node))
+        return bool(np.all(self.samples.lanes(claim)))
 
-    def _value(self, term: FNode) -> Value:
-        if term not in self.values:
-            self.values |= simulated(in_order([term], self.values), self.values)
-        return self.values[term]
+    def _same(self, term: FNode) -> Iterator[FNode]:
+        """Known words with the same values as one, signals of the model first."""
+        now = self.replace(term)
+        for word in sorted(self.known.get(self.samples.key(term), []), key=lambda word: word not in self.names):
+            if self.samples.agree(now, word):
+                yield word
 
     def _candidates(self, term: FNode) -> Iterator[tuple[str, FNode]]:
         """Words with the same values as one, and one that differs from it by a constant, as exponents
         do, or has more bits, as a negative number may."""
-        same = self.known.get(self._key(term), [])
-        for word in sorted(same, key=lambda word: word not in self.names)[:TRIED]:
+        for word in islice(self._same(term), TRIED):
             yield self._called(word), word
-        manager = self.compared.carrier.manager
-        for places, word, moved in self._moved(term, self.scaled):
-            yield f"{self._called(word)} {'>>' if places > 0 else '<<'} {abs(places)}", moved
+        manager, now = self.compared.carrier.manager, self.replace(term)
+        for places, word, moved in self._moved(term, self.scaled, self.samples.first_lanes):
+            if self.samples.agree(now, moved):
+                yield f"{self._called(word)} {'>>' if places > 0 else '<<'} {abs(places)}", moved
         if not _is_shifted(term):
             return
         width = term.bv_width()
         own, first = self._apart(term, width)
-        for word in filter(_is_shifted, self.ours):
-            other, start = self._apart(word, width)
-            if own == other and (first != start or word.bv_width() > width):
+        for word, start in self._by_distance(width).get(own, []):
+            if first != start or word.bv_width() > width:
                 offset, fitted = (first - start) % (1 << width), self._fitted(word, term)
-                yield (
-                    f"{self._called(word)} + {offset}",
-                    manager.BVAdd(fitted, manager.BV(offset, width)) if offset else fitted,
-                )
-                return
+                raised = manager.BVAdd(fitted, manager.BV(offset, width)) if offset else fitted
+                if self.samples.agree(now, raised):
+                    yield f"{self._called(word)} + {offset}", raised
+                    return
 
-    def _moved(self, term: FNode, scaled: Scaled, rows: Rows = slice(None)) -> Iterator[tuple[int, FNode, FNode]]:
-        """Words of the model that are a word, on some rows of the samples, but for the place of its bits: by how many
-        places these lie lower, the word, and what it is then."""
+    def _by_distance(self, width: int) -> dict[int, list[tuple[FNode, int]]]:
+        """The model's words that others may be but for a constant, by their values less the first one."""
+        if width not in self.shifted:
+            found: dict[int, list[tuple[FNode, int]]] = {}
+            for word in filter(_is_shifted, self.ours):
+                own, first = self._apart(word, width)
+                found.setdefault(own, []).append((word, first))
+            self.shifted[width] = found
+        return self.shifted[width]
+
+    def _moved(self, term: FNode, scaled: Scaled, lanes: Lanes) -> Iterator[tuple[int, FNode, FNode]]:
+        """Words of the model that are a word, on some samples, but for the place of its bits: by how many places these
+        lie lower, the word, and what it is then."""
         manager = self.compared.carrier.manager
-        for numbers, zeros in self._scaled(term, rows):
-            word, others = scaled.get(numbers, (term, zeros))
-            if (places := others - zeros) > 0:
-                part = manager.BVExtract(word, places, word.bv_width() - 1)
-                yield places, word, self._fitted(part, term, numbers[0])
-            elif numbers[0] and (places or word.bv_width() != term.bv_width()):
-                part = manager.BVConcat(word, manager.BV(0, -places)) if places else word
-                yield places, word, self._fitted(part, term, True)
+        for numbers, zeros in self._scaled(term, lanes):
+            for word, others in scaled.get(numbers, []):
+                if (places := others - zeros) > 0:
+                    part = manager.BVExtract(word, places, word.bv_width() - 1)
+                    yield places, word, self._fitted(part, term, numbers[0])
+                elif numbers[0] and (places or word.bv_width() != term.bv_width()):
+                    part = manager.BVConcat(word, manager.BV(0, -places)) if places else word
+                    yield places, word, self._fitted(part, term, True)
 
-    def _by_scale(self, rows: Rows = slice(None)) -> Scaled:
-        """The first word of the model with each such values, and its zeros."""
+    def _by_scale(self, lanes: Lanes) -> Scaled:
+        """The words of the model with each such values, and their zeros."""
         found: Scaled = {}
         for term in self.ours:
-            for numbers, zeros in self._scaled(term, rows):
+            for numbers, zeros in self._scaled(term, lanes):
                 if zeros or numbers[0]:
-                    found.setdefault(numbers, (term, zeros))
+                    found.setdefault(numbers, []).append((term, zeros))
         return found
 
-    def _scaled(self, term: FNode, rows: Rows) -> Iterator[tuple[tuple[bool, bytes], int]]:
+    def _scaled(self, term: FNode, lanes: Lanes) -> Iterator[tuple[tuple[bool, int], int]]:
         """The values of a word without the zeros at the end that all of them have, and how many these are: of a number
         from zero on, and of one that may be negative."""
-        if term.get_type().is_bool_type() or (width := term.bv_width()) > LIMB:
+        if term.is_constant() or term.get_type().is_bool_type() or (width := term.bv_width()) > LIMB:
             return
-        lanes = self._lanes(term)[rows]
-        if self.values[term].value is not None:
-            return
-        used = int(np.bitwise_or.reduce(lanes))
+        values = lanes(term)
+        used = int(np.bitwise_or.reduce(values))
         zeros = (used & -used).bit_length() - 1
         if zeros < 0:
             return
-        yield (False, (lanes >> np.uint64(zeros)).tobytes()), zeros
+        yield (False, hash((values >> np.uint64(zeros)).tobytes())), zeros
         if used >> width - 1:
-            signed = (lanes << np.uint64(LIMB - width)).view(np.int64)
-            yield (True, (signed >> np.int64(LIMB - width + zeros)).tobytes()), zeros
+            signed = (values << np.uint64(LIMB - width)).view(np.int64)
+            yield (True, hash((signed >> np.int64(LIMB - width + zeros)).tobytes())), zeros
 
-    def _apart(self, term: FNode, width: int) -> tuple[bytes, int]:
+    def _apart(self, term: FNode, width: int) -> tuple[int, int]:
         """The values of a word less the first one, in so many bits; and the first one."""
-        lanes = np.broadcast_to(np.asarray(self.values[term].node, dtype=np.uint64), (len(self.rows),))
-        return ((lanes - lanes[0]) & np.uint64((1 << width) - 1)).tobytes(), int(lanes[0])
+        lanes = self.samples.first_lanes(term)
+        return hash(((lanes - lanes[0]) & np.uint64((1 << width) - 1)).tobytes()), int(lanes[0])
 
     def _learn(self, term: FNode) -> None:
         """Later words may be what this one has become."""
         now = self.replace(term)
-        same = self.known.setdefault(self._key(term), [])
+        same = self.known.setdefault(self.samples.key(term), [])
         if now not in same and not now.is_constant():
             same.append(now)
 
@@ -429,38 +432,26 @@ class _Sweep(Attempt[Designed]):
 
     def _add_near(self, row: Sequence[int]) -> None:
         """Inputs that refute a lemma join the samples, and others with one bit changed, which refute its like."""
-        random, widths = np.random.default_rng(len(self.rows)), [fmt.width for fmt in self.problem.layout.formats]
+        random = np.random.default_rng(len(self.samples.rows))
+        widths = [fmt.width for fmt in self.problem.layout.formats]
         rows = np.array([row] * NEAR, dtype=np.uint64)
         for number, place in enumerate(random.integers(0, sum(widths), NEAR - 1), start=1):
             column = int(np.searchsorted(ends := np.cumsum(widths), place, side="right"))
             rows[number, column] ^= np.uint64(1 << int(ends[column] - place - 1))
-        self.rows = np.concatenate([self.rows, rows])
+        self.samples.add(rows)
+        self.refuted += 1
 
     def _cuts(self, sides: Sequence[FNode]) -> Iterator[list[FNode]]:
-        """Terms that both sides have in common: all of them; those further and further from the sides, of which
-        significands stay longest, since a product is hard to look into; none."""
-        one, other = (set(in_order([side])) for side in sides)
-        shared = (one & other) - set(sides)
-        depth: dict[FNode, int] = {}
-        for term in reversed(in_order(sides)):
-            for below in term.args():
-                step = 0 if term not in shared else depth[term] + (term.node_type() not in WIRING)
-                depth[below] = min(depth.get(below, step), step)
-        before: list[FNode] | None = None
-        products = {word for word in self._parts(Part.SIGNIFICAND) if word in shared}
-        for level in (*LEVELS, inf):
-            cuts = [term for term in shared if (depth[term] >= level or term in products) and term.args()]
-            if cuts and (before is None or len(cuts) < len(before)):
-                yield cuts
-            before = cuts
-        yield []
+        """Cut-points of a claim about two words, of which significands stay longest."""
+        return self.shared.cuts(sides, set(self._parts(Part.SIGNIFICAND)))
 
     def _too_coarse(self, claim: FNode, cuts: Sequence[FNode]) -> bool:
         """Whether random values of the cut-points refute a claim."""
         random = np.random.default_rng(len(cuts))
         order = in_order([claim], chosen := set(cuts))
-        known = {term: _random(random, term) for term in order if term in chosen or term.is_symbol()}
-        return not np.all(simulated(order, known)[claim].node)
+        values = {term: random_values(random, term) for term in order if term in chosen or term.is_symbol()}
+        simulate(order, values)
+        return not np.all(values[claim].node)
 
     # -- the result
 
@@ -483,7 +474,7 @@ class _Sweep(Attempt[Designed]):
         if theorem is None and len(exponents) == 2:
             theorem = self._by_cases(goal, special, *exponents)
         if theorem is False:
-            self._differ_on(self.rows[-NEAR:])
+            self._differ(always=True)
         if isinstance(theorem, Theorem):
             self.proof.theorem = agreed(compared, never(compared, differ, alike, theorem))
 
@@ -531,13 +522,18 @@ class _Sweep(Attempt[Designed]):
     def _ordinary_sum(self, special: FNode) -> _Sum | None:
         """A sum of the design that is the model's last one on the samples unless the result is a special value."""
         totals = [word for word, name in self.signals.items() if name.stage is Stage.SUM and name.part is Part.WHOLE]
-        ordinary = self._lanes(special) == 0
-        scaled = self._by_scale(ordinary)
+        ordinary = self.samples.lanes(special) == 0
+
+        def lanes(term: FNode) -> Table:
+            values: Table = self.samples.lanes(term)[ordinary]
+            return values
+
+        scaled = self._by_scale(lanes)
         for term in reversed(in_order([self.replace(self.compared.right.d.node)])):
             if term.is_bv_add():
-                for _, word, moved in self._moved(term, scaled, ordinary):
+                for _, word, moved in self._moved(term, scaled, lanes):
                     if word in totals[-1:]:
-                        return _Sum(term, word, moved, ordinary, scaled)
+                        return _Sum(term, word, moved, lanes, scaled)
         return None
 
     def _by_sum(self, goal: FNode, special: FNode) -> Theorem | bool | None:
@@ -546,9 +542,8 @@ class _Sweep(Attempt[Designed]):
         for _ in range(TRIED):
             total = self._ordinary_sum(special)
             found = None if total is None else self._from_sum(goal, special, total)
-            if found is not False or self._differ_on(self.rows[-NEAR:]):
+            if found is not False or self._differ(always=True):
                 return found
-            self._simulate()
         return None
 
     def _from_sum(self, goal: FNode, special: FNode, total: _Sum) -> Theorem | bool | None:
@@ -560,7 +555,7 @@ class _Sweep(Attempt[Designed]):
         for term in _summands(total.term, shared):
             if term not in shared:
                 claims = [(word, manager.Or(special, manager.Equals(term, moved)))
-                          for _, word, moved in self._moved(term, total.scaled, total.ordinary)]  # fmt: skip
+                          for _, word, moved in self._moved(term, total.scaled, total.lanes)]  # fmt: skip
                 if not claims:
                     return None
                 alike = self._claim("a summand of ordinary numbers", claims[0][1], [], SIGNAL)
@@ -570,7 +565,7 @@ class _Sweep(Attempt[Designed]):
                 known.append(term)
                 term = claims[0][0]
             known.append(term)
-            bits = manager.Or(special, self._within(term, total.ordinary))
+            bits = manager.Or(special, self._within(term, total.lanes))
             within = self._claim("the bits of a summand", bits, [], SIGNAL)
             if within is False:
                 return False
@@ -579,7 +574,7 @@ class _Sweep(Attempt[Designed]):
         alike = self._claim("the sum of ordinary numbers", claim, [special, *known], SIGNAL, facts)
         if not isinstance(alike, Theorem):
             return alike
-        bits = manager.Or(special, self._within(total.word, total.ordinary))
+        bits = manager.Or(special, self._within(total.word, total.lanes))
         within = self._claim("the bits of the sum", bits, [special, *known], SIGNAL, facts)
         if within is False:
             return False
@@ -589,10 +584,10 @@ class _Sweep(Attempt[Designed]):
         case = Case(None, (0, 0), {magnitude: Zeros(magnitude)})
         return self._divided(goal, special, case, [[special, total.term, total.word], []], facts)
 
-    def _within(self, term: FNode, rows: Rows) -> FNode:
+    def _within(self, term: FNode, values: Lanes) -> FNode:
         """That a number has zeros at its end, and no more bits than it has on the samples."""
         manager, width = self.compared.carrier.manager, term.bv_width()
-        lanes = self._lanes(term)[rows]
+        lanes = values(term)
         used = int(np.bitwise_or.reduce(lanes)) or 1
         zeros = (used & -used).bit_length() - 1
         signed = (lanes << np.uint64(LIMB - width)).view(np.int64) >> np.int64(LIMB - width)
@@ -628,26 +623,30 @@ class _Sweep(Attempt[Designed]):
         found = self._claim(f"{RESULT}, a special value", manager.Or(manager.Not(special), goal), [], SIGNAL)
         if not isinstance(found, Theorem):
             return found
-        facts, waiting = [self.ledger.admitted, found], [whole]
-        patience = Patience()
-        while waiting:
-            case = waiting.pop()
-            parts = case.parts()
-            seconds = patience.limit(case.depth) if parts else inf
+        facts, patience = [self.ledger.admitted, found], Patience()
+
+        def decide(case: Case) -> bool | None:
+            parts, start = case.parts(), self._spent()
+            seconds = patience.limit(case) if parts else inf
             if seconds:
                 claim = manager.Or(special, *map(manager.Not, case.conditions(manager)), goal)
-                name, start = f"{RESULT}, {case.called(self.names)}", self._spent()
-                pair = claim, manager.TRUE()
-                found = self._lemma(name, claim, cuts, None if seconds == inf else seconds, pair, facts=alike)
-                patience.tell(case.depth, self._spent() - start, isinstance(found, Theorem))
+                name, limit = f"{RESULT}, {case.called(self.names)}", None if seconds == inf else seconds
+                found = self._lemma(name, claim, cuts, limit, (claim, manager.TRUE()), facts=alike)
+                patience.tell(case, self._spent() - start, isinstance(found, Theorem))
                 if isinstance(found, Theorem):
                     facts.append(found)
-                    continue
+                    return True
                 if found is False or not parts or self._remaining() == 0:
                     return found
-            else:
-                patience.skip(case.depth)
-            waiting += reversed(parts)
+            start = self._spent()
+            for part in parts:
+                if (said := decide(part)) is not True:
+                    return said
+            patience.tell_parts(case, self._spent() - start)
+            return True
+
+        if (said := decide(whole)) is not True:
+            return said
         try:
             engines = self.options.engines(self._remaining(), f"lemma {RESULT}, all cases")
             points = [*([] if whole.apart is None else [whole.apart]), goal, special, *whole.zeros]
@@ -661,13 +660,13 @@ class _Sweep(Attempt[Designed]):
 
 @dataclass(frozen=True)
 class _Sum:
-    """A sum of the design, `term`, that is `moved` on the `ordinary` samples, made of the model's sum `word`; `scaled`:
-    the words of the model by their values on these."""
+    """A sum of the design, `term`, that is `moved`, made of the model's sum `word`, on ordinary samples; `lanes`: the
+    values of a word on these; `scaled`: the words of the model by such values."""
 
     term: FNode
     word: FNode
     moved: FNode
-    ordinary: Rows
+    lanes: Lanes
     scaled: Scaled
 
 
@@ -726,16 +725,3 @@ def _carry_save(term: FNode) -> tuple[FNode, FNode, FNode] | None:
 
 def _is_shifted(term: FNode) -> bool:
     return term.node_type() in SHIFTED and not term.get_type().is_bool_type() and 2 < term.bv_width() <= WIDEST
-
-
-def _random(random: np.random.Generator, term: FNode, count: int = RANDOM) -> Value:
-    """A word of random values, some of which are small."""
-    truth = term.get_type().is_bool_type()
-    width, parts = 1 if truth else term.bv_width(), list[Bits]()
-    for low in range(0, width, LIMB):
-        bits = min(LIMB, width - low)
-        lanes = random.integers(0, (1 << bits) - 1, count, dtype=np.uint64, endpoint=True)
-        lanes[::3] >>= np.uint64(random.integers(0, bits))
-        parts.append(ARRAYS.lanes(lanes, bits))
-    whole = reduce(lambda lower, upper: upper.concat(lower), parts)
-    return whole.bit(0) if truth else whole

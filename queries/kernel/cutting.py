@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from pysmt.environment import Environment
@@ -62,14 +62,14 @@ def conjuncts(term: FNode) -> list[FNode]:
     return parts
 
 
-def symbols_of(terms: Iterable[FNode]) -> list[FNode]:
-    """The symbols of terms, in the order in which they occur."""
+def symbols_of(terms: Iterable[FNode], leaves: Container[FNode] = ()) -> list[FNode]:
+    """The symbols of terms, in the order in which they occur; not those within `leaves`."""
     waiting, seen = list(terms)[::-1], dict[FNode, None]()
     while waiting:
         node = waiting.pop()
         if node not in seen:
             seen[node] = None
-            waiting += reversed(node.args())
+            waiting += () if node in leaves else reversed(node.args())
     return [node for node in seen if node.is_symbol()]
 
 

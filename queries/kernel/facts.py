@@ -112,7 +112,7 @@ def question(
     """The query for a counterexample, and the term or symbol that each symbol of the query replaces. Conjuncts that
     share no symbol with the claim, directly or through others, are left out, and symbols are named in order of
     occurrence, so that lemmas of one form have one text. With `inputs`, nothing is left out, symbols keep their names,
-    and the query asks for the values of `inputs`. Raises RuleError if a fresh symbol is in use already."""
+    and the query asks for the values of `inputs`. Raises RuleError if a fresh symbol is in use beside cut-points."""
     carrier = basis.carrier
     fresh: dict[FNode, FNode] = {}
     for cut_out in cuts:
@@ -121,7 +121,7 @@ def question(
             kind = term.get_type()
             width = "b" if kind.is_bool_type() else kind.width
             fresh[term] = carrier.manager.Symbol(f"cut{len(fresh)}w{width}", kind)
-    if not set(fresh.values()).isdisjoint(symbols_of((claim, *facts))):
+    if not set(fresh.values()).isdisjoint(symbols_of((claim, *facts), fresh)):
         raise RuleError("follows: a symbol that stands for a term is in use")
     cut = Abstraction(carrier.environment, fresh)
     goal = conjuncts(cut(carrier.manager.Not(claim)))

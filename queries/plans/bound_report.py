@@ -126,8 +126,6 @@ def find_plan_bound(
     bound = PlanBound(plan, window, measure)
     bound.premises = premises_of_plan(plan)
     try:
-        if (longest := max(products.stage.period for products in plan.sums)) > MOST_PRODUCTS:
-            raise RuleError(f"it repeats {longest} products, which are too many; at most {MOST_PRODUCTS}")
         bound.any = _shown(bound_of_plan(plan, None, settle), measure)
     except RuleError as error:
         bound.reason = str(error)

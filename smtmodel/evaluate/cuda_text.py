@@ -98,7 +98,7 @@ def _statements(carrier: CodeCarrier, result: CodeValue) -> list[str]:
     statements = needed_statements(carrier, [result])
     if len(statements) > LONGEST:
         raise TooLongError(f"{len(statements)} statements")
-    return [f"const {name.kind} {name.text} = {text};" for name, text in statements]
+    return [name.declared(text) for name, text in statements]
 
 
 def _indented(lines: Sequence[str], spaces: int) -> str:

@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import Rounding, Target
 from mmaprobe.smtmodel.base.errors import InexactError, ParameterError
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, is_wider, kind_of
 
 _CARRIER = ArrayCarrier()
 RAW_BYTE, RAW_PAIR = np.dtype("V1"), np.dtype("V2")  # NumPy's types for ml_dtypes' 8-bit types, and for bf16, in files
@@ -121,7 +121,7 @@ def _checked_patterns(patterns: Matrix, fmt: Format) -> Matrix:
         raise ParameterError(
             "", f"{patterns.dtype} is too narrow for patterns of {fmt.name}: {np.dtype(wanted)} is wanted"
         )
-    if patterns.size and patterns.dtype.itemsize * 8 > fmt.width and int(patterns.max()) >> fmt.width:
+    if is_wider(patterns, fmt):
         wanted = f"bit patterns of {fmt.name} are wanted"
         raise ParameterError("", f"a pattern is wider than the {fmt.width} bits of {fmt.name}: {wanted}")
     return patterns

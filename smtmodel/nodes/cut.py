@@ -33,6 +33,7 @@ class Cut(Unary):
     mode: Mode = "toward_zero"
     least: int | None = None
     without_loss = "operand"
+    passes_specials = True
 
     def __post_init__(self) -> None:
         if not 2 <= self.bits <= 256:

@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Tota
 from mmaprobe.smtmodel.nodes.product import Product
 from mmaprobe.smtmodel.nodes.repeat import Each
 from mmaprobe.smtmodel.nodes.round import Round
-from mmaprobe.smtmodel.nodes.sums import Sum
+from mmaprobe.smtmodel.nodes.sums import Sum, named_terms
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
@@ -52,11 +52,10 @@ class ExactSum(Sum):
         return first if first == last else f"{first}-{last}"
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
-        named = [pair for item in self.items for pair in item.terms(context)]
-        values = [value for _, value in named]
+        names, values = named_terms(self.items, context)
         if len(values) == 1 and keep is not None:
             return values[0]
-        names, trace = [name for name, _ in named], context.trace
+        trace = context.trace
         with context.within(context.prefix(self)):
             if trace.keeps:
                 trace.enter(names, [value.item for value in values])

@@ -28,6 +28,7 @@ class Relu(Unary):
 
     kind: ClassVar[str] = "relu"
     source: ClassVar[str] = "IEEE 754-2019, 9.6, maximum and maximumNumber; CUTLASS, activation.h at 0dc3ba60"
+    passes_specials = True
     nan: Nan = "keep"
     zero: ReluZero = "positive"
 

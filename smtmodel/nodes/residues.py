@@ -15,11 +15,10 @@ from math import gcd, prod
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, fit
-from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, choose, constant, product, select, truth
 from mmaprobe.smtmodel.nodes.known import Known
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value
-from mmaprobe.smtmodel.nodes.trace import Stage
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Unary, Value
 
 LARGEST = 1 << 16  # modulus
 NARROW = 28  # bits of what is divided by one multiplication: with the multiplier they fit 64 bits
@@ -106,8 +105,7 @@ def _is_special(value: Value) -> Bit:
 
 def check_modulus(modulus: int) -> None:
     """Raises ParameterError for what is no modulus."""
-    if not 2 <= modulus <= LARGEST:
-        raise ParameterError("modulus", f"{modulus} is impossible; it takes a whole number from 2 to {LARGEST}")
+    check_number("modulus", modulus, (2, LARGEST))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +123,8 @@ class Residue(Unary):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term)
-        item = context.formed(self.own, partial(_nearest, modulus=self.modulus), value.term, _is_special(value))
-        with context.within(context.prefix(self)):
-            context.trace.term(Stage.STEP, item.term)
-        return Number(item)
+        nearest = partial(_nearest, modulus=self.modulus)
+        return context.step(self, context.formed(self.own, nearest, value.term, _is_special(value)))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         return _known(self.modulus // 2, operands)
@@ -170,10 +166,7 @@ class Recombined(Node):
         values = [context.value(item) for item in self.items]
         terms = tuple(value.term for value in values)
         special = any_of([_is_special(value) for value in values])
-        item = context.formed(self.own, partial(_recombined, moduli=self.moduli), terms, special)
-        with context.within(context.prefix(self)):
-            context.trace.term(Stage.STEP, item.term)
-        return Number(item)
+        return context.step(self, context.formed(self.own, partial(_recombined, moduli=self.moduli), terms, special))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         return _known(self.whole // 2, operands)

@@ -39,6 +39,13 @@ def check_holds(what: str, fmt: Format, other: Format) -> None:
         raise ParameterError(what, f"{message}; round it first")
 
 
+def check_positive(name: str, number: int, or_zero: bool = False) -> None:
+    """Raises ParameterError for a number that is not positive; `or_zero`: nor 0, which means none."""
+    if number < 1 - or_zero:
+        none = ", or 0 for none" if or_zero else ""
+        raise ParameterError(name, f"{number} is impossible; it takes a positive whole number{none}")
+
+
 def check_takes(what: str, stage: Stage) -> None:
     """Raises ParameterError where a sum so far would be lost."""
     if not stage.takes_start:
@@ -291,9 +298,8 @@ class Partition(ABC):
         """Raises ParameterError for parameters that cannot be."""
         for number, own in enumerate(fields(self)):
             value, name = getattr(self, own.name), own.name if number else stage.word
-            if isinstance(value, int) and value < (least := 0 if own.default == 0 else 1):
-                none = "" if least else ", or 0 for none"
-                raise ParameterError(name, f"{value} is impossible; it takes a positive whole number{none}")
+            if isinstance(value, int):
+                check_positive(name, value, own.default == 0)
 
     def period(self, stage: Parted) -> int:
         """The least number of products that the stage takes without a part of them being left over."""

@@ -220,7 +220,7 @@ def test_verdicts_by_cases_on_changed_designs_are_those_of_all_inputs(
     each by itself, for one also by where the first ones are; few samples."""
     monkeypatch.setattr(sweeping, "WHOLE", 0.001)
     least = 0 if seed % 2 else 7 if seed == 2 else 5
-    monkeypatch.setattr(cases.Patience, "limit", lambda self, depth: 0 if depth < least else 60)
+    monkeypatch.setattr(cases.Patience, "limit", lambda self, case: 0 if case.depth < least else 60)
     monkeypatch.setattr(sweeping, "SAMPLES", 8)
     random, design = Random(seed), small_fma(tmp_path, name).design
     for other in [design, *(changed(design, random) for _ in range(4))]:
@@ -252,7 +252,7 @@ def test_a_sum_of_numbers_of_both_signs_is_proved_as_one(tmp_path: Path, monkeyp
 @pytest.mark.slow
 def test_a_proof_by_the_sum_has_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     by_its_sum(monkeypatch)
-    monkeypatch.setattr(cases.Patience, "limit", lambda self, depth: 0 if depth < 2 else 60)
+    monkeypatch.setattr(cases.Patience, "limit", lambda self, case: 0 if case.depth < 2 else 60)
     options = Options(timeout=300)
     proof = prove_design(own_problem("fixed", tmp_path), options, confirm=False)
     assert len([lemma for lemma in proof.lemmas if "zeros first" in lemma.name]) >= 3
@@ -294,7 +294,7 @@ def test_the_word_that_stays_open_is_named(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("missing", ["a distance", "places"])
 def test_cases_that_miss_one_are_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     monkeypatch.setattr(sweeping, "WHOLE", 0.001)
-    monkeypatch.setattr(cases.Patience, "limit", lambda self, depth: 0 if depth < 6 else 60)
+    monkeypatch.setattr(cases.Patience, "limit", lambda self, case: 0 if case.depth < 6 else 60)
     parts, dropped = cases.Case.parts, list[cases.Case]()
 
     def fewer(case: cases.Case) -> list[cases.Case]:
@@ -313,7 +313,7 @@ def test_cases_that_miss_one_are_no_proof(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("name", SMALL_FMAS)
 def test_a_proof_by_cases_has_a_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(sweeping, "WHOLE", 0.001)
-    monkeypatch.setattr(cases.Patience, "limit", lambda self, depth: 0 if depth < 2 else 60)
+    monkeypatch.setattr(cases.Patience, "limit", lambda self, case: 0 if case.depth < 2 else 60)
     options = Options(timeout=300)
     proof = prove_design(small_fma(tmp_path, name), options, confirm=False)
     assert len([lemma for lemma in proof.lemmas if "apart" in lemma.name]) == 4
@@ -384,8 +384,7 @@ def test_a_product_of_factors_without_leading_zeros_is_known(tmp_path: Path, nam
     path.write_text(text if name == "first" else text.replace("first_b = mb << zeros_b", "first_b = mb << zeros_a"))
     design = RtlDevice(f"{path},top=fma,#FIRST=1,#W=3,#F=2").design
     sweep = sweeping._Sweep(small_fma(tmp_path, "first", design), Options(timeout=60), confirm=False)
-    sweep.rows = sweep._samples()
-    sweep._build()
+    sweep._build(sweep._inputs())
     special = sweep.compared.carrier.manager.Or(*sweep._parts(Part.NAN), *sweep._parts(Part.INFINITE))
     products = [word for word in sweep._parts(Part.SIGNIFICAND) if word.is_bv_mul()]
     known = list(sweep._ordinary_products(special, products))
@@ -395,8 +394,7 @@ def test_a_product_of_factors_without_leading_zeros_is_known(tmp_path: Path, nam
 def test_a_carry_save_sum_is_a_product_and_an_addend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "BRIEF", 0.5)
     sweep = sweeping._Sweep(small_fma(tmp_path, "left"), Options(timeout=60), confirm=False)
-    sweep.rows = sweep._samples()
-    sweep._build()
+    sweep._build(sweep._inputs())
     sums = [term for term in sweep.theirs if sweeping._carry_save(term)]
     assert len(sums) == 1  # the last one, of which the others are parts
     sweep._added(sums[0])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
+import numpy as np
 import pytest
 from pysmt.fnode import FNode
 
@@ -53,6 +56,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.claims.test_claim_stages import VOLTA, claim_of
+from tests.oracles.termeval import evaluate_term, objects
 from tests.said import believed, says
 from tests.tampering import fitted
 
@@ -125,6 +129,33 @@ def test_side_conditions_of_follows(basis: Basis) -> None:
     taken = basis.carrier.symbol("cut0w8", 8)
     with pytest.raises(RuleError, match="is in use"):
         follows(basis, (taken.any() | claim).node, [], [(taken + taken).node], says("unsat"))
+
+
+def test_claims_are_true_where_an_input_is_named_as_what_is_cut_out() -> None:
+    """Random claims and cut-points, of which one is often made of that input; what is true is known by exhaustion."""
+    random, carrier = Random(1), TermCarrier()
+    manager, names = carrier.manager, ["cut0w2", "x", "y"]
+    operations = [manager.BVAdd, manager.BVAnd, manager.BVXor, manager.BVOr]
+    basis = Basis(carrier, manager.TRUE())
+    every = np.arange(1 << 6, dtype=np.uint64)
+    values = {name: objects(every >> np.uint64(2 * place) & np.uint64(3)) for place, name in enumerate(names)}
+    taken, x, y = (carrier.symbol(name, 2).node for name in names)
+    found = Counter[str]()
+    for _ in range(120):
+        cut = random.choice(operations)(taken, x)
+        terms = [cut, x, y, *([taken] if random.random() < 0.2 else [])]
+        for _ in range(6):
+            terms.append(random.choice(operations)(*random.sample(terms, 2)))
+        claim = manager.Or(*(manager.Equals(*random.sample(terms[4:], 2)) for _ in range(3)))
+        holds = bool(np.all(evaluate_term(claim, values)))
+        try:
+            follows(basis, claim, [], [cut], engine)
+        except RuleError as error:
+            found["in use" if "in use" in str(error) else "refuted"] += 1
+            continue
+        found["proved"] += 1
+        assert holds, claim
+    assert min(found[what] for what in ("in use", "refuted", "proved")) > 5, found
 
 
 def test_maxima_are_of_their_terms(basis: Basis) -> None:

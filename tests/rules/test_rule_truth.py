@@ -222,21 +222,23 @@ WRONG = {
     ),
     "an instruction loses nothing": Wrong("shares", ("after_instruction",), shares._Sizes, "share", _nothing, 16),
     "two results share all": Wrong("shares", ("near_each_other",), shares, "apart", _nothing, 53),
-    "no sum leaves its range": Wrong("sums that wrap", ("never_wraps",), wraps, "check_within", lambda *given: None),
+    "no sum leaves its range": Wrong(
+        "sums that wrap", ("never_wraps",), wraps, "check_within", lambda *given: None, 23
+    ),
     "no slice leaves anything": Wrong(
-        "sums that wrap", ("never_wraps",), wraps, "_left_over", lambda word, most: wraps.NOTHING
+        "sums that wrap", ("never_wraps",), wraps, "_left_over", lambda word, most: wraps.NOTHING, 17
     ),
     "moduli have four times their product": Wrong(
-        "sums that wrap", ("never_wraps",), Recombined, "whole", property(lambda node: 4 * prod(node.moduli))
+        "sums that wrap", ("never_wraps",), Recombined, "whole", property(lambda node: 4 * prod(node.moduli)), 34
     ),
     "no word leaves anything of an element": Wrong(
         "slices", ("loses_of_largest", "loses_of_elements"), slices._Words, "element", _without_loss
     ),
     "a block is as large as its row": Wrong(
-        "block formats", ("loses_of_blocks",), blocks._Region, "most", lambda region, block, row: 0
+        "block formats", ("loses_of_blocks",), blocks._Region, "most", lambda region, block, row: 0, 44
     ),
     "no number of a word is rounded": Wrong(
-        "block formats", ("loses_of_blocks",), blocks, "off_by", lambda how: (Fraction(1), Fraction(1))
+        "block formats", ("loses_of_blocks",), blocks, "off_by", lambda how: (Fraction(1), Fraction(1)), 12
     ),
     "no input decides a claim": Wrong(
         "claims", ("undecided",), undecided, "decides", lambda assertion, said: said.yes & ~said.yes, 8

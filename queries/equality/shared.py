@@ -1,0 +1,78 @@
+"""The terms that two terms have in common, and which of them a lemma about the two takes for free variables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from heapq import heappop, heappush
+from math import inf
+
+import pysmt.operators as op
+from pysmt.fnode import FNode
+
+from mmaprobe.queries.equality.simulated import in_order
+
+LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # operations between a claim and its cut-points
+WIRING = {op.BV_EXTRACT, op.BV_CONCAT, op.BV_ZEXT, op.BV_SEXT, op.NOT, op.BV_NOT}
+
+
+class Shared:
+    """What each term is made of, as the bits of a number: many lemmas are about terms made of the same ones."""
+
+    def __init__(self) -> None:
+        self.places: dict[FNode, int] = {}
+        self.made: dict[FNode, int] = {}
+
+    def of(self, term: FNode) -> int:
+        """The terms that a term is made of, and itself."""
+        for one in in_order([term], self.made):
+            if one not in self.made:
+                parts = 1 << self.places.setdefault(one, len(self.places))
+                for below in one.args():
+                    parts |= self.made[below]
+                self.made[one] = parts
+        return self.made[term]
+
+    def common(self, one: FNode, other: FNode) -> _Common:
+        """The terms that two terms are both made of."""
+        return _Common(self.places, self.of(one) & self.of(other))
+
+    def cuts(self, sides: Sequence[FNode], products: Collection[FNode]) -> Iterator[list[FNode]]:
+        """Cut-points of a claim about two terms, of those that both are made of: all of them, of which the first ones
+        on the way from the claim count; those further and further from the claim, and `products`, which are hard to
+        look into; none."""
+        shared, before = self.common(*sides), list[FNode]()
+        for level in (*LEVELS, inf):
+            cuts = _first(sides, shared, products, level)
+            if cuts and cuts != before:
+                yield cuts
+            before = cuts
+        yield []
+
+
+class _Common:
+    def __init__(self, places: dict[FNode, int], bits: int) -> None:
+        self.places, self.bits = places, bits
+
+    def __contains__(self, term: object) -> bool:
+        place = self.places.get(term)
+        return place is not None and bool(self.bits >> place & 1)
+
+
+def _first(sides: Sequence[FNode], shared: _Common, products: Collection[FNode], level: float) -> list[FNode]:
+    """The first shared terms on the way from two terms to the inputs that so many operations lie before, or that are
+    `products`. A term is newer than what it is made of, so that the newest one is the next one."""
+    depth = dict.fromkeys(sides, 0)
+    waiting = sorted((-term.node_id(), term) for term in depth)
+    cuts = list[FNode]()
+    while waiting:
+        _, term = heappop(waiting)
+        common = term not in sides and term in shared
+        if common and (depth[term] >= level or term in products):
+            cuts += [term] if term.args() else []
+            continue
+        step = depth[term] + (term.node_type() not in WIRING) if common else 0
+        for below in term.args():
+            if below not in depth:
+                heappush(waiting, (-below.node_id(), below))
+            depth[below] = min(depth.get(below, step), step)
+    return cuts
