@@ -27,7 +27,7 @@ from mmaprobe.queries.plans.library import Mapped
 from mmaprobe.queries.plans.results import Given
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.queries.properties.report import pair_proof
-from mmaprobe.queries.tactics.records import answered_by, confirmations_of
+from mmaprobe.queries.tactics.records import confirmations_of, engines_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.plans import Plan
@@ -46,7 +46,7 @@ def document_of(proof: PlanProof, left: str, right: str, length: int | None) -> 
         length=length,
         multiples=proof.multiples or None,
         rules=proof.rules,
-        engines=answered_by(proofs),
+        engines=engines_of(proofs),
         confirmed_by=confirmations_of(proofs),
         proofs=[pair_proof(one) for one in proofs],
         unanswered=proof.tried,
@@ -99,7 +99,7 @@ def _compared(found: Invariance, need: Need) -> PlansCompared:
         example=[_element(at, plan) for at, plan in
                  zip(need.places[need.lengths[0]], (need.left, need.right), strict=True)],
         rules=list(dict.fromkeys(line for proof in proofs for line in proof.rules)),
-        engines=answered_by(solved),
+        engines=engines_of(solved),
         confirmed_by=confirmations_of(solved),
         unanswered=list(dict.fromkeys(text for proof in proofs for text in proof.tried)) if still else [],
     )  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice, product
 
-from mmaprobe.queries.order.tree import Leaf, Node, chain_of, leaf_order, leaves_of, nodes_of
+from mmaprobe.queries.order.tree import Leaf, Node, chain_of, leaf_order, leaves_of, nodes_of, size_of
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Stage
@@ -101,7 +101,7 @@ class _Guesser:
         several = 0
         while several < len(parts) - 1 and isinstance(parts[-1 - several], Node):
             several += 1
-        sizes = [len(leaves_of(part)) for part in parts[len(parts) - several :]]
+        sizes = [size_of(part) for part in parts[len(parts) - several :]]
         alike = next((n for n, size in enumerate(sizes[-2::-1]) if size != sizes[-2]), len(sizes) - 1) + 1
         for count in dict.fromkeys([alike, several, *range(1, min(several, CUTS) + 1)] if several else ()):
             first = chain_of(parts[: len(parts) - count])

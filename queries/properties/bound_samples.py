@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, added, power
 from mmaprobe.queries.kernel.problem import is_beyond
 from mmaprobe.queries.search.contradiction import row_text
-from mmaprobe.queries.search.samples import Table, pattern_of, sample_rows
+from mmaprobe.queries.search.samples import Table, pattern_of, sample_rows, with_ones
 from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import FaultError
@@ -89,7 +89,7 @@ class Exactly(Fold[Fraction]):
             case Constant():
                 return Fraction(0)
             case Literal():
-                return finite_value(node.pattern, node.format) or Fraction(0)
+                return node.value or Fraction(0)
             case Relu():
                 return max(self.of(node.term), Fraction(0))
         match node.without_loss:
@@ -323,13 +323,12 @@ def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
     """Rows in which the products of each set in turn (the index K is the addend) are large, and all other terms have
     one magnitude, as large as it can be at some distance in bits below. If products have few exponents, the large terms
     have the largest exponent: then as many exponents as possible lie below the bits that are kept."""
-    k, formats = layout.length, layout.formats
-    a, b, c = formats[0], formats[k], formats[2 * k]
+    k, a, b, c = layout.length, layout.a, layout.b, layout.c
     mains = mains or [(0,), (k - 1,), (k,), tuple(range(min(2, k)))]
     gap = np.tile(np.arange(GAPS), KINDS * len(mains))
     kind = np.repeat(np.arange(KINDS), GAPS * len(mains))
     main = np.tile(np.repeat(np.arange(len(mains)), GAPS), KINDS)
-    table = np.zeros((len(gap), len(formats)), dtype=np.uint64)
+    table = np.zeros((len(gap), len(layout.formats)), dtype=np.uint64)
     lowest, highest = a.emin + b.emin, min(a.emax + b.emax, c.emax)
     top = highest if highest - lowest < FEW else min(highest, max(2, lowest, c.emin))
     most = np.uint64((1 << 63) - 1)
@@ -344,9 +343,7 @@ def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
         left = np.clip(exponent // 2, np.maximum(a.emin, exponent - b.emax), np.minimum(a.emax, exponent - b.emin))
         table[:, place] = pattern_of(a, sign, left + a.bias, fraction)
         table[:, k + place] = pattern_of(b, 0 * sign, exponent - left + b.bias, fraction)
-    for index in range(2 * k + 1, len(formats)):
-        table[:, index] = formats[index].one
-    return table
+    return with_ones(layout, table)
 
 
 def _changed(layout: Layout, row: Sequence[int], rng: np.random.Generator) -> Table:

@@ -11,7 +11,7 @@ from mmaprobe.queries.properties.bound_report import document_of, find_bound
 from mmaprobe.queries.properties.proving import proofs_of, verdict_on
 from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.tactics.records import answered_by, confirmations_of
+from mmaprobe.queries.tactics.records import confirmations_of, engines_of
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -84,7 +84,7 @@ def _kappa(model: Model, options: Options) -> dict[str, Any]:
         return {"kappa": None, "kappa_basis": f"not asked: {error.message}"}
     verdict = verdict_on(EXACT, proofs)
     if verdict == "equal":
-        engines = answered_by(proofs)
+        engines = engines_of(proofs)
         words = [f"proved by {', '.join(engines) or 'rules about its nodes alone'}"]
         if second := confirmations_of(proofs):
             words.append(f"confirmed by {', '.join(second)}")

@@ -74,7 +74,7 @@ def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.
     """Change some rows: one term is large, and all other terms have one sign, set fraction bits and one distance below
     it."""
     products, count = layout.length, len(columns[0])
-    a, b, c = (layout.formats[k] for k in (0, products, 2 * products))
+    a, b, c = layout.a, layout.b, layout.c
     chosen, large = rng.random(count) < 0.2, rng.integers(0, products + 1, count)
     top = np.clip(rng.integers(-4, 5, count), c.emin, min(c.emax, a.emax + b.emax))
     distance = rng.integers(0, FAR, count)
@@ -97,17 +97,16 @@ def _cancel(columns: list[Table], layout: Layout, rng: np.random.Generator) -> N
     """In some rows the second product is the first negated, perhaps but for a last place, and c another product."""
     products, count = layout.length, len(columns[0])
     chosen = rng.random(count) < 0.3
-    a = layout.formats[0]
+    a, b, c = layout.a, layout.b, layout.c
     if products > 1 and a.signed:
         last = rng.integers(0, 2, count).astype(np.uint64) << np.uint64(a.padding)
         columns[1] = np.where(chosen & (columns[0] != 0), columns[0] ^ np.uint64(a.sign_bit) ^ last, columns[1])
         columns[products + 1] = np.where(chosen, columns[products], columns[products + 1])
-    c = layout.formats[2 * products]
     kinds = {"f32": np.float32, "f16": np.float16, "f64": np.float64}
     if c.name in kinds:
         chosen, which = rng.random(count) < 0.3, int(rng.integers(products))
         with np.errstate(over="ignore", invalid="ignore"):
-            value = in_f64(columns[which], a) * in_f64(columns[products + which], layout.formats[products])
+            value = in_f64(columns[which], a) * in_f64(columns[products + which], b)
             number = (-value).astype(kinds[c.name])
         held = chosen & np.isfinite(number) & (number != 0)
         columns[-1] = np.where(held, number.view(f"u{number.itemsize}").astype(np.uint64), columns[-1])

@@ -64,7 +64,7 @@ class Proof:
     @property
     def engines(self) -> list[str]:
         """The engines on whose answers the verdict rests."""
-        return answered_by([self])
+        return engines_of([self])
 
     @property
     def ground(self) -> str:
@@ -78,7 +78,7 @@ class Proof:
         return confirmations_of([self])
 
 
-def answered_by(proofs: Sequence[Proof]) -> list[str]:
+def engines_of(proofs: Sequence[Proof]) -> list[str]:
     """The engines on whose answers the verdicts of some proofs rest."""
     return sorted({f"{lemma.answer.engine} {lemma.answer.version}" for proof in proofs for lemma in proof.lemmas})
 

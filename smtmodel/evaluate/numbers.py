@@ -113,6 +113,11 @@ def same_results(one: Matrix, other: Matrix, fmt: Format) -> NDArray[np.bool_]:
     return np.asarray((one == other) | (nans(one, fmt) & nans(other, fmt)))
 
 
+def without_payload(patterns: Matrix, fmt: Format) -> Matrix:
+    """Patterns with one for all NaNs."""
+    return np.where(nans(patterns, fmt), np.uint64(fmt.nan), patterns)
+
+
 def _checked_patterns(patterns: Matrix, fmt: Format) -> Matrix:
     """The matrix, whose type must be wide enough for patterns of a format, and whose patterns must have no more bits.
     Raises ParameterError."""

@@ -15,7 +15,17 @@ from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError,
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.counting import ZEROS_COUNT, where_zeros_count, with_zeros_counting
 from mmaprobe.smtmodel.nodes.exact import ExactSum, is_positive
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, multiple_of, power, sum_of, turned, turns_of
+from mmaprobe.smtmodel.nodes.known import (
+    ZERO,
+    Known,
+    all_known,
+    magnitude,
+    multiple_of,
+    power,
+    sum_of,
+    turned,
+    turns_of,
+)
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, counted_exponents, enter_terms, named_terms, record_terms, summed
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -88,12 +98,15 @@ class FusedSum(Sum):
         grids = [known.grid if m is None else m - bits if known.grid is None else max(known.grid, m - bits)
                  for known, bits in terms]  # fmt: skip
         grid = None if self.sticky or None in grids else min(grid for grid in grids if grid is not None)
+        interval, room = sum_of(operands, more, head, most), self.never_wraps(operands)
+        if interval is not None and not room:
+            interval = -magnitude(interval), magnitude(interval)
         return Known(
             None if leasts is None else min(leasts), most, head, finest + self.sticky,
-            grid, largest=sum_of(operands, more, head, most), finite=finite,
+            grid, interval=interval, finite=finite,
             adds=True, agrees=(agrees := self._agrees(operands)),
             positive=is_positive(operands if agrees else [known for known in operands if known.zero]),
-            turns=turned(turns, self._is_signless and self.never_wraps(operands)),
+            turns=turned(turns, self._is_signless and room),
         )  # fmt: skip
 
     @property

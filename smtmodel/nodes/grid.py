@@ -71,7 +71,7 @@ class GridSum(Sum):
         more = None if most is None else units * power(most - finest)
         return Known(
             None if leasts is None else min(leasts) + finest, most, head, finest, grid,
-            largest=sum_of(operands, more, head, most), finite=all(known.finite for known in operands),
+            interval=sum_of(operands, more, head, most), finite=all(known.finite for known in operands),
         )  # fmt: skip
 
     def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:

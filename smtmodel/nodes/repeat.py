@@ -93,7 +93,7 @@ class Repeat(Node):
             either = so_far.or_else(knowledge.within(self.level, so_far).of(self.body))
             if either == so_far:
                 return so_far
-            so_far = either if either.largest == so_far.largest else either.unsized
+            so_far = either if either.interval == so_far.interval else either.unsized
         body = knowledge.within(self.level, replace(UNKNOWN, turns=start.turns)).of(self.body)
         if start.formats is None or body.formats is None:
             return UNKNOWN

@@ -15,9 +15,10 @@ from math import gcd, prod
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, fit
+from mmaprobe.smtmodel.arithmetic.formats import Interval
 from mmaprobe.smtmodel.base.errors import ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, choose, constant, product, select, truth
-from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.known import Known, magnitude
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Unary, Value
 
 LARGEST = 1 << 16  # modulus
@@ -92,10 +93,15 @@ def _integer(sign: Bit, magnitude: Bits, is_nan: Bit) -> Unpacked:
     return Unpacked(term, ~magnitude.any(), truth(carrier, False), is_nan)
 
 
-def _known(most: int, operands: Sequence[Known]) -> Known:
-    """Facts of integers up to a magnitude."""
-    bits = most.bit_length()
-    return Known(0, 0, Fraction(most), 0, 0, bits, Fraction(most), never_minus=True,
+def residues(modulus: int) -> Interval:
+    """The interval of the residues nearest to zero, -m/2 rather than m/2."""
+    return Fraction(-(modulus // 2)), Fraction((modulus - 1) // 2)
+
+
+def _known(interval: Interval, operands: Sequence[Known]) -> Known:
+    """Facts of integers in an interval."""
+    most = magnitude(interval)
+    return Known(0, 0, most, 0, 0, int(most).bit_length(), interval, never_minus=True,
                  finite=all(own.finite for own in operands), agrees=True)  # fmt: skip
 
 
@@ -127,7 +133,7 @@ class Residue(Unary):
         return context.step(self, context.formed(self.own, nearest, value.term, _is_special(value)))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        return _known(self.modulus // 2, operands)
+        return _known(residues(self.modulus), operands)
 
     def sentence(self) -> str:
         return f"modulo {self.modulus}, nearest to zero"
@@ -169,7 +175,8 @@ class Recombined(Node):
         return context.step(self, context.formed(self.own, partial(_recombined, moduli=self.moduli), terms, special))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        return _known(self.whole // 2, operands)
+        low, high = residues(self.whole)  # here P/2 rather than -P/2
+        return _known((-high, -low), operands)
 
     def sentence(self) -> str:
         return f"the integer with these residues modulo {', '.join(map(str, self.moduli))}"

@@ -57,6 +57,7 @@ from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.arithmetic.rounding import MODES
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Recombined, Round, SortedSum, exact, fused
+from mmaprobe.smtmodel.nodes.known import NOTHING
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
@@ -226,7 +227,7 @@ WRONG = {
         "sums that wrap", ("never_wraps",), wraps, "check_within", lambda *given: None, 23
     ),
     "no slice leaves anything": Wrong(
-        "sums that wrap", ("never_wraps",), wraps, "_left_over", lambda word, most: wraps.NOTHING, 17
+        "sums that wrap", ("never_wraps",), ExactSum, "_left", lambda *given: NOTHING, 17
     ),
     "moduli have four times their product": Wrong(
         "sums that wrap", ("never_wraps",), Recombined, "whole", property(lambda node: 4 * prod(node.moduli)), 34
