@@ -13,7 +13,7 @@ import numpy as np
 from mmaprobe.hypotheses.family import parameters_of, steps_of
 from mmaprobe.queries.candidates.classes import Equality, partition_sets
 from mmaprobe.queries.candidates.kinds import unique_models
-from mmaprobe.queries.candidates.outcomes import SEED, Outcomes, pool_rows
+from mmaprobe.queries.candidates.outcomes import SEED, Outcomes, pool_rows, results_of
 from mmaprobe.queries.candidates.separate import smallest_set
 from mmaprobe.queries.compare.asked_rows import row_of
 from mmaprobe.queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, AskDevice, contradictions, spread
@@ -23,7 +23,6 @@ from mmaprobe.queries.search.specials import special_rows
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.base.wording import counted
-from mmaprobe.smtmodel.evaluate.batch import evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import without_payload
 from mmaprobe.smtmodel.evaluate.operands import layout_of
@@ -254,18 +253,15 @@ class Identifier:
         answers = [question.answer for question in self.result.questions]
         rows = np.array([question.vector.operands.every for question in self.result.questions], dtype=np.uint64)
         every = list(self.kinds)
-        agree = (self._results(every, rows) == np.array(answers, dtype=np.uint64)).sum(axis=1)
+        agree = (results_of(every, rows) == np.array(answers, dtype=np.uint64)).sum(axis=1)
         best = np.argsort(-agree, kind="stable")[:5]
         self.result.nearest = [(every[index], int(agree[index])) for index in best]
-
-    def _results(self, models: Sequence[Model], rows: Table) -> Any:
-        return without_payload(evaluate_models(models, rows), models[0].d)
 
     def _validate(self) -> bool:
         """Check a survivor on new vectors and special values; False if the device differs from every candidate."""
         specials = special_rows(self.layout, SPECIAL)
         rows = np.concatenate([sample_rows(self.layout, VALIDATION, SEED + 1), specials])
-        expected = self._results([self.models[self.alive[0]]], rows)[0]
+        expected = results_of([self.models[self.alive[0]]], rows)[0]
         vectors = [self._vector(row, f"validation-{i}") for i, row in enumerate(rows)]
         self.options.progress(f"validating a survivor on {len(vectors)} vectors")
         answers = self.ask(vectors)

@@ -62,7 +62,8 @@ def _corner_values(fmt: Format) -> list[int]:
     return list(dict.fromkeys([*positive, *(value | fmt.sign_bit for value in positive)]))
 
 
-def _simulate(models: Sequence[Model], table: Table) -> Results:
+def results_of(models: Sequence[Model], table: Table) -> Results:
+    """The results of models on a table; NaNs are one pattern."""
     return without_payload(evaluate_models(models, table), models[0].d)
 
 
@@ -72,14 +73,14 @@ def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterato
     parts = [models[start : start + PART] for start in range(0, len(models), PART)]
     processes = processes or min(os.cpu_count() or 1, len(parts))
     if len(models) < ALONE or processes == 1:
-        yield lambda table: (_simulate(part, table) for part in parts)
+        yield lambda table: (results_of(part, table) for part in parts)
         return
     with safe_imports(), held_back:  # its locks start a process that tracks them
         executor = ProcessPoolExecutor(processes, get_context("spawn"), die_with, (os.getpid(),))
 
     def mapped(table: Table) -> Iterator[Results]:
         with safe_imports(), without_interrupts(), held_back:  # submit starts the processes
-            futures = [executor.submit(_simulate, part, table) for part in parts]
+            futures = [executor.submit(results_of, part, table) for part in parts]
         return map(_settled, futures)
 
     try:
@@ -223,8 +224,11 @@ class Outcomes:
             left = np.where(allowed, left, np.inf)
         if not np.isfinite(left.min()):
             return None
-        near = np.flatnonzero(left <= left.min() * 1.02)
-        return int(near[np.argmin((self.table[near] != 0).sum(axis=1))])
+        return self.easiest(np.flatnonzero(left <= left.min() * 1.02))
+
+    def easiest(self, columns: NDArray[np.int64]) -> int:
+        """Of some vectors that with the fewest nonzero operands."""
+        return int(columns[np.argmin((self.table[columns] != 0).sum(axis=1))])
 
 
 def distinct_counts(rows: NDArray[Any]) -> NDArray[np.int64]:

@@ -117,8 +117,7 @@ def single(candidates: Sequence[Model], options: Options) -> Separation:
     table = pool_rows(layout_of(models[0]), POOL)
     outcomes = Outcomes.of(models, table, options.progress)
     counts = distinct_counts(outcomes.results.T)
-    best = np.flatnonzero(counts == counts.max())
-    column = int(best[np.argmin((table[best] != 0).sum(axis=1))])
+    column = outcomes.easiest(np.flatnonzero(counts == counts.max()))
     groups: dict[int, list[Equality]] = {}
     for index, model in enumerate(models):
         group = groups.setdefault(int(outcomes.results[index, column]), [])

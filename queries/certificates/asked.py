@@ -238,16 +238,12 @@ def _plans(texts: Mapping[str, str]) -> Asked:
     return of_plans(PlansAgree(left, right, document["multiples"], document["length"]), solved)
 
 
-def _bounded_plan(texts: Mapping[str, str]) -> Asked:
-    return of_bounded_plan(read_plan(texts, PLAN), read_document(texts, LOG)["lengths"])
-
-
 _READ: Mapping[str, Callable[[Mapping[str, str]], Asked]] = {
     CLAIM: lambda texts: of_claim(read_claim(texts)),
     QUESTION: lambda texts: of_problem(read_question(texts)),
     PROPERTY: lambda texts: of_property(*read_property(texts)),
     COVER: _cover,
     PLANS: _plans,
-    PLAN: _bounded_plan,
+    PLAN: lambda texts: of_bounded_plan(read_plan(texts, PLAN), read_document(texts, LOG)["lengths"]),
     UNIT: lambda texts: of_unit(read_model(texts, UNIT)),
 }

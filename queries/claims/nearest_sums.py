@@ -113,7 +113,9 @@ class NearestSum:
         the inputs. Raises UnprovedError."""
         numbers = [self.derive(f"{x.name} is zero or in its window", [known], fact, [])
                    for x, fact in zip(self.operands, self.admitted, strict=True)]  # fmt: skip
-        total = self.derive("the exact sum is that of both terms", [known], self.exact.bits.eq(self._both), [])
+        total = self.derive(
+            "the exact sum is that of both terms", [known], self.exact.bits.eq(self.numbers[0] + self.numbers[1]), []
+        )
         patterns = [x.bits for x in self.operands]
         finite = self.derive("their result is the rounded sum", numbers, self.result.eq(self.rounded),
                              [*patterns, self.rounded])  # fmt: skip
@@ -125,10 +127,6 @@ class NearestSum:
         goal = ~fits | nearest(self.result, self.fmt, self.given)
         return self.derive("the rounded sum is nearest to the exact one", [inside, close, rounded, finite], goal,
                            [self.result, self.rounded, self.total, self.unit.bits, self.given.bits])  # fmt: skip
-
-    @property
-    def _both(self) -> Bits:
-        return self.numbers[0] + self.numbers[1]
 
     @property
     def _large_odd(self) -> Bit:

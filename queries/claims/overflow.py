@@ -22,7 +22,7 @@ from mmaprobe.queries.kernel.rows import (
     parted,
     trees,
 )
-from mmaprobe.queries.kernel.theorem import RuleError, Theorem, goal_of
+from mmaprobe.queries.kernel.theorem import Theorem, goal_of
 from mmaprobe.queries.tactics.settling import granted
 from mmaprobe.smtmodel.algorithms import reference_of, sum_of_array
 from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction
@@ -63,11 +63,12 @@ def overflows(reduction: Reduction, numbers: int) -> bool:
 
 def never(reduction: Reduction, numbers: int) -> Theorem | None:
     """That no sum of up to `numbers` numbers overflows; None where that has no proof here."""
-    try:
+
+    def proved() -> Theorem:
         sums = [bound(reduction, count) for count in largest_counts(reduction, numbers).values()]
         return never_overflows(reduction, numbers, sums)
-    except RuleError:
-        return None
+
+    return granted(proved)
 
 
 def bound(reduction: Reduction, numbers: int) -> Theorem:

@@ -117,11 +117,8 @@ class _Sharing:
             how, number = word.words, word.number
             first = Fraction(1) if how.rounding == "toward_zero" else 1 + power(-_kept(how))
             share = first if number == 0 else power(-number * _kept(how))
-            theorems.append(needed(WordIsSmall(how, self._window(side), share, number), self.settle))
+            theorems.append(needed(WordIsSmall(how, getattr(self.space.window, side), share, number), self.settle))
         return list(dict.fromkeys(theorems))
-
-    def _window(self, side: str) -> tuple[int, int]:
-        return self.space.window.a if side == "a" else self.space.window.b
 
 
 def _share(theorem: Theorem) -> Fraction:

@@ -299,7 +299,7 @@ class Mapper(Candidates):
             for shape in self._held_at(rules, LEARNING) if quiet == QUIET - 1 else ():
                 self._look_at([shape])
                 new.append(shape)
-            wrong = [shape for shape in new if not self._agrees(rules, self.looked[shape])]
+            wrong = [shape for shape in new if not self._reproduced(rules, self.looked[shape])[1].all()]
             quiet, number = 0 if wrong else quiet + 1, number + 1
             self._say(f"round {number}: {len(wrong)} of {len(new)} shapes not as the rules said")
             self._learn_from(wrong)
@@ -397,7 +397,8 @@ class Mapper(Candidates):
             self.of_unknown_units = not self.of_unknown_units and tree is not None and self.of_units(tree)
             return
         self.of_unknown_units = False
-        fitting = self._best_of(fitting, looked)
+        if len(fitting) > MANY:  # one element may fit by chance, above all in a narrow format
+            fitting = self._giving_most(fitting, looked, looked.unexplained, MOSTLY)
         fitting.sort(key=_depth)  # of equally good plans the simplest
         self.compiled.update(model for plan in fitting for model in plan.models)  # each is now tried on many shapes
         fitting = self._going_on(fitting, looked)
@@ -426,11 +427,6 @@ class Mapper(Candidates):
             self._drawn(looked.shape, row, column, True) for _ in range(AGAIN if self.asked.d.width <= NARROW_D else 0)
         ]
         return Sample.joined([looked.alone(number), *(Sample(*(side[None] for side in part)) for part in more)])
-
-    def _best_of(self, plans: list[Plan], looked: Looked) -> list[Plan]:
-        """Those of many plans that give most of the unexplained elements of the shape: one element may fit by chance,
-        above all in a narrow format."""
-        return plans if len(plans) <= MANY else self._giving_most(plans, looked, looked.unexplained, MOSTLY)
 
     def _giving_most(self, plans: list[Plan], looked: Looked, asked: NDArray[np.bool_], share: float) -> list[Plan]:
         """The plans that give at least a share of the elements asked of a shape that the best of them gives."""
@@ -700,9 +696,6 @@ class Mapper(Candidates):
         return Shape(*(max(low, min(side, high)) for low, side, high in ends))
 
     # -- tests of rules
-
-    def _agrees(self, rules: Sequence[Rule], looked: Looked) -> bool:
-        return bool(self._reproduced(rules, looked)[1].all())
 
     def _reproduced(self, rules: Sequence[Rule], looked: Looked) -> tuple[Numbers, NDArray[np.bool_]]:
         """For the elements of a shape: the number of each one's rule, -1 for none, and whether the plan of that rule

@@ -129,8 +129,9 @@ class Feature:
         if self.kind == "block":
             panels = f" in panels of {3 * self.turn}, {2 * self.turn}, {self.turn}" if self.turn > 0 else ""
             panels = f" after the first {-self.turn}" if self.turn < 0 else panels
-            sizes = [size for size in _sizes(self.step) if size >= (low or 1) and size <= (high or self.step)]
-            return f"{self.of} in blocks of {' or '.join(map(str, sizes))} ({_sizes_text(self.step)}{panels})"
+            every = _sizes(self.step)
+            sizes = [size for size in every if size >= (low or 1) and size <= (high or self.step)]
+            return f"{self.of} in blocks of {' or '.join(map(str, sizes))} ({', '.join(map(str, every))}{panels})"
         if self.kind == "rest" and self.step == 2 and (low == 1 or high == 0):
             return f"{self.of} {'odd' if low else 'even'}"
         name, least = (f"{self.of} modulo {self.step}", 0) if self.kind == "rest" else (self.of, 1)
@@ -148,10 +149,6 @@ class Feature:
 def _sizes(largest: int) -> list[int]:
     """The sizes of blocks: the largest one, and the powers of two below it."""
     return [largest, *(1 << bit for bit in range((largest - 1).bit_length() - 1, -1, -1))]
-
-
-def _sizes_text(largest: int) -> str:
-    return ", ".join(map(str, _sizes(largest)))
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,10 +10,11 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.blocks import InLargest, LosesOfBlocks, loses_of_blocks
 from mmaprobe.queries.kernel.slices import loses_of_elements, loses_of_largest
-from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.wording import up_float
 from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.queries.properties.bound import Settle, chain_of
+from mmaprobe.queries.tactics.settling import granted
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.plans.plan import Plan
 
@@ -39,9 +39,7 @@ def blocks_lose(plan: Plan, length: int, settle: Settle) -> Theorem:
     chain = chain_of(plan.models[0].unit, settle)
     rows = any(part.block is None for part in plan.gathered)
     about = partial(loses_of_blocks, plan, length, BLOCKS_REACH, SPREAD if rows else None)
-    with suppress(RuleError):
-        return about(True, chain)
-    return about(False, chain)
+    return granted(about, True, chain) or about(False, chain)
 
 
 def lose(plan: Plan, length: int, settle: Settle) -> Theorem:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.statements import Monotonic
 from mmaprobe.queries.search.samples import pattern_of, sample_rows, with_signs
-from mmaprobe.queries.search.witness import Row, Witness, confirmed_witness, replay, shrink
+from mmaprobe.queries.search.witness import Witness, confirmed_witness, replay, shrink
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Sum
@@ -44,13 +44,9 @@ def find_fall(problem: Monotonic) -> Witness | None:
             rows = [tuple(map(int, row)) for row in table]
             differing = np.flatnonzero(replay(problem, rows).differs)
             if len(differing):
-                return confirmed_witness(problem, _smallest(problem, [rows[int(i)] for i in differing[:3]]))
+                simplest = min((rows[int(i)] for i in differing[:3]), key=np.count_nonzero)
+                return confirmed_witness(problem, shrink(problem, simplest))
     return None
-
-
-def _smallest(problem: Monotonic, rows: list[Row]) -> Row:
-    """The shrunk form of the row with the fewest nonzero patterns."""
-    return shrink(problem, min(rows, key=lambda row: sum(pattern != 0 for pattern in row)))
 
 
 def _shaped(problem: Monotonic, rng: np.random.Generator, beside: bool = False) -> Table:

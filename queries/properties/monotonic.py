@@ -12,13 +12,12 @@ from dataclasses import replace
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.rises import needed, rises
 from mmaprobe.queries.kernel.statements import Monotonic
-from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.kernel.together import does_not_fall
 from mmaprobe.queries.properties.bound import proved
 from mmaprobe.queries.properties.falls import find_fall
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.queries.tactics.settling import Settled, granted
 
 LEMMA_SECONDS = 20.0  # for one lemma about the datapath
 BY_RISES = "where the largest exponent of a sum moves, what moved it has risen by more than the other terms lose"
@@ -42,8 +41,5 @@ def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proo
 def _by_nodes(problem: Monotonic, options: Options, confirm: bool) -> Proof | None:
     """The proof by the rule about nodes; None if the rule does not give it."""
     settle, of = Settled(options, confirm, LEMMA_SECONDS), (problem.left.unit, problem.raised, problem.inputs.normal)
-    try:
-        theorem = does_not_fall(problem, rises(*of, proved(needed(*of), settle)))
-    except RuleError:
-        return None
-    return Proof(problem, settle.asked, why=BY_RISES, theorem=theorem)
+    theorem = granted(lambda: does_not_fall(problem, rises(*of, proved(needed(*of), settle))))
+    return None if theorem is None else Proof(problem, settle.asked, why=BY_RISES, theorem=theorem)

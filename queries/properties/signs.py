@@ -6,12 +6,12 @@ import time
 
 from mmaprobe.queries.kernel.opposite import lemmas_of, turned
 from mmaprobe.queries.kernel.statements import Negated
-from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.together import negates
 from mmaprobe.queries.properties.bound import proved
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.queries.tactics.settling import Settled, granted
 from mmaprobe.smtmodel.units.unit import Unit
 
 BY_NODES = "each node is negated if its operands are"
@@ -30,8 +30,9 @@ def by_nodes(problem: Negated, options: Options, confirm: bool) -> Proof | None:
     if problem.compare != "value":
         return None
     start, settle = time.monotonic(), Settled(options, confirm, LEMMA_SECONDS, needed=False)
-    try:
-        theorem = negates(problem, symmetry_of(problem.left.unit, settle))
-    except RuleError:
-        return None
-    return Proof(problem, settle.asked, seconds=time.monotonic() - start, why=BY_NODES, theorem=theorem)
+    theorem = granted(lambda: negates(problem, symmetry_of(problem.left.unit, settle)))
+    return (
+        None
+        if theorem is None
+        else Proof(problem, settle.asked, seconds=time.monotonic() - start, why=BY_NODES, theorem=theorem)
+    )

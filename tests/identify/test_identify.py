@@ -524,8 +524,8 @@ def test_an_end_while_simulating_keeps_what_was_simulated(
             raise end
         return evaluated(models, table)
 
-    evaluated = outcomes._simulate
-    monkeypatch.setattr(outcomes, "_simulate", ends)
+    evaluated = outcomes.results_of
+    monkeypatch.setattr(outcomes, "results_of", ends)
     found = separate(candidates, ASK)
     assert calls[0] == outcomes.FIRST
     assert any(count > outcomes.FIRST for count in calls)
