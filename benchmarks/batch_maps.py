@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.library_held import computing
+from benchmarks.pages import table_row
 from benchmarks.product_searches import AMPERE, B16, F16, FMA, HOPPER, WGMMA, Row
 from mmaprobe.queries.plans.library import Mapper
 from mmaprobe.queries.plans.rules import Shape
@@ -174,7 +175,7 @@ def main() -> None:
                 len(mapper.rules),
                 f"{took:.0f}",
             )
-            print(f"| {' | '.join(map(str, cells))} |", flush=True)
+            print(table_row(*cells), flush=True)
 
 
 if __name__ == "__main__":

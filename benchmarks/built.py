@@ -1,7 +1,7 @@
 """Are units built rightly without a family? Instructions of the table, and units that nobody has built.
 
 `python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented_units.py by
-exact rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, and `table` the
+exact rationals (benchmarks/exact_device.py), `plausible` those of benchmarks/plausible_units.py, and `table` the
 arithmetics of the instruction table and the units that ship, by `model:`. Each is a run of the command line of its own.
 A unit that was built is held against the truth on 20,000 vectors (fewer of long sums); "exact" where no vector differs,
 "wrong" otherwise. With -o a second run goes on from the rows that the output already has.
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.invented_units import invented
+from benchmarks.pages import keep_line, read_rows
 from benchmarks.plausible_units import plausible
 from mmaprobe.queries.building.shapes import Kind, Shapes
 from mmaprobe.smtmodel.evaluate.batch import evaluate_models
@@ -85,7 +86,7 @@ def _served(name: str, unit: Unit, folder: Path, note: str = "") -> Case:
     """A unit behind exact rationals."""
     path = folder / f"{name}.yaml"
     path.write_text(unit_text(replace(unit, reference=name)), encoding="utf-8")
-    return model_case(name, f"command:{sys.executable} -m benchmarks.exact_unit {path}", Model(name, unit), note)
+    return model_case(name, f"command:{sys.executable} -m benchmarks.exact_device {path}", Model(name, unit), note)
 
 
 def cases(what: str, folder: Path) -> Iterator[Case]:
@@ -162,18 +163,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for each unit")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    old = options.output.read_text().splitlines() if options.output and options.output.exists() else []
-    known = {json.loads(line)["name"] for line in old}
+    known = {row["name"] for row in read_rows(options.output)}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for case in cases(options.what, folder):
             if options.only not in case.name or case.name in known:
                 continue
-            line = json.dumps(run(case, folder, options.seconds))
-            print(line, flush=True)
-            if options.output:
-                with options.output.open("a") as file:
-                    file.write(line + "\n")
+            keep_line(json.dumps(run(case, folder, options.seconds)), options.output)
 
 
 if __name__ == "__main__":

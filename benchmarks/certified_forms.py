@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from benchmarks.pages import put_page
 from benchmarks.small_pairs import neighbour, random_model
 from mmaprobe.hypotheses.family import families
 from mmaprobe.queries.candidates.kinds import candidate_of
@@ -64,7 +65,7 @@ def kind_of(problem: Problem, seconds: float) -> tuple[str, list[str]]:
     rules = rules_of(proof.theorem.premises)
     with TemporaryDirectory() as folder:
         try:
-            manifest = certify_sides(proof, Path(folder), options)
+            ((_, manifest),) = certify_sides(proof, Path(folder), options)
         except CertificateError:
             return "none", rules
         kinds = {found.kind for found in check_folder(Path(folder))}
@@ -114,7 +115,7 @@ def main() -> None:
         + "\n".join(f"| {name} | {number} |" for name, number in used.most_common())
         + "\n"
     )
-    given.output.write_text(text, encoding="utf-8") if given.output else print(text)
+    put_page(text, given.output)
 
 
 if __name__ == "__main__":

@@ -10,30 +10,25 @@ and NumPy's own numbers, which hold all values here exactly; it shares nothing w
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import yaml
 
+from benchmarks.campaign import Drawn, Result, asked, counts, end, every, parser
+from benchmarks.pages import table_head
 from benchmarks.statements import Lanes, Table, grid_of, numbers, results, values_of
-from mmaprobe.hypotheses.claim import Claim, build_claims
 from mmaprobe.queries.claims import decide as deciding
 from mmaprobe.queries.claims.verify import _Verifier
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
-from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 
@@ -97,30 +92,20 @@ def last_place(values: Lanes) -> Lanes:
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A claim file's data without its parts, the unit files of these, and whether it holds."""
+class Statement(Drawn):
+    """A claim, and whether it holds."""
 
-    number: int
     form: str
-    data: dict[str, Any]
-    units: dict[str, str]
     true: bool
 
     def text(self) -> str:
-        """On one line."""
         units = "; ".join(f"{name} = {text.split('d: ')[-1].strip()}, {text.split('e4m3, ')[-1].partition(')')[0]}"
                           for name, text in self.units.items())  # fmt: skip
         inputs, terms = self.data["inputs"], self.data["terms"]
         return f"{self.data['quantifier']}, {terms} products: {self.data['claim']}; {units}; {inputs}"
 
-    def claim(self, folder: Path) -> Claim:
-        """The claim, with its unit files in a folder."""
-        for name, text in self.units.items():
-            (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
-        parts = {name: f"{folder}/{name}.yaml" for name in self.units}
-        (found,) = build_claims(read_yaml(yaml.safe_dump(self.data | {"parts": parts}, width=1000), "mine.yaml"))
-        assert isinstance(found, Claim)
-        return found
+    def allows(self, said: str) -> bool:
+        return said == ("holds" if self.true else "refuted")
 
 
 def make(number: int) -> Statement:
@@ -165,7 +150,7 @@ def _drawn(number: int, rng: random.Random) -> Statement | None:
     data = {"id": f"random-{number}", "about": "", "source": "", "says": "nothing", "quantifier": quantifier,
             "expect": rng.choice(("holds", "refuted")), "terms": length * rounds, "inputs": inputs,
             "claim": f"{quantity} {sign} {share} * 2**-6 * {unit}"}  # fmt: skip
-    return Statement(number, form, data, units, true)
+    return Statement(number, data, units, form, true)
 
 
 def _unit(rng: random.Random, name: str, factors: str, length: int) -> str:
@@ -234,67 +219,33 @@ def blind() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class Result:
-    """What was said, in how many seconds, and whether that is wrong."""
-
-    statement: Statement
-    said: str
-    seconds: float
-
-    @property
-    def wrong(self) -> bool:
-        return self.said not in ("unknown", "holds" if self.statement.true else "refuted")
+def check(statement: Statement, timeout: float) -> Result[Statement]:
+    return asked(statement, Options(timeout=timeout))
 
 
-def check(statement: Statement, timeout: float) -> Result:
-    start = time.monotonic()
-    with TemporaryDirectory() as folder:
-        try:
-            said = deciding.decide(statement.claim(Path(folder)), Options(timeout=timeout)).verdict
-        except MmaprobeError as error:
-            said = "unknown" if error.exit_code == 3 else f"{type(error).__name__}: {error}"  # type: ignore[assignment]
-    return Result(statement, said, time.monotonic() - start)
-
-
-def report(every: list[Result], was_blind: bool) -> str:
-    """The page."""
-    lines = ["| claims about | number | true | held | refuted | unknown | wrong | s | longest, s |", "|---" * 9 + "|"]
+def table(found: list[Result[Statement]]) -> list[str]:
+    lines = table_head("claims about", "number", "true", "held", "refuted", "unknown", "wrong", "s", "longest, s")
     for form in (*FORMS, "all"):
-        own = [one for one in every if form in (one.statement.form, "all")]
+        own = [one for one in found if form in (one.statement.form, "all")]
         said = Counter(one.said for one in own)
-        cells = [form, len(own), sum(one.statement.true for one in own), said["holds"], said["refuted"],
-                 said["unknown"], sum(one.wrong for one in own), f"{sum(one.seconds for one in own):.0f}",
-                 f"{max((one.seconds for one in own), default=0):.1f}"]  # fmt: skip
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    told = [f"- {one.said}: {one.statement.text()}" for one in every if one.wrong or one.said == "unknown"]
-    how = "Provers looked at no example." if was_blind else "Provers look at examples."
-    numbers_ = f"Claims {every[0].statement.number} to {every[-1].statement.number}. {how}"
-    head = (__doc__ or "").partition("\n`python")[0].strip()
-    return "\n".join([f"# {head}", "", numbers_, "", *lines, *(["", "Not decided:", "", *told] if told else [])]) + "\n"
+        true = sum(one.statement.true for one in own)
+        lines.append(counts(form, true, said["holds"], said["refuted"], said["unknown"], of=own))
+    return lines
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--timeout", type=float, default=20.0)
-    parser.add_argument("--blind", action="store_true", help="the provers look at no example")
-    parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
-    found = []
-    for number in range(given.first, given.first + given.count):
+    options = parser(__doc__, 200, 20.0)
+    options.add_argument("--blind", action="store_true", help="the provers look at no example")
+    options.add_argument("-o", "--output", type=Path)
+    given = options.parse_args()
+
+    def ask(number: int) -> Result[Statement]:
         with blind() if given.blind else ExitStack():
-            one = check(make(number), given.timeout)
-        found.append(one)
-        print(number, one.statement.true, one.said, f"{one.seconds:.1f}", one.statement.text(), sep=" | ",
-              file=sys.stderr, flush=True)  # fmt: skip
-    text = report(found, given.blind)
-    if given.output:
-        given.output.write_text(text, encoding="utf-8")
-    else:
-        print(text)
-    sys.exit(1 if any(one.wrong for one in found) else 0)
+            return check(make(number), given.timeout)
+
+    found = every(given, ask)
+    how = " Provers looked at no example." if given.blind else " Provers look at examples."
+    end(__doc__, how, table(found), found, given.output)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,8 @@ fault.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import random
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
@@ -25,19 +22,15 @@ from functools import cache, cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-import yaml
-
-from mmaprobe.hypotheses.claim import Claim, build_claims
+from benchmarks.campaign import Drawn, Result, asked, counts, end, every, parser
+from benchmarks.pages import table_head
 from mmaprobe.queries.claims import verify
-from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.arithmetic.formats import format_named
-from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError
-from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.nodes import Element, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
@@ -267,28 +260,18 @@ def truth(inputs: Sequence[Words], where: Sequence[str], claim: str, quantifier:
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A claim file's data without its parts, the unit files of these, and what is true."""
+class Statement(Drawn):
+    """A claim, and what is true."""
 
-    number: int
-    data: dict[str, Any]
-    units: dict[str, str]
     truth: Truth
 
     def text(self) -> str:
-        """On one line."""
         inputs, terms = self.data["inputs"], self.data["terms"]
         units = "; ".join(" ".join(text.split()) for text in self.units.values())
         return f"{self.data['quantifier']}, {terms} products: {self.data['claim']}; {inputs}; {self.truth}; {units}"
 
-    def claim(self, folder: Path) -> Claim:
-        """The claim, with its unit files in a folder."""
-        for name, text in self.units.items():
-            (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
-        parts = {name: f"{folder}/{name}.yaml" for name in self.units}
-        (found,) = build_claims(read_yaml(yaml.safe_dump(self.data | {"parts": parts}, width=1000), "mine.yaml"))
-        assert isinstance(found, Claim)
-        return found
+    def allows(self, said: str) -> bool:
+        return self.truth.allows(said, self.data["quantifier"])
 
 
 def make(which: int) -> Statement:
@@ -422,36 +405,13 @@ def _constant(value: Fraction) -> str:
 # -- what is said
 
 
-@dataclass(frozen=True)
-class Result:
-    """What was said, in how many seconds, and whether that is wrong."""
-
-    statement: Statement
-    said: str
-    seconds: float
-
-    @property
-    def wrong(self) -> bool:
-        return self.said != "unknown" and not self.statement.truth.allows(self.said, self.statement.data["quantifier"])
+def check(statement: Statement, options: Options) -> Result[Statement]:
+    return asked(statement, options, {": no number; ": "at fault", "no input meets all conditions": "none admitted"})
 
 
-def check(statement: Statement, options: Options) -> Result:
-    start, said = time.monotonic(), ""
-    with TemporaryDirectory() as folder:
-        try:
-            said = decide(statement.claim(Path(folder)), options).verdict
-        except InputError as error:
-            kinds = {": no number; ": "at fault", "no input meets all conditions": "none admitted"}
-            said = next((kind for text, kind in kinds.items() if text in str(error)), str(error))
-        except MmaprobeError as error:
-            said = "unknown" if error.exit_code == 3 else f"{type(error).__name__}: {error}"
-    return Result(statement, said, time.monotonic() - start)
-
-
-def report(every: Sequence[Result]) -> str:
-    """The page."""
+def table(found: Sequence[Result[Statement]]) -> list[str]:
     said = ("holds", "refuted", "at fault", "none admitted", "unknown")
-    lines = [f"| truth | number | {' | '.join(said)} | wrong | s | longest, s |", "|---" * 10 + "|"]
+    lines = table_head("truth", "number", *said, "wrong", "s", "longest, s")
     rows: dict[str, Callable[[Truth], Any]] = {
         "decided by an input": lambda t: t.deciding and not t.at_fault,
         "decided by none": lambda t: t.admitted and not t.deciding and not t.at_fault,
@@ -460,39 +420,24 @@ def report(every: Sequence[Result]) -> str:
         "at fault": lambda t: t.at_fault and not t.deciding, "all": lambda t: True,
     }  # fmt: skip
     for name, chosen in rows.items():
-        own = [one for one in every if chosen(one.statement.truth)]
-        counts = Counter(one.said for one in own)
-        cells = [name, len(own), *(counts[kind] for kind in said), sum(one.wrong for one in own),
-                 f"{sum(one.seconds for one in own):.0f}",
-                 f"{max((one.seconds for one in own), default=0):.1f}"]  # fmt: skip
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    told = [f"- {one.said}: {one.statement.text()}" for one in every if one.wrong or one.said == "unknown"]
-    head = (__doc__ or "").partition("\n`python")[0].strip()
-    numbers = f"Claims {every[0].statement.number} to {every[-1].statement.number}."
-    return "\n".join([f"# {head}", "", numbers, "", *lines, *(["", "Not decided:", "", *told] if told else [])]) + "\n"
+        own = [one for one in found if chosen(one.statement.truth)]
+        told = Counter(one.said for one in own)
+        lines.append(counts(name, *(told[kind] for kind in said), of=own))
+    return lines
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--timeout", type=float, default=20.0)
-    parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
-    found = []
-    for which in range(given.first, given.first + given.count):
-        alone = bool(which % 4)  # one solver, whom none confirms
+    options = parser(__doc__, 40, 20.0)
+    options.add_argument("-o", "--output", type=Path)
+    given = options.parse_args()
+
+    def ask(number: int) -> Result[Statement]:
+        alone = bool(number % 4)  # one solver, whom none confirms
         with patch.object(verify, "confirm", lambda lemmas, *_: lemmas) if alone else nullcontext():
-            one = check(make(which), Options("bitwuzla" if alone else "auto", given.timeout))
-        found.append(one)
-        print(which, "WRONG" if one.wrong else "right", one.said, f"{one.seconds:.1f}", one.statement.text(), sep=" | ",
-              file=sys.stderr, flush=True)  # fmt: skip
-    text = report(found)
-    if given.output:
-        given.output.write_text(text, encoding="utf-8")
-    else:
-        print(text)
-    sys.exit(1 if any(one.wrong for one in found) else 0)
+            return check(make(number), Options("bitwuzla" if alone else "auto", given.timeout))
+
+    found = every(given, ask)
+    end(__doc__, "", table(found), found, given.output)
 
 
 if __name__ == "__main__":

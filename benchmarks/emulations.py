@@ -7,7 +7,6 @@ benchmarks/emulations.jsonl, and the tables of the page from it: its text is wri
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.pages import read_rows, write_rows
 from mmaprobe.queries.claims.classical import beyond
 from mmaprobe.queries.kernel.blocks import LosesOfBlocks
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
@@ -240,10 +240,7 @@ def rows() -> Iterator[tuple[str, str, str, str, Plan]]:
 
 
 def read_records() -> dict[str, dict[str, Any]]:
-    if not RECORDS.exists():
-        return {}
-    found = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
-    return {f"{row['name']} {row['machine']}": row for row in found}
+    return {f"{row['name']} {row['machine']}": row for row in read_rows(RECORDS)}
 
 
 def page(text: str, known: Mapping[str, Mapping[str, Any]]) -> str:
@@ -307,8 +304,7 @@ def main() -> None:
             found = of_slices(plan, worst_of(shipped)) if plan.gathered else of_words(plan, settle)
         known[key] = {"name": name, "machine": machine, "unit": unit, **found}
         print(f"{time.monotonic() - start:6.1f} s  {key}", flush=True)
-        lines = (json.dumps(known[one]) + "\n" for one in every if one in known)
-        RECORDS.write_text("".join(lines), encoding="utf-8")
+        write_rows((known[one] for one in every if one in known), RECORDS)
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), read_records()), encoding="utf-8")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.pages import read_rows, write_rows
 from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.library import library, question_named
 from mmaprobe.queries.compare.observed import agrees
@@ -177,7 +178,7 @@ def shaped(job: Job) -> Result:
 def _in_chunks(job: Job, name: str, make: Maker) -> Result:
     """Vectors against the model, a chunk at a time; chunks of an earlier run count."""
     path, model = job.folder / f"{name}-chunks.jsonl", job.model
-    done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = read_rows(path)
     chunks = [min(CHUNK, job.count - start) for start in range(0, job.count, CHUNK)]
     if [entry["vectors"] for entry in done] != chunks[: len(done)]:
         done = []  # of another --count
@@ -189,7 +190,7 @@ def _in_chunks(job: Job, name: str, make: Maker) -> Result:
             stream.write(json.dumps(done[-1]) + "\n")
             stream.flush()
     rows = [row for entry in done for row in entry["rows"]]
-    (job.folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(rows, job.folder / f"{name}.jsonl")
     path.unlink()
     return {name: sum(entry[name] for entry in done) for name in ("vectors", "mismatches", "finite")}
 
@@ -283,7 +284,7 @@ def _against_model(job: Job, name: str, vectors: Sequence[Vector]) -> dict[str, 
         extra = {**vector.extra, "predictions": {model.reference: to_hex(predicted, model.d)}}
         rows.append(answered_row(replace(vector, extra=extra), d, provenance(device.name), device.description))
         seen[str(vector.id)] = {"device": to_hex(d, model.d), "model": to_hex(predicted, model.d)}
-    (job.folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(rows, job.folder / f"{name}.jsonl")
     return seen
 
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages import read_rows
 from mmaprobe.queries.candidates.kinds import candidate_of
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.distinguish import Options, distinguish
@@ -208,7 +209,7 @@ def predictions(kind: str, like: Model, operands: Operands[int]) -> dict[str, st
 
 def written() -> dict[str, dict[str, Any]]:
     """The inputs by id."""
-    return {row["id"]: row for row in map(json.loads, VECTORS.read_text(encoding="utf-8").splitlines())}
+    return {row["id"]: row for row in read_rows(VECTORS)}
 
 
 def page(known: Mapping[str, Mapping[str, Any]]) -> str:
@@ -329,8 +330,7 @@ def asked(known: Mapping[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def main() -> None:
     if sys.argv[1:] != ["--page"]:
         part = VECTORS.with_suffix(".part")  # of a run that was ended
-        lines = part.read_text(encoding="utf-8").splitlines() if part.exists() else []
-        known = {row["id"]: row for row in map(json.loads, lines)}
+        known = {row["id"]: row for row in read_rows(part)}
         with part.open("w", encoding="utf-8") as stream:
             for row in asked(known):
                 stream.write(json.dumps(row) + "\n")

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages import table_head, table_row
 from benchmarks.properties import alike
 from mmaprobe.queries.candidates.kinds import candidate_of
 from mmaprobe.queries.search.distinguish import Options
@@ -117,7 +118,7 @@ def line(case: Case, document: dict[str, Any], seconds: float) -> str:
     name = case.device.replace(sys.executable, "python")
     cells = (name, case.alike, case.family, document["candidates"], document["verdict"], right, document["questions"],
              order, f"{seconds:.0f}")  # fmt: skip
-    return "| " + " | ".join(map(str, cells)) + " |"
+    return table_row(*cells)
 
 
 def summary(rows: list[list[str]]) -> str:
@@ -150,7 +151,7 @@ def main() -> None:
         lines.append(line(case, *run(case)))
         print(lines[-1], file=sys.stderr, flush=True)
         rows = [[cell.strip() for cell in row.strip("| ").split(" | ")] for row in lines]
-        table = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD), *lines]
+        table = [*table_head(*HEAD), *lines]
         title = "Does `identify` find the right model?"
         arguments.output.write_text(f"# {title}\n\n{summary(rows)}\n\n" + "\n".join(table) + "\n", encoding="utf-8")
 

@@ -18,6 +18,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.pages import table_row
 from mmaprobe.queries.plans.library import Mapper
 from mmaprobe.runner.device_plans import mapper_of
 from mmaprobe.smtmodel.base.errors import IncompleteError
@@ -62,7 +63,7 @@ def main() -> None:
     right, wrong = held(mapper)
     others = f"WRONG: {', '.join(wrong)}" if wrong else ""
     cells = (given.function, given.formats, given.shape, len(mapper.found.plans), right, f"{given.seconds:g}", others)
-    print(f"| {' | '.join(map(str, cells))} |")
+    print(table_row(*cells))
 
 
 if __name__ == "__main__":

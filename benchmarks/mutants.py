@@ -22,6 +22,7 @@ from types import ModuleType
 
 import yaml
 
+from benchmarks.pages import put_page, table_head
 from mmaprobe.cli.line import Line
 from mmaprobe.cli.options import opened_pool
 from mmaprobe.queries.equality.staged import prove
@@ -316,7 +317,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     head = ("file", "mutant", "what it changes", "model", "verdict", "seconds", "by", "vector, or why equivalent")
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = table_head(*head)
 
     mutants = [mutant for mutant in read_mutants() if arguments.only in f"{mutant.file}/{mutant.id}"]
     line = Line()
@@ -339,10 +340,7 @@ def main() -> None:
     models = "\n".join(f"- {name}: `{reference}`" for name, reference in MODELS.items())
     text = f"# {(__doc__ or '').splitlines()[0]}\n\n{summary(outcomes)}\n\n" + "\n".join(lines)
     text += f"\n\nA vector is its nonzero terms and the results, original first. The models:\n\n{models}\n"
-    if arguments.output:
-        arguments.output.write_text(text, encoding="utf-8")
-    else:
-        print(text)
+    put_page(text, arguments.output)
     sys.exit(0 if all(outcome.expected for outcome in outcomes) else 1)
 
 

@@ -12,7 +12,6 @@ written out, that with exact roundings left out (for every c, and for those that
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections import Counter
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.campaign import parser, which
 from benchmarks.statements import Table, different, formats_of, grid_of, numbers, text_of
 from mmaprobe.queries.kernel.expressions import terms_written_out
 from mmaprobe.queries.kernel.plan_units import joined, joined_after_zero, read
@@ -256,13 +256,11 @@ def _unlike_oracle(model: Model, rows: Table, sides: Table, given: Table) -> Ite
 
 def main() -> None:
     assert __doc__ is not None
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
+    options = parser(__doc__, 300)
+    options.add_argument("-o", "--output", type=Path)
+    given = options.parse_args()
     proofs, counts, wrong = Normaliser(Options(timeout=10.0)), Counter[str](), list[str]()
-    for number in range(given.first, given.first + given.count):
+    for number in which(given):
         outcome = check(unit_of(number), proofs)
         counts.update(outcome.compared)
         if outcome.wrong:

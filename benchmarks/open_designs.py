@@ -30,6 +30,7 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.library_held import computing
+from benchmarks.pages import keep_line
 from mmaprobe.cli import main as cli
 from mmaprobe.queries.building.shapes import Kind, Shapes
 from mmaprobe.smtmodel.evaluate.batch import evaluate_models
@@ -485,10 +486,7 @@ def main() -> None:
         if any(text in name for text in given.only.split(",")):
             said, took, text = outcome(name, given.timeout)
             line = f"| {name} | {said} | {took:.0f} | {text} |"
-            print(line, flush=True)
-            if given.output:
-                with given.output.open("a", encoding="utf-8") as file:
-                    file.write(line + "\n")
+            keep_line(line, given.output)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages import read_rows, write_rows
 from mmaprobe.documents.parts import plain
 from mmaprobe.documents.prove import PlanFormula
 from mmaprobe.documents.reading import read
@@ -96,10 +97,7 @@ def kept(row: dict[str, Any]) -> dict[str, Any]:
 
 def read_records() -> dict[str, dict[str, Any]]:
     """The rows by plan."""
-    if not RECORDS.exists():
-        return {}
-    rows = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
-    return {row["plan"]: row for row in rows}
+    return {row["plan"]: row for row in read_rows(RECORDS)}
 
 
 def nearest_of(row: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
@@ -115,14 +113,15 @@ def main() -> None:
     parser.add_argument("words", nargs="*")
     parser.add_argument("--searched", type=int, default=max(SIZES))
     given = parser.parse_args()
-    known, words, settle = read_records(), given.words, Settled(Options(timeout=60.0), False)
+    known, words = read_records(), given.words
     for name in sorted(plans()):
         if not words or any(word in name for word in words):
+            settle = Settled(Options(timeout=60.0), False)  # seconds of one plan
             found = find_plan_bound(parse_plan_path(name), Inputs(), SIZES, settle, searched=given.searched)
             row = json.loads(json.dumps(document_of_plan(found, name), default=plain))
             known[name] = nearest_of(kept(row), known.get(name))
             print(f"{row['seconds']:6.1f} s  {name}", flush=True)
-            RECORDS.write_text("".join(json.dumps(known[one]) + "\n" for one in sorted(known)), encoding="utf-8")
+            write_rows((known[one] for one in sorted(known)), RECORDS)
     PAGE.write_text(page([known[one] for one in sorted(known)]), encoding="utf-8")
 
 

@@ -8,12 +8,12 @@ for each unit (plan_units.py) lacks; that may be stopped at any time.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from benchmarks.pages import read_rows, write_rows
 from benchmarks.plan_answers import ROOT, answer
 from benchmarks.plan_units import Asked, section
 from mmaprobe.smtmodel.arithmetic.display import number_text
@@ -228,10 +228,7 @@ def _answer(row: dict[str, Any], choice: Choice) -> str:
 
 def read_records() -> dict[str, dict[str, Any]]:
     """The rows by question."""
-    if not RECORDS.exists():
-        return {}
-    rows = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
-    return {row["question"]: row for row in rows}
+    return {row["question"]: row for row in read_rows(RECORDS)}
 
 
 def main() -> None:
@@ -247,8 +244,7 @@ def main() -> None:
         if not arguments.words or any(word in choice.question for word in arguments.words):
             row = known[choice.question] = record(choice, arguments.timeout)
             print(f"{row['seconds']:6.1f} s  {row['verdict']:9}  {choice.question}", flush=True)
-        rows = [known[one.question] for one in CHOICES if one.question in known]
-        RECORDS.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        write_rows((known[one.question] for one in CHOICES if one.question in known), RECORDS)
     PAGE.write_text(page([known[one.question] for one in CHOICES if one.question in known]), encoding="utf-8")
 
 

@@ -9,7 +9,6 @@ pairs are equal. A verdict `equal` for every multiple of a K is tried at six of 
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.campaign import parser, which
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
@@ -254,16 +254,13 @@ def agree(left: Plan, right: Plan, length: int, seed: int) -> bool:
 
 def main() -> None:
     assert __doc__ is not None
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--count", type=int, default=500)
-    options.add_argument("--first", type=int, default=0)
-    options.add_argument("--timeout", type=float, default=15.0)
+    options = parser(__doc__, 500, 15.0)
     options.add_argument("--odd", action="store_true", help="of more stages, and of units that flush and cut")
     options.add_argument("-o", "--output", type=Path)
     args = options.parse_args()
     counts: Counter[str] = Counter()
     lines, seconds = [], []
-    for number in range(args.first, args.first + args.count):
+    for number in which(args):
         asked = statement(number, args.odd)
         outcome = check(asked, args.timeout, number)
         counts[outcome.verdict] += 1

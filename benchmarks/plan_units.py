@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.pages import keep_row, read_rows
 from benchmarks.plan_answers import ROOT, answer
 from mmaprobe.queries.compare.steady import same_answer
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -103,8 +104,7 @@ class Asked:
 
     def __init__(self, timeout: float | None) -> None:
         self.timeout = timeout
-        lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
-        self.rows: dict[tuple[str, str], Row] = {tuple(row["asked"]): row for row in map(json.loads, lines)}
+        self.rows: dict[tuple[str, str], Row] = {tuple(row["asked"]): row for row in read_rows(RECORDS)}
 
     def units(self, one: Model, other: Model) -> Row:
         """Whether their chains are equal."""
@@ -134,8 +134,7 @@ class Asked:
             row = {"id": len(self.rows) + 1, "asked": [one, other]}
             row |= self._moved(one, other) or answer(plans_of(one, other), length, self.timeout)
             print(f"{row['seconds']:6.1f} s  {row['verdict']:9}  {one}  {other}", flush=True)
-            with RECORDS.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+            keep_row(row, RECORDS)
             self.rows[one, other] = row
         return self.rows[one, other]
 

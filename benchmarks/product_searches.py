@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.library_held import computing
+from benchmarks.pages import keep_line, read_rows, table_head
 from mmaprobe.queries.plans.library import Mapper
 from mmaprobe.queries.plans.recorded import Recorded
 from mmaprobe.queries.plans.results import Given, plans_of_results
@@ -498,10 +499,8 @@ def say(text: str) -> None:
 
 def table(rows: Sequence[Row], ways: Sequence[str], file: Path) -> Iterator[str]:
     """The lines of a table of the last answers in a file."""
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    told = {(line["plan"], line["way"]): line for line in lines}
-    yield f"| plan | formats, K, inputs | result | {' | '.join(ways)} |"
-    yield "|---" * (3 + len(ways)) + "|"
+    told = {(line["plan"], line["way"]): line for line in read_rows(file)}
+    yield from table_head("plan", "formats, K, inputs", "result", *ways)
     for row in rows:
         inputs = [row.formats, str(row.length), row.convert, f"c a {row.bias}" if row.bias else ""]
         cells = ["-" if (line := told.get((row.name, way))) is None else
@@ -534,10 +533,7 @@ def main() -> None:
                 told = WAYS[way](one, given.seconds)
             line = json.dumps({"plan": row.name, "way": way, "seconds": round(computing() - begun, 1)} | {
                 "named" if key == "plan" else key: value for key, value in told.items()})  # fmt: skip
-            print(line, flush=True)
-            if given.out:
-                with given.out.open("a") as file:
-                    file.write(line + "\n")
+            keep_line(line, given.out)
     sys.stdout.flush()
 
 

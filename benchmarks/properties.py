@@ -13,10 +13,11 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages import read_rows, write_rows
 from benchmarks.sides import results_of
 from mmaprobe.smtmodel.nodes.node import structure
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -163,13 +164,6 @@ def _count(name: str, column: list[dict[str, Any] | None]) -> str:
     )
 
 
-def write(records: Sequence[dict[str, Any]]) -> None:
-    """The records, all or none of them: a run may be ended at any time."""
-    beside = RECORDS.with_suffix(".new")
-    beside.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    beside.replace(RECORDS)
-
-
 def wanting(record: dict[str, Any] | None, no_confirm: bool) -> bool:
     """Whether there is something to ask: the verdict, or its confirmation by a second engine."""
     if record is None or record["verdict"] == "unknown":
@@ -193,9 +187,7 @@ def main() -> None:
     parser.add_argument("--no-confirm", action="store_true", help="no second engine (`holds*` in the table)")
     parser.add_argument("--store", help="the store of answers (default: in the cache folder)")
     arguments = parser.parse_args()
-    lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
-    records = [json.loads(line) for line in lines]
-    kept = current(records)
+    kept = current(read_rows(RECORDS))
     todo = [
         (group[0], wanted) for group in alike() for wanted in COLUMNS
         if wanting(kept.get((group[0], wanted)), arguments.no_confirm)
@@ -206,7 +198,7 @@ def main() -> None:
             continue
         new = ask(wanted, reference, arguments.timeout, arguments.store, not arguments.no_confirm)
         kept[reference, wanted] = better(kept.get((reference, wanted)), new)
-        write(list(kept.values()))
+        write_rows(kept.values(), RECORDS)
         said = f"{new['verdict']} in {new['seconds']} s"
         print(f"{number} of {len(todo)}: {wanted} {reference}: {said}", file=sys.stderr, flush=True)
     PAGE.write_text(page(kept.values()), encoding="utf-8")

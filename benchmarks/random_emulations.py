@@ -11,8 +11,6 @@ wraps, that errors are within some times the classical bound, that two emulation
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import re
 import time
@@ -24,13 +22,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import yaml
 
-from mmaprobe.hypotheses.claim import build_claims
+from benchmarks.campaign import claim_of, parser, which
+from benchmarks.pages import keep_row, read_rows
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
@@ -185,8 +182,7 @@ def statements(one: Known, rng: random.Random, folder: Path, timeout: float) -> 
 
 def _decided(data: dict[str, object]) -> str:
     head = {"id": "random", "about": "random", "source": "benchmarks", "says": "nothing", "expect": "holds"}
-    (claim,) = build_claims(read_yaml(yaml.safe_dump(head | data), "random.yaml"))
-    outcome = decide(claim, Options())
+    outcome = decide(claim_of(head | data, "random.yaml"), Options())
     return outcome.verdict if outcome.verdict != "unknown" else f"unknown ({outcome.asked[0]})"
 
 
@@ -254,21 +250,15 @@ def record(number: int, timeout: float) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--timeout", type=float, default=15.0)
-    parser.add_argument("-o", "--output", type=Path, help="records, a line for each; those that are there are kept")
-    given = parser.parse_args()
-    wanted, records = range(given.first, given.first + given.count), {}
-    if given.output is not None and given.output.exists():
-        records = {each["number"]: each for each in map(json.loads, given.output.read_text().splitlines())}
+    options = parser(__doc__, 500, 15.0)
+    options.add_argument("-o", "--output", type=Path, help="records, a line for each; those that are there are kept")
+    given = options.parse_args()
+    wanted, records = which(given), {each["number"]: each for each in read_rows(given.output)}
     for number in wanted:
         if number not in records:
             records[number] = record(number, given.timeout)
             if given.output is not None:
-                with given.output.open("a") as file:
-                    file.write(json.dumps(records[number]) + "\n")
+                keep_row(records[number], given.output)
     seen = Counter[str]()
     for each in (records[number] for number in wanted):
         seen["results that differ"] += each["differ"]

@@ -12,7 +12,6 @@ of two: with all of them where they are few.
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
 from dataclasses import dataclass, replace
@@ -21,10 +20,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import yaml
 
+from benchmarks.campaign import claim_of, parser, which
 from benchmarks.statements import grid_of
-from mmaprobe.hypotheses.claim import Claim, Largest, build_claims
+from mmaprobe.hypotheses.claim import Claim, Largest
 from mmaprobe.queries.claims.maximise import _Search
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.shares import within_lengths, within_of
@@ -33,7 +32,6 @@ from mmaprobe.queries.kernel.unit_shares import Errs, ErrsUpTo, share_claim
 from mmaprobe.queries.properties.bound import Settle
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.base.errors import InputError
-from mmaprobe.smtmodel.base.yamlfile import read_yaml
 
 INPUTS = 1 << 13  # of one scheme, at most
 UNIT = """unit: {name}
@@ -101,7 +99,7 @@ def _drawn(rng: random.Random, path: Path) -> Scheme | None:
         "terms": count, "inputs": {"format": factors, "a": window, "b": window, "c": addend}, "parts": {"p": part},
         "claim": "error(p) <= 0 * magnitude_sum()",
     }  # fmt: skip
-    (claim,) = build_claims(read_yaml(yaml.safe_dump(data), str(path)))
+    claim = claim_of(data, str(path))
     assert isinstance(claim, Claim)
     return Scheme(f"{part}: {path.read_text()} {data['inputs']}", claim) if _size(claim) <= INPUTS else None
 
@@ -175,12 +173,12 @@ def compared_lengths(scheme: Scheme, settle: Settle) -> Compared | str:
     return found
 
 
-def of_lengths(first: int, count: int) -> None:
+def of_lengths(chosen: range) -> None:
     from tests.said import believed
 
     start, refused, every = time.monotonic(), list[str](), list[Compared]()
     with TemporaryDirectory() as folder:
-        for number in range(first, first + count):
+        for number in chosen:
             scheme = make(number, Path(folder))
             found = compared_lengths(scheme, believed)
             if isinstance(found, str):
@@ -191,7 +189,7 @@ def of_lengths(first: int, count: int) -> None:
                 print(f"WRONG {number}: {found.wrong}: {scheme.text}", flush=True)
     wrong, whole = sum(bool(one.wrong) for one in every), sum(one.whole for one in every)
     spent, ratios = time.monotonic() - start, sorted(one.ratio for one in every)
-    print(f"{count} schemes for every K in {spent:.0f} s: {wrong} wrong, {len(refused)} refused; "
+    print(f"{len(chosen)} schemes for every K in {spent:.0f} s: {wrong} wrong, {len(refused)} refused; "
           f"{whole} K with all inputs; reached / proved: median {ratios[len(ratios) // 2]:.2f}")  # fmt: skip
     print("\n".join(refused))
 
@@ -199,17 +197,15 @@ def of_lengths(first: int, count: int) -> None:
 def main() -> None:
     from tests.said import believed
 
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--lengths", action="store_true")
-    given = parser.parse_args()
+    options = parser((__doc__ or "").partition("\n")[0], 200)
+    options.add_argument("--lengths", action="store_true")
+    given = options.parse_args()
     if given.lengths:
-        of_lengths(given.first, given.count)
+        of_lengths(which(given))
         return
     ratios, refused, wrong, start = [], [], 0, time.monotonic()
     with TemporaryDirectory() as folder:
-        for number in range(given.first, given.first + given.count):
+        for number in which(given):
             scheme = make(number, Path(folder))
             share, most = proved(scheme, believed), largest(scheme.claim)
             if isinstance(share, str):

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from benchmarks.netlists import design_of
+from benchmarks.pages import keep_row, read_rows
 from mmaprobe.cli.line import Line
 from mmaprobe.queries.equality.sweeping import prove_design
 from mmaprobe.queries.kernel.designs import Designed
@@ -55,14 +56,12 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for a proof")
     parser.add_argument("-o", "--output", type=Path, required=True)
     arguments = parser.parse_args()
-    before = arguments.output.read_text("utf-8").splitlines() if arguments.output.exists() else []
-    line, done = Line(), {json.loads(text)["row"] for text in before}
+    line, done = Line(), {row["row"] for row in read_rows(arguments.output)}
     for rows in units(arguments.longest).values():
         if arguments.only in rows[0] and rows[0] not in done:
             found = measured(rows[0], arguments.timeout) | {"rows": len(rows)}
             line.say(json.dumps(found))
-            with arguments.output.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(found) + "\n")
+            keep_row(found, arguments.output)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages import read_rows
 from mmaprobe.smtmodel.tables.gpus import gpu_named
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
@@ -29,7 +30,7 @@ def rows(folder: Path) -> Iterator[dict[str, Any]]:
     for path in (
         folder / f"{reference.replace('/', '-')}" / f"{name}.jsonl" for reference in INSTRUCTIONS for name in FILES
     ):
-        for line in map(json.loads, path.read_text().splitlines() if path.exists() else ()):
+        for line in read_rows(path):
             about = line["provenance"]["description"]
             row = INSTRUCTIONS[about["instruction"]]
             if line.get("d") is None or (about["row"], about["column"], about["neighbours"]) != (0, 0, "zero"):

@@ -18,15 +18,17 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.identified import family_of
+from benchmarks.pages import table_row
 from mmaprobe.hypotheses.family import family_named
 from mmaprobe.queries.candidates.identify import Identification, Identifier
 from mmaprobe.queries.candidates.kinds import candidate_of, unique_models
-from mmaprobe.queries.candidates.outcomes import simulate, without_payload
+from mmaprobe.queries.candidates.outcomes import simulate
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser
 from mmaprobe.runner.recorded import RecordedDevice
 from mmaprobe.smtmodel.evaluate.batch import evaluate_models, evaluate_rows
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import without_payload
 from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from tests.inputs import normal
@@ -100,7 +102,7 @@ def main() -> None:
         cells = (reference, len(vectors), family_of(reference), found.candidates, len(found.questions),
                  len(found.survivors), len(found.classes), "left" if holds(found, model) else "RULED OUT",
                  len(found.unknown), f"{len(found.would_decide)} vectors")  # fmt: skip
-        table.append("| " + " | ".join(map(str, cells)) + " |")
+        table.append(table_row(*cells))
         print(table[-1], f"{time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
         if model.a.name == "f16" and model.d.name == "f32":
             random.append("| " + " | ".join(map(str, (reference, *narrowing(model, vectors)))) + " |")

@@ -38,6 +38,7 @@ from unittest.mock import patch
 import yaml
 
 from benchmarks import plan_statements
+from benchmarks.pages import keep_row, read_rows, table_head
 from benchmarks.statements import (
     SHAPES,
     Statement,
@@ -531,9 +532,8 @@ def _flat(text: str) -> str:
 
 def kept() -> list[Found]:
     """What came of changes, in their order; of changes that are no longer made nothing."""
-    lines = KEPT.read_text(encoding="utf-8").splitlines() if KEPT.exists() else []
     found = {}
-    for told in map(json.loads, lines):
+    for told in read_rows(KEPT):
         found[tuple(told["change"])] = Counter(told["counts"]), told["missed"]
     return [Found(change, *found[key_of(change)]) for change in changes() if key_of(change) in found]
 
@@ -551,15 +551,13 @@ def campaign(only: str, path: Path, seconds: float) -> None:
     for change in every:
         if only in change["file"] + change["old"] and key_of(change) not in done:
             found = run(change, path, chosen(change, known, seconds), seconds)
-            told = {"change": key_of(change), "counts": found.counts, "missed": found.missed}
-            with KEPT.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(told) + "\n")
+            keep_row({"change": key_of(change), "counts": found.counts, "missed": found.missed}, KEPT)
             print(row_of(found), flush=True)
 
 
 def page(every: Sequence[Found]) -> str:
     """The page of what is kept."""
-    lines = [f"| change | {' | '.join(COLUMNS)} | tests | missed |", "|---" * (len(COLUMNS) + 3) + "|"]
+    lines = table_head("change", *COLUMNS, "tests", "missed")
     totals: Counter[str] = Counter()
     for found in every:
         lines.append(row_of(found))

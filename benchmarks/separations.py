@@ -11,6 +11,7 @@ import math
 import sys
 from pathlib import Path
 
+from benchmarks.pages import table_head, table_row
 from mmaprobe.hypotheses.family import families, family_named
 from mmaprobe.queries.candidates.separate import separate
 from mmaprobe.queries.search.distinguish import Options
@@ -33,13 +34,13 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds for each family")
     parser.add_argument("-o", "--output", type=Path, default=Path("benchmarks/separations.md"))
     arguments = parser.parse_args()
-    table = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+    table = table_head(*HEAD)
     for name in arguments.family:
         found = separate(family_named(name).candidates(), Options("auto", arguments.timeout))
         classes = len(found.classes)
         cells = (name, found.candidates, classes, found.asked, len(found.unknown), len(found.rows),
                  f"{2 * math.log2(classes) + 20:.0f}", f"{found.seconds:.0f}")  # fmt: skip
-        table.append("| " + " | ".join(map(str, cells)) + " |")
+        table.append(table_row(*cells))
         print(table[-1], file=sys.stderr, flush=True)
         limit = f"At most {arguments.timeout:g} s for each family."
         text = f"# How well the shipped families separate\n\n{limit}\n\n" + "\n".join(table) + "\n"

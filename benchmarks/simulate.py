@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.pages import table_row
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.libraries import IS_X86, compiler
 from mmaprobe.smtmodel.evaluate.compiled import compile_lanes, compile_model
@@ -152,7 +153,7 @@ def plan_line(plan: Plan, repeats: int = 9) -> str:
                 best[which] = min(best.get(which, math.inf), time.process_time() - start)
         additions = counted.seconds(m * n, engine == "compiled")
         cells += [f"{best[plan] / best[unit]:.2f}", f"{1 + additions / best[unit]:.2f}"]
-    return f"| {' | '.join(cells)} |"
+    return table_row(*cells)
 
 
 class Counted(Results[Patterns]):

@@ -8,7 +8,6 @@ the exact rationals of tests/oracles/oracle.py. Half of the pairs are equal, whi
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter
@@ -21,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.campaign import parser, which
+from benchmarks.pages import put_page
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.distinguish import Options, distinguish
@@ -370,15 +371,12 @@ def _times(seconds: Sequence[float]) -> tuple[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--first", type=int, default=0, help="the number of the first pair")
-    parser.add_argument("--minutes", type=float, default=0.0, help="start no pair after so long")
-    parser.add_argument("--timeout", type=float, default=60.0)
-    parser.add_argument("-o", "--output", type=Path)
-    arguments = parser.parse_args()
+    options = parser(__doc__, 500, 60.0)
+    options.add_argument("--minutes", type=float, default=0.0, help="start no pair after so long")
+    options.add_argument("-o", "--output", type=Path)
+    arguments = options.parse_args()
     outcomes, start = [], time.monotonic()
-    for number in range(arguments.first, arguments.first + arguments.count):
+    for number in which(arguments):
         if arguments.minutes and time.monotonic() - start > 60 * arguments.minutes:
             break
         outcome = check(make_pair(number), arguments.timeout)
@@ -387,10 +385,7 @@ def main() -> None:
         print(number, f"{pair.differing}/{len(pair.rows)}", *outcome.verdicts, outcome.said, took, describe(pair),
               *outcome.trouble, sep=" | ", file=sys.stderr, flush=True)  # fmt: skip
     text = report(outcomes, time.monotonic() - start)
-    if arguments.output:
-        arguments.output.write_text(text, encoding="utf-8")
-    else:
-        print(text)
+    put_page(text, arguments.output)
     sys.exit(1 if any(outcome.trouble for outcome in outcomes) else 0)
 
 

@@ -14,7 +14,6 @@ statements hold, where such a unit is found.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import time
@@ -32,6 +31,8 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.campaign import parser
+from benchmarks.pages import put_page
 from mmaprobe.queries.equality.staged import _Prover
 from mmaprobe.queries.kernel.enclosures import weakened
 from mmaprobe.queries.kernel.forms import EXACT, Factor, Form
@@ -998,16 +999,13 @@ def report(found: Sequence[Result], seconds: float, blindly: bool) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--step", type=int, default=1)
-    parser.add_argument("--timeout", type=float, default=20.0)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--blind", action="store_true", help="the provers look at no example")
-    parser.add_argument("--relu", action="store_true", help="units rectify: max(x, 0) before or after a rounding")
-    parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args()
+    options = parser(__doc__, 300, 20.0)
+    options.add_argument("--step", type=int, default=1)
+    options.add_argument("--only", default="")
+    options.add_argument("--blind", action="store_true", help="the provers look at no example")
+    options.add_argument("--relu", action="store_true", help="units rectify: max(x, 0) before or after a rounding")
+    options.add_argument("-o", "--output", type=Path)
+    given = options.parse_args()
     found, start = [], time.monotonic()
     for number in range(given.first, given.first + given.count * given.step, given.step):
         if given.only and PROPERTIES[number % len(PROPERTIES)] != given.only:
@@ -1021,10 +1019,7 @@ def main() -> None:
         print(number, truth, one.said, f"{one.seconds:.1f}", one.statement.text(), *one.trouble, sep=" | ",
               file=sys.stderr, flush=True)  # fmt: skip
     text = report(found, time.monotonic() - start, given.blind)
-    if given.output:
-        given.output.write_text(text, encoding="utf-8")
-    else:
-        print(text)
+    put_page(text, given.output)
     sys.exit(1 if any(one.wrong for one in found) else 0)
 
 

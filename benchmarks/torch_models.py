@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 import mmaprobe.torch as mt
+from benchmarks.pages import put_page
 from mmaprobe.machines import machine_of
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.torch.tensors import TYPE_OF, patterns
@@ -121,10 +122,7 @@ def main() -> None:
              "times of products on tensors as multiples of `simulate`'s for the same plan.", "",
              *products(asked.count), "", *model(asked.tokens)]  # fmt: skip
     text = "\n".join(lines) + "\n"
-    if asked.output is None:
-        print(text, end="")
-    else:
-        asked.output.write_text(text, encoding="utf-8")
+    put_page(text, asked.output)
 
 
 if __name__ == "__main__":

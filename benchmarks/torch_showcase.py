@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 import mmaprobe.torch as mt
+from benchmarks.pages import put_page
 from benchmarks.torch_models import Block
 from mmaprobe.reports.diverged import name_of
 
@@ -105,10 +106,7 @@ def main() -> None:
              "How far results are from those whose products are in f64; all but the products runs in the model's type:",
              "", *ways()]  # fmt: skip
     text = "\n".join(lines) + "\n"
-    if asked.output is None:
-        print(text, end="")
-    else:
-        asked.output.write_text(text, encoding="utf-8")
+    put_page(text, asked.output)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.pages import put_page
 from benchmarks.simulate import processor
 
 HOPPER, AMPERE = "hopper/mma/m16n8k16.f32.f16.f16.f32", "ampere/mma/m16n8k16.f32.f16.f16.f32"
@@ -138,10 +139,7 @@ def main() -> None:
             print(line, file=sys.stderr, flush=True)
             lines.append(line)
     text = "\n".join(lines) + "\n"
-    if given.output is None:
-        print(text, end="")
-    else:
-        given.output.write_text(text, encoding="utf-8")
+    put_page(text, given.output)
     shutil.rmtree(name, ignore_errors=True)
 
 

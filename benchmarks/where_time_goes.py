@@ -23,6 +23,7 @@ from datetime import date
 from pathlib import Path
 from types import FrameType
 
+from benchmarks.pages import put_page
 from mmaprobe.hypotheses.claim import claims
 from mmaprobe.hypotheses.library import library
 from mmaprobe.smtmodel import VERSION
@@ -172,7 +173,7 @@ def main() -> None:
             print(f"{name}: {rows[-1][1]:.1f} s", file=sys.stderr)
     kept = given.output and given.output.exists()
     text = table(rows, given.output.read_text(encoding="utf-8") if kept else "")
-    given.output.write_text(text, encoding="utf-8") if given.output else print(text, end="")
+    put_page(text, given.output)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,7 @@ from mmaprobe.smtmodel.inputs.admitted import (
     admitted,
     check_comparable,
     check_inputs,
-    unread_by_some,
-    zeros_only,
+    zeros_of,
 )
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -83,8 +82,7 @@ class Question:
     @property
     def zeros(self) -> dict[str, str]:
         """The operands of which zeros alone are admitted, each with why."""
-        models = list(self.models.values())
-        return zeros_only(self.inputs, models[0], self.length) | unread_by_some(models)
+        return zeros_of(self.inputs, list(self.models.values()), self.length)
 
 
 def pair_of(left: Model, right: Model, inputs: Inputs) -> Question:
@@ -230,7 +228,7 @@ def same_arithmetic(first: Model, second: Model) -> bool:
 
 def _same(first: Model, second: Model) -> bool:
     """Whether two hypotheses say the same; two instructions of one arithmetic are a fair question."""
-    bases = [model.reference.partition("@")[0] for model in (first, second)]
+    bases = [model.instruction for model in (first, second)]
     return bases[0] == bases[1] and same_arithmetic(first, second)
 
 

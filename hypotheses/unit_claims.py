@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.algorithms import parse_reduction, reference_of
 from mmaprobe.smtmodel.algorithms.reductions import Reduction
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs, unread_by_some, zeros_only
+from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs, zeros_of
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.plan_files import beside
 from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_reference, parse_reference
@@ -116,6 +116,11 @@ class OverflowClaim(Statement):
     overflow: Literal["smallest", "never"]
 
     @property
+    def proved(self) -> int:
+        """The count up to which no sum is to overflow."""
+        return self.numbers - (self.overflow == "smallest")
+
+    @property
     def text(self) -> str:
         wanted = {"smallest": "can overflow, fewer cannot", "never": "cannot overflow"}
         return f"{self.numbers} numbers from 0 to below 1 {wanted[self.overflow]}"
@@ -192,13 +197,17 @@ class PropertyClaim(Statement):
     @property
     def length(self) -> int:
         """Products of an input."""
-        return min(model.length for model in (self.model, self.other) if model is not None)
+        return min(model.length for model in self.models)
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The model, and the one that it is to be equal to."""
+        return (self.model,) if self.other is None else (self.model, self.other)
 
     @property
     def zeros(self) -> dict[str, str]:
         """The operands of which zeros alone are admitted, each with why."""
-        models = [model for model in (self.model, self.other) if model is not None]
-        return zeros_only(self.inputs, self.model, self.length) | unread_by_some(models)
+        return zeros_of(self.inputs, self.models, self.length)
 
     @property
     def text(self) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from mmaprobe.named import model_of, plan_of, restrictions_of, whole_of
+from mmaprobe.named import flag_of, is_plan, model_of, plan_of, restrictions_of, whole_of
 from mmaprobe.products import Plans, Units
-from mmaprobe.questions import Case, Verdicts, case_of, flag_of, is_plan, numbers_of, options_of
+from mmaprobe.questions import Case, Verdicts, case_of, numbers_of, options_of
 
 if TYPE_CHECKING:
     from mmaprobe.documents.prove import ErrorBound, PlanErrorBound, PlanFormula

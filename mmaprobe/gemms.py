@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from mmaprobe.arrays import array_of, patterns_of
-from mmaprobe.named import Plan, WantedError, seconds_of, signature_of, whole_of
+from mmaprobe.named import Plan, WantedError, choice_of, seconds_of, signature_of, whole_of
 from mmaprobe.products import number_of
 from mmaprobe.questions import Verdicts
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import format_of
 
 if TYPE_CHECKING:
@@ -117,8 +117,7 @@ def identify_gemm(
 
     if not isinstance(shape, tuple) or len(shape) != 2:
         raise WantedError("shape", shape, "two numbers, the largest M and N")
-    if layout not in get_args(Layout):
-        raise UnknownNameError("layout", str(layout), get_args(Layout))
+    choice_of("layout", layout, get_args(Layout))
     asked, sides = signature_of(formats, length), (whole_of("shape", shape[0]), whole_of("shape", shape[1]))
     start, device_timeout = time.monotonic(), seconds_of("device_timeout", device_timeout)
     mapper = mapper_of(function, asked, sides, seconds_of("timeout", timeout), device_timeout,

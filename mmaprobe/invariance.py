@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mmaprobe.named import WantedError, seconds_of, signature_of, text_of, whole_of
-from mmaprobe.questions import Verdicts, flag_of, options_of
-from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.named import WantedError, choice_of, flag_of, seconds_of, signature_of, text_of, whole_of
+from mmaprobe.questions import Verdicts, options_of
+from mmaprobe.smtmodel.base.errors import ParameterError
 
 if TYPE_CHECKING:
     from mmaprobe.documents.identify import IdentifyInvariant
@@ -68,8 +68,8 @@ def invariant(
     Source: theorems about the plans of a map; questions to a function, which prove nothing of others
     (docs/batch-invariance.md).
     """
-    if fixed not in ("M", "N", None):
-        raise UnknownNameError("fixed", str(fixed), ("M", "N"))
+    if fixed is not None:
+        choice_of("fixed", fixed, ("M", "N"))
     shapes, options, confirm = (
         text_of("shapes", shapes, "M=1..8"),
         options_of(solver, timeout),

@@ -22,9 +22,9 @@ from mmaprobe.divergences import Comparison, Divergences
 from mmaprobe.documents.emulate import Emulated
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
 from mmaprobe.multiplied import Multiplied, Tally
-from mmaprobe.named import WantedError
+from mmaprobe.named import WantedError, choice_of
 from mmaprobe.runner.gpu.cuda_product import product_here
-from mmaprobe.smtmodel.base.errors import IncompleteError, MissingError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import IncompleteError, MissingError
 from mmaprobe.smtmodel.base.wording import install_command
 from mmaprobe.smtmodel.evaluate.numbers import format_of
 
@@ -80,8 +80,7 @@ def _called(machine: Machine, kind: Any, a: Any, b: Any, listen: Callable[..., N
 def _as_matrices(lhs: Any, rhs: Any, dimensions: Dimensions, multiply: Callable[[Any, Any], Any]) -> Any:
     """dot_general by products of matrices: batch dimensions first, then rows, then columns."""
     (left, right), (left_batch, right_batch) = dimensions
-    rows = [n for n in range(lhs.ndim) if n not in (*left, *left_batch)]
-    columns = [n for n in range(rhs.ndim) if n not in (*right, *right_batch)]
+    rows, columns = _free(lhs, left, left_batch), _free(rhs, right, right_batch)
     blocks, m, n, k = _matrices_of(lhs, rhs, dimensions)
     batch = [lhs.shape[n] for n in left_batch]
     whole = [*batch, *(lhs.shape[n] for n in rows), *(rhs.shape[n] for n in columns)]
@@ -90,12 +89,16 @@ def _as_matrices(lhs: Any, rhs: Any, dimensions: Dimensions, multiply: Callable[
     return multiply(x, y).reshape(whole)
 
 
+def _free(side: Any, summed: Sequence[int], batch: Sequence[int]) -> list[int]:
+    """The dimensions of a side that the result keeps, batches apart."""
+    return [n for n in range(side.ndim) if n not in (*summed, *batch)]
+
+
 def _matrices_of(lhs: Any, rhs: Any, dimensions: Dimensions) -> tuple[int, int, int, int]:
     """How many products of matrices a dot_general is, and their M, N and K."""
     (left, right), (left_batch, right_batch) = dimensions
-    rows = [n for n in range(lhs.ndim) if n not in (*left, *left_batch)]
-    columns = [n for n in range(rhs.ndim) if n not in (*right, *right_batch)]
-    m, n = (prod(side.shape[one] for one in places) for side, places in ((lhs, rows), (rhs, columns)))
+    m = prod(lhs.shape[one] for one in _free(lhs, left, left_batch))
+    n = prod(rhs.shape[one] for one in _free(rhs, right, right_batch))
     return prod(lhs.shape[n] for n in left_batch), m, n, prod(lhs.shape[n] for n in left)
 
 
@@ -365,8 +368,7 @@ def emulate(
 
     Source: what `report` says of each plan: recorded, inferred or given.
     """
-    if unknown not in ("error", "native"):
-        raise UnknownNameError("unknown", str(unknown), ("error", "native"))
+    choice_of("unknown", unknown, ("error", "native"))
     return Emulation(machine_of(machine, unit=unit, plan=plan, convert=convert, batched=batched, **formats), unknown)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.arrays import rounding_of
 from mmaprobe.documents.identify import Layout
-from mmaprobe.named import Model, WantedError, model_of, plan_of
+from mmaprobe.named import Model, WantedError, is_plan, model_of, plan_of, whole_product_of
 from mmaprobe.products import Plans, Units
 from mmaprobe.queries.plans.mapping import YAML, read_map
 from mmaprobe.queries.plans.planmap import PlanMap, numbers_in
@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import simulate_each
 from mmaprobe.smtmodel.plans.named import promoted
 from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of, gpu_named
-from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path, parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 #: how a rule's plan is known: recorded on this GPU or by this map, inferred from that of cuBLAS on Hopper, or given
 Known = Literal["recorded", "inferred", "given"]
@@ -243,26 +243,17 @@ def machine_of(
     for name, reference in formats.items():
         if name not in FORMATS:
             raise UnknownNameError("format", name, FORMATS)
-        rules[name, name] = _given(_plan_of(name, reference), convert)
+        rules[name, name] = _given(whole_product_of(name, reference), convert)
     changed = ", ".join(f"{name}={rules[name, name].name}" for name in formats)
     return replace(made, name=f"{made.name} ({changed})", rules=rules)
 
 
 def _batched(given: Any) -> Mapping[tuple[str, str], Rule]:
     """The rules for products of several matrices at once: of a map, of rules by hand or of a plan."""
-    if isinstance(given, Plan) or (isinstance(given, (str, os.PathLike)) and names_plan(os.fspath(given))):
+    if is_plan(given):
         rule = _given(plan_of("batched", given), None)
         return {(rule.plan.a.name, rule.plan.b.name): rule}
     return _named(given).rules
-
-
-def _plan_of(name: str, given: Any) -> Plan:
-    if isinstance(given, Model):
-        return Plan.chained(given)
-    if isinstance(given, (str, os.PathLike)):
-        text = os.fspath(given)
-        return parse_plan_path(text) if names_plan(text) else Plan.chained(parse_reference(text))
-    return plan_of(name, given)
 
 
 def _given(how: Plan, convert: str | None) -> Rule:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from typing import TYPE_CHECKING, SupportsIndex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
-from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans import Plan
-from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
+from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path, parse_reference
 
 if TYPE_CHECKING:
     from mmaprobe.smtmodel.inputs.admitted import Inputs
     from mmaprobe.smtmodel.inputs.signature import Signature
 
 __all__ = ["Model", "Plan", "model_of", "plan", "plan_of", "unit"]
+Text = TypeVar("Text", bound=str)
 
 
 class WantedError(MmaprobeError, TypeError):
@@ -49,6 +51,20 @@ def text_of(name: str, given: object, example: str) -> str:
     """A string. Raises MmaprobeError."""
     if not isinstance(given, str):
         raise WantedError(name, given, f"a string such as {example!r}")
+    return given
+
+
+def choice_of(name: str, given: Text, known: Sequence[str]) -> Text:
+    """One of some words. Raises MmaprobeError."""
+    if given not in known:
+        raise UnknownNameError(name, str(given), known)
+    return given
+
+
+def flag_of(name: str, given: object) -> bool:
+    """True or False. Raises MmaprobeError."""
+    if not isinstance(given, bool):
+        raise WantedError(name, given, "True or False")
     return given
 
 
@@ -118,3 +134,14 @@ def plan_of(name: str, given: object) -> Plan:
     if isinstance(given, (str, os.PathLike)):
         return plan(given)
     raise WantedError(name, given, "a plan (mmaprobe.plan) or the name of one")
+
+
+def is_plan(given: object) -> bool:
+    """Whether an argument is a plan for any K, or the name of one. Raises InputError for a file that is not YAML."""
+    return isinstance(given, Plan) or (isinstance(given, (str, os.PathLike)) and names_plan(os.fspath(given)))
+
+
+def whole_product_of(name: str, given: object) -> Plan:
+    """The plan of an argument: of a plan, of the name of one, or of a unit that takes K in tiles. Raises
+    MmaprobeError."""
+    return Plan.chained(given) if isinstance(given, Model) else plan_of(name, given)

@@ -12,10 +12,22 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.named import Model, Plan, WantedError, model_of, plan_of, restrictions_of, seconds_of, whole_of
+from mmaprobe.named import (
+    Model,
+    Plan,
+    WantedError,
+    choice_of,
+    flag_of,
+    is_plan,
+    model_of,
+    restrictions_of,
+    seconds_of,
+    whole_of,
+    whole_product_of,
+)
 from mmaprobe.products import Plans, Units
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.htmltext import html_table
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands
@@ -266,7 +278,7 @@ def distinguish(
     from mmaprobe.queries.search.answer import answer
     from mmaprobe.queries.search.contradiction import check_problems
 
-    _choice("compare", compare, ("bits", "value"))
+    choice_of("compare", compare, ("bits", "value"))
     question = pair_of(model_of("left", left), model_of("right", right), restrictions_of(inputs))
     answered = answer(question, options_of(solver, timeout, count), compare)
     (outcome,) = (pair.outcome for pair in answered.pairs)
@@ -310,9 +322,9 @@ def prove(
 
     if property == "error-bound":
         raise ParameterError("property", "a bound is more than a verdict: mmaprobe.bound(unit)")
-    _choice("property", property, get_args(Property))
+    choice_of("property", property, get_args(Property))
     if compare is not None:
-        _choice("compare", compare, ("bits", "value"))
+        choice_of("compare", compare, ("bits", "value"))
     check_compared(property, compare)
     options, confirm = options_of(solver, timeout), flag_of("confirm", confirm)
     length = None if length is None else whole_of("length", length)
@@ -322,7 +334,7 @@ def prove(
         if unread := [name for name, given in (("inputs", inputs), ("compare", compare)) if given]:
             whose = "plans" if any(is_plan(side) for side in (left, right)) else "chains of units (length)"
             raise ParameterError(", ".join(unread), f"{whose} are compared bit for bit, on every input")
-        return _plans_proved(_plan("left", left), _plan("right", right), length, options, confirm)
+        return _plans_proved(whole_product_of("left", left), whole_product_of("right", right), length, options, confirm)
     if length is not None:
         raise ParameterError("length", "it is for two plans, or two units that take K in tiles")
     restrictions, model = restrictions_of(inputs), model_of("left", left)
@@ -436,32 +448,9 @@ def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options,
     return Proved(document_of(proof, left.reference, right.reference, length), difference)
 
 
-def is_plan(side: object) -> bool:
-    """Whether an argument is a plan for any K, or the name of one. Raises InputError for a file that is not YAML."""
-    from mmaprobe.smtmodel.tables.reference import names_plan
-
-    return isinstance(side, Plan) or (isinstance(side, (str, os.PathLike)) and names_plan(os.fspath(side)))
-
-
-def _plan(name: str, side: object) -> Plan:
-    return Plan.chained(side) if isinstance(side, Model) else plan_of(name, side)
-
-
 def options_of(solver: str, timeout: float, count: int = 1) -> Options:
     """How solvers are asked. Raises MmaprobeError."""
     from mmaprobe.queries.search.distinguish import Options
 
-    _choice("solver", solver, ("auto", "bitwuzla", "z3", "cvc5"))
+    choice_of("solver", solver, ("auto", "bitwuzla", "z3", "cvc5"))
     return Options(solver, seconds_of("timeout", timeout), count=whole_of("count", count))
-
-
-def flag_of(name: str, given: object) -> bool:
-    """True or False. Raises MmaprobeError."""
-    if not isinstance(given, bool):
-        raise WantedError(name, given, "True or False")
-    return given
-
-
-def _choice(name: str, given: str, known: Sequence[str]) -> None:
-    if given not in known:
-        raise UnknownNameError(name, str(given), known)

@@ -6,7 +6,6 @@ import inspect
 import json
 import sys
 import tempfile
-import time
 import weakref
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -15,14 +14,13 @@ from numpy.typing import NDArray
 
 from mmaprobe.runner import calling
 from mmaprobe.runner.calling import AWAITED, pack, unpack
-from mmaprobe.runner.process import POLL, LineProcess
+from mmaprobe.runner.process import EndedError, LateError, LineProcess
 from mmaprobe.runner.protocol import DeviceUnavailableError, Patience
 from mmaprobe.smtmodel.base.errors import InputError, OutOfTimeError, UnknownNameError
 from mmaprobe.smtmodel.base.interrupts import held_back
 
 ARGUMENTS = ("a", "b", "c")
 LAST_LINES = 25  # kept of the function's output: faulthandler needs as many to say where a library crashed
-CLOSING = 1.0  # seconds to learn why the process closed its output
 
 
 class CalledError(Exception):
@@ -85,16 +83,12 @@ class Called:
 
     def _line(self) -> bytes:
         """The next line that the process writes."""
-        until = self.patience.next()
-        while not self._process.lines:
-            if self._process.ended:
-                self._process.wait(CLOSING)
-                self._fail(f"{self._process.ending()}, without an answer")
-            left = until - time.monotonic()
-            if left <= 0:
-                self._fail(self.patience.passed())
-            self._process.pump(min(left, POLL))
-        return self._process.lines.popleft()
+        try:
+            return self._process.line(self.patience.next())
+        except EndedError as error:
+            self._fail(f"{error}, without an answer")
+        except LateError:
+            self._fail(self.patience.passed())
 
     def _fail(self, message: str) -> NoReturn:
         self._process.pump(0)

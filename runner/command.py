@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mmaprobe.runner.process import POLL, LineProcess
-from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Patience, ReadAhead
+from mmaprobe.runner.process import EndedError, LateError, LineProcess
+from mmaprobe.runner.protocol import Device, DeviceError, DeviceUnavailableError, ReadAhead
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json
 from mmaprobe.smtmodel.inputs.vectors import Vector, parse_pattern
 
 WINDOW = 4096  # vectors sent ahead of their answers
-CLOSING = 1.0  # seconds to learn why a program closed its output
 
 
 @dataclass(frozen=True)
@@ -30,18 +28,16 @@ class Question:
 
 
 class CommandDevice(Device):
-    """Asks a program. `timeout`: seconds for each answer, counted from the first question on. `kind`: the word before
-    its command line.
+    """Asks a program. `kind`: the word before its command line.
 
     Raises DeviceUnavailableError if the program cannot be started.
     """
 
     kind = "command"
 
-    def __init__(self, command: str, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(self, command: str) -> None:
         self.name = f"{self.kind}:{command}"
         self.description: dict[str, Any] = {}
-        self.patience = Patience(timeout)
         self._asked = 0
         self._ids: set[str | int] = set()
         self._spoken = False
@@ -93,21 +89,18 @@ class CommandDevice(Device):
         """The answer to the oldest open question."""
         if self._broken:
             raise DeviceError(self.name, self._broken, question.vector, question.number)
-        process, until = self._process, self.patience.next()
-        while True:
-            while process.lines:
-                line = process.lines.popleft()
+        until = self.patience.next()
+        try:
+            while True:
+                line = self._process.line(until)
                 if line.strip() and (pattern := self._result(line, question)) is not None:
                     return pattern
-            if process.ended:
-                process.wait(CLOSING)
-                raise self._failure(f"{process.ending()}, without an answer", question)
-            left = until - time.monotonic()
-            if left <= 0:
-                hint = "; does it flush each answer?" if question.number == 1 else ""
-                message = f"{self.patience.passed()} ({outstanding} outstanding{hint})"
-                raise self._failure(message, question)
-            process.pump(min(left, POLL))
+        except EndedError as error:
+            raise self._failure(f"{error}, without an answer", question) from None
+        except LateError:
+            hint = "; does it flush each answer?" if question.number == 1 else ""
+            message = f"{self.patience.passed()} ({outstanding} outstanding{hint})"
+            raise self._failure(message, question) from None
 
     def _result(self, line: bytes, question: Question) -> int | None:
         """The result in a line; None if the line holds no result, but describes the device."""

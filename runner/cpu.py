@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from mmaprobe.runner.batches import BatchDevice
-from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
+from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, DeviceUnavailableError
 from mmaprobe.smtmodel.base.errors import IncompleteError, UnknownNameError
 from mmaprobe.smtmodel.base.libraries import BuildError, command_of, kept_build
 from mmaprobe.smtmodel.evaluate.batch import Patterns
@@ -140,11 +140,11 @@ class CpuDevice(BatchDevice):
 
     batch = 4096
 
-    def __init__(self, name: str, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(self, name: str) -> None:
         known = {row.name: row for row in INSTRUCTIONS}
         if name not in known:
             raise UnknownNameError("instruction", name, known, hint=" (`mmaprobe list devices` shows what is here)")
-        self.instruction, self.patience = known[name], Patience(timeout)
+        self.instruction = known[name]
         if reason := why_missing(self.instruction):
             raise DeviceUnavailableError(f"cpu:{name}: {reason}")
         self.name, self.model = f"cpu:{name}", self.instruction.model

@@ -46,12 +46,12 @@ def open_device(
         raise InputError(f"device {text!r}: {_likely_meaning(text)}a device is written {FORMS}")
     kinds: dict[str, Callable[[], Device]] = {
         "model": lambda: ModelDevice(rest),
-        "command": lambda: CommandDevice(rest, timeout),
-        "plain": lambda: PlainDevice(rest, timeout),
+        "command": lambda: CommandDevice(rest),
+        "plain": lambda: PlainDevice(rest),
         "python": lambda: _open_python(rest, timeout, until),
         "recorded": lambda: RecordedDevice(rest, asked),
         "rtl": lambda: _open_rtl(rest),
-        "cpu": lambda: _open_cpu(rest, timeout),
+        "cpu": lambda: _open_cpu(rest),
         "cuda": lambda: _open_cuda(rest, timeout),
         "hip": lambda: _open_hip(rest, timeout),
     }
@@ -106,10 +106,10 @@ def _open_rtl(text: str) -> Device:
     return SimulatedDevice(wiring) if wiring.simulator else RtlDevice(wiring)
 
 
-def _open_cpu(name: str, timeout: float) -> BatchDevice:
+def _open_cpu(name: str) -> BatchDevice:
     from mmaprobe.runner.cpu import CpuDevice
 
-    return CpuDevice(name, timeout)
+    return CpuDevice(name)
 
 
 def _open_cuda(text: str, timeout: float) -> BatchDevice:

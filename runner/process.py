@@ -23,9 +23,18 @@ CHUNK = 1 << 20  # bytes moved at once, and the longest line
 TAIL = 8192  # bytes of standard error kept
 POLL = 0.1  # seconds between looks at whether the program still runs
 GRACE = 2.0  # seconds that a program has to end after its input has
+CLOSING = 1.0  # seconds to learn why a program closed its output
 
 # Kills the group, unless it is told before that all is done: its input ends with this process, however that ends.
 _GUARD = 'read -r done || kill -s KILL -- "-$1"'
+
+
+class EndedError(Exception):
+    """A program that ended, or closed its output, before it wrote a line; the message says how."""
+
+
+class LateError(Exception):
+    """A program that wrote no line in time."""
 
 
 class LineProcess:
@@ -90,6 +99,18 @@ class LineProcess:
             handle()
         if not events and self._exit() is not None:
             self.ended = True  # another process may hold its standard output open
+
+    def line(self, until: float) -> bytes:
+        """The next line, waited for until a time of time.monotonic. Raises EndedError and LateError."""
+        while not self.lines:
+            if self.ended:
+                self.wait(CLOSING)
+                raise EndedError(self.ending())
+            left = until - time.monotonic()
+            if left <= 0:
+                raise LateError
+            self.pump(min(left, POLL))
+        return self.lines.popleft()
 
     def _write(self) -> None:
         try:

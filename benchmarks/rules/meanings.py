@@ -71,6 +71,7 @@ from tests.oracles import oracle
 Loops = dict[int, tuple[int, Value | None]]
 Meaning = Callable[[Any, random.Random], Iterator[str]]
 SLACK = 2.0**-40  # of a bound, whose coefficients binary64 may round: what is compared has far fewer bits
+HUGE = Fraction(2) ** 1000  # of ends of intervals: none of the numbers compared is as large
 
 
 # -- exact values
@@ -350,8 +351,9 @@ def known_fails(known: Known, value: Value) -> dict[str, Flags]:
         wrong["bits"] = ~is_whole(np.ldexp(odd, known.bits))
     if known.formats is not None:
         wrong["formats"] = ~np.logical_or.reduce([v == 0, *(np.isin(v, finite_numbers(fmt)) for fmt in known.formats)])
-    if known.largest is not None:
-        wrong["|v| > largest"] = np.abs(v) > float(min(known.largest, Fraction(2) ** 1000))
+    if known.interval is not None:
+        low, high = (float(max(-HUGE, min(end, HUGE))) for end in known.interval)
+        wrong["outside of its interval"] = (v < low) | (v > high) | (low > 0) | (high < 0)
     if known.never_tiny and known.formats:
         tiny = min(fmt.emin for fmt in known.formats)
         wrong["subnormal"] = (v != 0) & (np.abs(v) < np.ldexp(1.0, tiny))

@@ -498,6 +498,7 @@ def some_plan(
             if rng.random() < 0.4:
                 factor = rng.choice((top, Element("c"), Product(Element("c"), top), Product(top, top)))
                 own: list[Node] = [top, Round(Element("c"), some_rounding(rng, unit.c)), factor]
+                own.append(Products(stage_of(rng, Chain(model), unit.c), start))  # may repeat other numbers of products
                 top = Round(ExactSum(tuple(rng.sample(own, 2))), some_rounding(rng, format_named(rng.choice(WIDE))))
             return Plan(a, unit.b, unit.c, top, convert), model
         except (ParameterError, AssertionError):
@@ -620,16 +621,15 @@ def chain_known(campaign: Campaign, truths: Truths, model: Model, rng: random.Ra
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """The steps of a random plan, for a given K (at times one that fills no tile) and for any; then the result."""
     plan, model, chain = chained_plan(campaign, truths, rng)
-    stage = plan.sums[0].stage
-    for length in (None, stage.period * rng.choice((1, 2)) - rng.choice((0, 0, 1)) * (stage.period > 1)):
+    period = plan.sums[0].stage.period
+    for length in (None, period * rng.choice((1, 2)) - rng.choice((0, 0, 1)) * (period > 1)):
         composing = Composing(campaign, truths, plan, model, chain, rng)
-        found = composing.stage(stage, length)
-        if found is not None:
-            _finished(composing, _at(plan, length, found.goal), found)
-
-
-def _at(plan: Plan, length: int | None, goal: Any) -> PlanAt:
-    return PlanAt(plan, length, goal.growth or Fraction(1), max(1, goal.loops))
+        totals = {stage: composing.stage(stage, length) for stage in dict.fromkeys(one.stage for one in plan.sums)}
+        found = {stage: total for stage, total in totals.items() if total is not None}
+        if len(found) == len(totals):
+            goals: list[Any] = [total.goal for total in found.values()]
+            growth = max(goal.growth or Fraction(1) for goal in goals)
+            _finished(composing, PlanAt(plan, length, growth, max(1, *(goal.loops for goal in goals))), found)
 
 
 def steps(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
@@ -675,8 +675,8 @@ def some_halved(rng: random.Random, plan: Plan, model: Model) -> Step:
     return made(Halved, 1, some_rounding(rng, fmt), tuple(leaves))
 
 
-def _finished(own: Composing, at: PlanAt, total: Theorem) -> None:
-    """From the sum of all products to the result."""
+def _finished(own: Composing, at: PlanAt, totals: Mapping[Stage, Theorem]) -> None:
+    """From the sums of all products to the result."""
     rng, call, plan = own.rng, own.call, own.plan
     lemmas = own.proved(*(word.rounding for word in words_in(plan)))
 
@@ -687,7 +687,7 @@ def _finished(own: Composing, at: PlanAt, total: Theorem) -> None:
             case Constant():
                 return call("constant", at, part)
             case Products():
-                start = node(part.start)
+                start, total = node(part.start), totals[part.stage]
                 if start is None:
                     return None
                 if rng.random() < 0.1:

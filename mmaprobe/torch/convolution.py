@@ -53,7 +53,7 @@ def _plain(multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, dilati
     out = weight.shape[0] // groups
     columns = weight.reshape(groups, out, prod(weight.shape[1:])).mT
     c = None if bias is None else bias.reshape(groups, 1, out)
-    d = multiply(patches, columns, c, 1.0, 1.0, None, False)
+    d = multiply(patches, columns, c)
     d = d.reshape(groups, x.shape[0], *places, out)
     axes = len(kernel)
     return d.permute(1, 0, 2 + axes, *range(2, 2 + axes)).reshape(x.shape[0], groups * out, *places)
@@ -134,7 +134,7 @@ def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
             patches = patches.reshape(groups, images.shape[0] * prod(other.shape[2:]), patches.shape[-1])
             rows = other.reshape(other.shape[0], groups, own, prod(other.shape[2:]))
         rows = rows.permute(1, 2, 0, 3).reshape(groups, own, patches.shape[1])
-        gradients[1] = multiply(rows, patches, None, 1.0, 1.0, None, False).reshape(weight.shape)
+        gradients[1] = multiply(rows, patches).reshape(weight.shape)
     if of_bias:
         gradients[2] = grad.sum((0, *range(2, 2 + axes)))
     return (*(None if one is None else _laid(one, x, weight) for one in gradients[:2]), gradients[2])

@@ -28,9 +28,10 @@ from torch.utils._pytree import tree_map_only
 from mmaprobe.documents.emulate import Emulated
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of
 from mmaprobe.multiplied import Multiplied, Tally
-from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError, UnknownNameError
+from mmaprobe.named import choice_of
+from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
 from mmaprobe.torch import convolution
-from mmaprobe.torch.products import product
+from mmaprobe.torch.products import BACKWARD, Backward, product
 from mmaprobe.torch.scaled import Blocked, blocked, outside, packed, scales_of
 from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, format_of, layout_of, numbers, patterns
 from mmaprobe.torch.threads import followed
@@ -58,7 +59,10 @@ class Products:
     operator: str
     backward: bool
 
-    def __call__(self, a: Any, b: Any, c: Any, alpha: float, beta: float, d: str | None, fast: bool) -> Any:
+    def __call__(
+        self, a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 1.0, d: str | None = None,
+        fast: bool = False,
+    ) -> Any:  # fmt: skip
         """alpha * a @ b + beta * c of blocks (blocks x M x K, blocks x K x N), rounded to the format `d`. Raises
         ParameterError for sides that do not fit."""
         if a.shape[0] != b.shape[0]:
@@ -81,7 +85,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
     supports_higher_order_operators = True
 
     def __init__(
-        self, machine: Machine, unknown: Unknown = "error", backward: Literal["emulated", "native"] = "emulated",
+        self, machine: Machine, unknown: Unknown = "error", backward: Backward = "emulated",
         listener: Callable[[Multiplied], None] | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -358,8 +362,8 @@ def _out(given: Mapping[str, Any]) -> str | None:
 def _mm(multiply: Products, given: Mapping[str, Any]) -> Any:
     a, b = given["self"], given["mat2"]
     if a.dim() == 2:
-        return multiply(a[None], b[None], None, 1.0, 1.0, _out(given), False)[0]
-    return multiply(a, b, None, 1.0, 1.0, _out(given), False)
+        return multiply(a[None], b[None], d=_out(given))[0]
+    return multiply(a, b, d=_out(given))
 
 
 def _addmm(multiply: Products, given: Mapping[str, Any]) -> Any:
@@ -368,24 +372,24 @@ def _addmm(multiply: Products, given: Mapping[str, Any]) -> Any:
     beta = float(given["beta"])
     given["self"].expand(*a.shape[:-1], b.shape[-1])  # c of no other shape
     c = None if beta == 0 else given["self"]
-    result = multiply(a[None] if two else a, b[None] if two else b, c, float(given["alpha"]), beta, _out(given), False)
+    result = multiply(a[None] if two else a, b[None] if two else b, c, float(given["alpha"]), beta, _out(given))
     return result[0] if two else result
 
 
 def _mv(multiply: Products, given: Mapping[str, Any]) -> Any:
-    return multiply(given["self"][None], given["vec"][None, :, None], None, 1.0, 1.0, None, False)[0, :, 0]
+    return multiply(given["self"][None], given["vec"][None, :, None])[0, :, 0]
 
 
 def _addmv(multiply: Products, given: Mapping[str, Any]) -> Any:
     beta = float(given["beta"])
     c = None if beta == 0 else given["self"][..., None]
     a, b = given["mat"][None], given["vec"][None, :, None]
-    return multiply(a, b, c, float(given["alpha"]), beta, None, False)[0, :, 0]
+    return multiply(a, b, c, float(given["alpha"]), beta)[0, :, 0]
 
 
 def _dot(multiply: Products, given: Mapping[str, Any]) -> Any:
     a, b = given["self"], given.get("tensor", given.get("other"))
-    return multiply(a[None, None], b[None, :, None], None, 1.0, 1.0, None, False)[0, 0, 0]
+    return multiply(a[None, None], b[None, :, None])[0, 0, 0]
 
 
 def _scaled(multiply: Products, given: Mapping[str, Any]) -> Any:
@@ -399,7 +403,7 @@ def _scaled(multiply: Products, given: Mapping[str, Any]) -> Any:
     elif packed(a) or packed(b):
         raise UnsupportedProductError("e2m1 has scale factors of blocks")
     else:
-        sums = multiply(a[None], b[None], None, 1.0, 1.0, "f32", bool(given.get("use_fast_accum")))[0]
+        sums = multiply(a[None], b[None], d="f32", fast=bool(given.get("use_fast_accum")))[0]
     return outside(sums, scales, given.get("bias"), given.get("out_dtype") or torch.bfloat16)
 
 
@@ -407,7 +411,7 @@ def _addbmm(multiply: Products, given: Mapping[str, Any]) -> Any:
     """The products of a batch one after another, each added to the sum so far, as PyTorch does it."""
     found, beta, alpha = given["self"], float(given["beta"]), float(given["alpha"])
     for a, b in zip(given["batch1"], given["batch2"], strict=True):
-        found = multiply(a[None], b[None], None if beta == 0 else found, alpha, beta, None, False)[0]
+        found = multiply(a[None], b[None], None if beta == 0 else found, alpha, beta)[0]
         beta = 1.0
     if not len(given["batch1"]):
         found = torch.zeros_like(found) if beta == 0 else found * beta
@@ -419,14 +423,13 @@ def _grouped(multiply: Products, given: Mapping[str, Any]) -> Any:
     a, b, ends = given["self"], given["mat2"], given.get("offs")
     if given.get("bias") is not None:
         raise UnsupportedProductError("grouped products with a bias are not known")
-    kind = given.get("out_dtype")
-    d = None if kind is None else FORMAT_OF[kind]
+    d = _out(given)
 
     def one(x: Any, y: Any) -> Any:
-        return multiply(x[None], y[None], None, 1.0, 1.0, d, False)[0]
+        return multiply(x[None], y[None], d=d)[0]
 
     if ends is None:
-        return multiply(a, b, None, 1.0, 1.0, d, False)
+        return multiply(a, b, d=d)
     spans = [slice(low, high) for low, high in pairwise([0, *ends.tolist()])]
     if a.dim() == 2 and b.dim() == 2:
         return torch.stack([one(a[:, span], b[span]) for span in spans])
@@ -489,7 +492,7 @@ def _pair(multiply: Products, x: Any, y: Any, summed: set[int], dims: int) -> An
 
     a = x.permute(*order[0], *kinds["column"]).reshape(size(x, "batch"), size(x, "row"), size(x, "both"))
     b = y.permute(*order[1], *kinds["row"]).reshape(size(y, "batch"), size(y, "both"), size(y, "column"))
-    found = multiply(a, b, None, 1.0, 1.0, None, False)
+    found = multiply(a, b)
     shape = [x.shape[p] for p in (*kinds["batch"], *kinds["row"])] + [y.shape[p] for p in kinds["column"]]
     places = [*kinds["batch"], *kinds["row"], *kinds["column"], *kinds["both"]]
     return found.reshape(*shape, *[1] * len(kinds["both"])).permute([places.index(n) for n in range(dims)])
@@ -533,7 +536,7 @@ _OPERATORS: dict[str, Callable[[Products, Mapping[str, Any]], Any]] = {
 
 def emulate(
     machine: Any = None, *, unit: Any = None, plan: Any = None, convert: str | None = None,
-    batched: Any = None, unknown: Unknown = "error", backward: Literal["emulated", "native"] = "emulated",
+    batched: Any = None, unknown: Unknown = "error", backward: Backward = "emulated",
     **formats: Any,
 ) -> Emulation:  # fmt: skip
     """A context in which every matrix product is computed as a machine does, by the formats of its factors.
@@ -554,11 +557,8 @@ def emulate(
 
     Source: what `report` says of each plan: recorded, inferred or given.
     """
-    for name, given, known in (
-        ("unknown", unknown, ("error", "native")), ("backward", backward, ("emulated", "native")),
-    ):  # fmt: skip
-        if given not in known:
-            raise UnknownNameError(name, str(given), known)
+    choice_of("unknown", unknown, ("error", "native"))
+    choice_of("backward", backward, BACKWARD)
     return Emulation(
         machine_of(machine, unit=unit, plan=plan, convert=convert, batched=batched, **formats), unknown, backward
     )

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 
 from mmaprobe.arrays import patterns_of
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
-from mmaprobe.named import WantedError, model_of
+from mmaprobe.named import WantedError, choice_of, model_of
 from mmaprobe.runner.gpu.cuda_product import CudaProduct, product_here
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.torch.tensors import (
@@ -34,6 +34,7 @@ from mmaprobe.torch.tensors import (
 )
 
 Backward = Literal["emulated", "native"]
+BACKWARD: tuple[Backward, ...] = get_args(Backward)
 
 _MACHINES: dict[str, Machine] = {}  # by the names that the operator takes: text is all that a graph can hold
 
@@ -169,7 +170,7 @@ def matmul(
             whole, (*[False] * len(batch), a.dim() == 1, b.dim() == 1), strict=True) if not gone))  # fmt: skip
         z = z.reshape(whole).reshape(x.shape[0], x.shape[1], y.shape[2])
     d = FORMAT_OF[_kind(dtype)] if dtype is not None else _result(how, x, y, own=machine is None)
-    result = _product(x, y, z, registered(how), d, _chosen(backward)).reshape(whole)
+    result = _product(x, y, z, registered(how), d, choice_of("backward", backward, BACKWARD)).reshape(whole)
     result = result.squeeze(-2) if a.dim() == 1 else result
     return result.squeeze(-1) if b.dim() == 1 else result
 
@@ -292,9 +293,3 @@ def _kind(dtype: Any) -> Any:
     if dtype not in FORMAT_OF:
         raise UnsupportedProductError(f"dtype: no result is rounded to {dtype}")
     return dtype
-
-
-def _chosen(backward: str) -> str:
-    if backward not in ("emulated", "native"):
-        raise UnknownNameError("backward", str(backward), ("emulated", "native"))
-    return backward

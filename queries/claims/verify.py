@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from typing import NoReturn
 
 import numpy as np
@@ -41,8 +42,8 @@ from mmaprobe.queries.kernel.undecided import (
 )
 from mmaprobe.queries.kernel.unit_shares import ShareClaim, compares, for_every_length, share_claim
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.search.scene import build_query, evaluate_claim, row_of
-from mmaprobe.queries.search.witness import Row, shrink_rows
+from mmaprobe.queries.search.scene import build_query, evaluate_claim
+from mmaprobe.queries.search.witness import Row, answered_row, shrink_rows
 from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.engines import engines_of
@@ -56,6 +57,8 @@ from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, OutOfTime
 from mmaprobe.smtmodel.base.interrupts import working_until
 from mmaprobe.smtmodel.base.progress import Notice, Share, Wait
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.nodes import Literal, Node, Product
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 
 SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # share of the time for simulation, and its seconds
 BEFORE = 64 * BATCH  # inputs, at most, that are simulated before a proof is tried
@@ -123,8 +126,23 @@ class _Verifier:
             self._shares(decided=True)
         else:
             self._solve()
-            if self.outcome.verdict == "unknown" and not self._expects_input:
-                self._simulate(self._patience)
+            if self.outcome.verdict == "unknown":
+                self._missing_rules()
+                if not self._expects_input:
+                    self._simulate(self._patience)
+
+    def _missing_rules(self) -> None:
+        """Parts whose words are the same but for constant factors, which no rule relates."""
+        parts = self.claim.shape.parts
+        words = {name: [part.plan.words_read(side) for side in range(2)] for name, part in parts.items()}
+        bare = {
+            name: [[word and _without_factors(word) for word in side] for side in read] for name, read in words.items()
+        }
+        for one, other in combinations(parts, 2):
+            if words[one] != words[other] and bare[one] == bare[other]:
+                what = f"a rule for {one} and {other}, whose words differ by factors"
+                why = "units align products of subnormal words as if they were larger"
+                self.outcome.asked.append(SearchStep(f"{what} ({why})"))
 
     def _lengths(self) -> None:
         """A claim about several numbers of products: a few of them are searched, and all are proved together."""
@@ -149,7 +167,7 @@ class _Verifier:
             for self.claim in short:
                 if not self._nothing_admitted():
                     return
-            raise InputError("no input meets all conditions", *self._place())
+            raise self._no_input()
 
     def _longer(self, whole: Claim, known: Sequence[Row]) -> list[Fraction]:
         """The largest shares of the sum of magnitudes that are found with more products, up to the most: until an input
@@ -262,7 +280,7 @@ class _Verifier:
             return
         asked = self._conditions()
         if self._nothing_admitted():
-            raise InputError("no input meets all conditions", *self._place())
+            raise self._no_input()
         if not admitted and self._shares():
             return
         first = self._first_words()
@@ -365,7 +383,7 @@ class _Verifier:
         except UnprovedError:
             answer = self.outcome.asked[-1].answers[0]
             if answer.status == "sat":
-                self._at_fault(row_of(self.claim, answer))
+                self._at_fault(answered_row(self.claim.layout, answer))
             raise IncompleteError("whether every value is a finite number stayed open: the time ran out") from None
 
     def _conditions(self) -> Theorem | None:
@@ -379,7 +397,7 @@ class _Verifier:
         except RuleError:
             answer = self.outcome.asked[-1].answers[0]
             if answer.status == "sat":
-                self._at_fault(row_of(self.claim, answer))
+                self._at_fault(answered_row(self.claim.layout, answer))
             raise IncompleteError(f"it stayed open whether {lemma.statement()}: the time ran out") from None
 
     def _first_words(self) -> dict[str, Theorem]:
@@ -411,10 +429,9 @@ class _Verifier:
         self.apart.append(Lemma(name, 0, said.query, said.answer))
         return theorem
 
-    def _place(self) -> tuple[str, int, str]:
-        file = self.claim.file
-        key = ("inputs", "where") if ("inputs", "where") in file.lines else ("inputs",)
-        return file.name, file.lines.get(key, 1), ".".join(key)
+    def _no_input(self) -> InputError:
+        file, key = self.claim.file, ("inputs", "where")
+        return file.error(key if key in file.lines else key[:1], "no input meets all conditions")
 
     def _nothing_admitted(self) -> bool:
         if self.admitted:
@@ -447,10 +464,19 @@ class _Verifier:
         """An engine's input that decides the claim. Raises SolverFaultError for one that does not."""
         if answer.status != "sat":
             return
-        row = row_of(self.claim, answer)
+        row = answered_row(self.claim.layout, answer)
         if not self._decides(row):
             raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that decides nothing: {row}")
         self._decide(row)
+
+
+def _without_factors(word: Node) -> Node:
+    """A word without the constants that it is multiplied by."""
+
+    def bare(_: Node, node: Node) -> Node:
+        return node.right if isinstance(node, Product) and isinstance(node.left, Literal) else node
+
+    return rebuilt(word, bare, {})
 
 
 def _narrowed(window: Window) -> Window:

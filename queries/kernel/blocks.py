@@ -230,8 +230,7 @@ def off_by(how: Rounding) -> tuple[Fraction, Fraction]:
 
 
 def _positive(node: Literal) -> Fraction | None:
-    value = finite_value(node.pattern, node.format)
-    return value if value is not None and value > 0 else None
+    return node.value if node.value is not None and node.value > 0 else None
 
 
 def _of_zeros(node: Node, sizes: _Sizes) -> OneOf["zero", "positive", "infinite"]:

@@ -35,7 +35,6 @@ from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.kernel.theorem import Made, OpenLemmaError, RuleError, Theorem, goal_of, is_theorem, rule
 from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.queries.kernel.wording import form_text
-from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.wording import counted
@@ -309,9 +308,9 @@ def constant(unit: Unit | PlanAt | Windowed, node: Constant) -> Made:
 @rule
 def literal(unit: Unit | PlanAt | Windowed, node: Literal) -> Made:
     """A fixed number is exact, and finite."""
-    if (value := finite_value(node.pattern, node.format)) is None:
+    if node.value is None:
         raise RuleError("literal: a constant is not a number")
-    return Made(Enclosed(unit, node, (), numbers(_known(node, ()), NOUGHT, NOUGHT, number(abs(value)))))
+    return Made(Enclosed(unit, node, (), numbers(_known(node, ()), NOUGHT, NOUGHT, number(abs(node.value)))))
 
 
 @rule

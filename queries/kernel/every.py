@@ -15,12 +15,13 @@ from mmaprobe.queries.kernel.plan_units import check_plans
 from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.slices import WithinClassical, WithinSpan
 from mmaprobe.queries.kernel.theorem import Made, RuleError, rule
-from mmaprobe.queries.kernel.wraps import NOTHING, Interval, NeverWraps, added, check_within, residues_of
+from mmaprobe.queries.kernel.wraps import NeverWraps, added, check_within, residues_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format, Interval
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Constant, Recombined
+from mmaprobe.smtmodel.nodes.known import NOTHING
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from mmaprobe.queries.kernel.plan_units import check_plans, plan_key, read_alike
 from mmaprobe.queries.kernel.plans import PlansAgree, same_frames
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.queries.kernel.wraps import Interval, check_sums, integers_of, numbers_within
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.queries.kernel.wraps import check_sums, integers_of
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Interval
 from mmaprobe.smtmodel.arithmetic.rounding import SIGNLESS
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.evaluate.model import pattern_of
@@ -94,7 +94,7 @@ def same_integers(left: Plan, right: Plan, length: int) -> Made:
     if (left.a, left.b, left.c) != (right.a, right.b, right.c) or _in_sums(left) != _in_sums(right):
         raise RuleError("same_integers: the plans take other inputs, or do other things with their sums")
     for plan in (left, right):
-        check_sums(plan, length, lambda _, word: numbers_within(word.rounding.format, None) if word else _unread())
+        check_sums(plan, length, lambda _, word: word.rounding.format.interval if word else _unread())
     for one, other in zip(left.sums, right.sums, strict=True):
         if integers_of(left, one.stage) != integers_of(right, other.stage):
             raise RuleError("same_integers: a sum is of products of other integers")

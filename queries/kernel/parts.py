@@ -32,7 +32,6 @@ from mmaprobe.queries.kernel.steps import PlanAt, pairs_of, record_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.windows import Windowed, is_of_plan, plan_at
 from mmaprobe.queries.kernel.wording import COUNT
-from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
@@ -98,9 +97,9 @@ class Parted:
             case Constant():
                 return {}
             case Literal():
-                if (value := finite_value(node.pattern, node.format)) is None:
+                if node.value is None:
                     raise RuleError("parts: a constant is not a number")
-                return {frozenset(): value}
+                return {frozenset(): node.value}
             case Product() | Scale():
                 return reduce(_times, (self._of(operand, places) for operand in node.operands))
             case Sum():

@@ -20,10 +20,9 @@ from mmaprobe.smtmodel.inputs.admitted import (
     Inputs,
     check_comparable,
     check_inputs,
-    unread_by_some,
     with_one_addend,
     without_unread,
-    zeros_only,
+    zeros_of,
 )
 from mmaprobe.smtmodel.nodes import Round
 from mmaprobe.smtmodel.nodes.trace import Visit
@@ -63,7 +62,7 @@ class Problem:
     @property
     def zeros(self) -> dict[str, str]:
         """The operands of which zeros alone are admitted, each with why."""
-        return zeros_only(self.inputs, self.left, self.length) | unread_by_some(self.models)
+        return zeros_of(self.inputs, self.models, self.length)
 
     @property
     def layout(self) -> Layout:

@@ -15,11 +15,11 @@ from typing import ClassVar
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import up_decimal, up_text
 from mmaprobe.queries.kernel.wraps import NeverWraps, Pair, integers_of, interval_of, residues_of
-from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import ExactSum, Literal, Node, Product, Recombined, Round, Scale
 from mmaprobe.smtmodel.nodes.element import MINUS
 from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.known import magnitude
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.words import SharedOf
@@ -205,12 +205,12 @@ def within_span(premise: Theorem, span: int, times: Fraction) -> Made:
 
 def _most(word: Round) -> Fraction:
     """The largest magnitude of an integer word."""
-    return max(map(abs, interval_of(word, None)))
+    return magnitude(interval_of(word, None))
 
 
 def _has_room(word: Round) -> bool:
     """Whether an integer word never saturates, rounded to zero or to nearest."""
-    top = max(map(abs, interval_of(word.term, None)))
+    top = magnitude(interval_of(word.term, None))
     return (floor(top) if word.rounding.mode == "toward_zero" else round(top)) <= word.rounding.format.most
 
 
@@ -218,11 +218,6 @@ def _ceiling(value: Fraction) -> int:
     """An exponent e with value <= 2^e."""
     return 0 if not value else (value.numerator // value.denominator).bit_length() if value >= 1 else -(
         (value.denominator // value.numerator).bit_length() - 1)  # fmt: skip
-
-
-def _power(literal: Node) -> Fraction | None:
-    """What a number stands for; None for other nodes."""
-    return finite_value(literal.pattern, literal.format) if isinstance(literal, Literal) else None
 
 
 def _is_power(value: Fraction) -> bool:
@@ -310,7 +305,7 @@ class _Words:
                     raise RuleError("loses_of_largest: words with different powers of two")
                 self.up = up
                 return _Affine(Fraction(1), {}, Fraction(0), self.format)
-            case Product(left=Literal() as factor, right=right, limit=None) if (x := _power(factor)) is not None:
+            case Product(left=Literal() as factor, right=right, limit=None) if (x := factor.value) is not None:
                 return self.of(right).times(x)
             case ExactSum(items=(Round() as whole, Product(left=left, right=Round() as part, limit=None))) if (
                 left == MINUS
@@ -392,7 +387,7 @@ class _Results:
             case SharedOf(operand=operand, inverse=False, up=up):
                 self.ups.add((operand, up))
                 return _Form({}, Fraction(0), (int(operand == "a"), int(operand == "b")), 0, Fraction(1))
-            case Literal() if (x := _power(node)) is not None and _is_power(abs(x)):
+            case Literal() if (x := node.value) is not None and _is_power(abs(x)):
                 place = abs(x).numerator.bit_length() - abs(x).denominator.bit_length()
                 return _Form({}, Fraction(0), (0, 0), place, x)
             case Product(limit=None):

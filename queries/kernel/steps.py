@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import lcm
 from typing import Any, TypeVar, cast
 
 from mmaprobe.queries.kernel.theorem import RuleError
@@ -69,11 +70,7 @@ class PlanAt:
 
     @property
     def repeats(self) -> Repeats:
-        """What all sums of the plan repeat. Raises RuleError if they differ."""
-        repeats = {repeated(products.stage) for products in self.plan.sums}
-        if len(repeats) > 1:
-            raise RuleError("sums of the plan repeat after different numbers of products: ask for a given K")
-        return repeats.pop()
+        return repeats_of(self.plan)
 
 
 @dataclass(frozen=True)
@@ -93,6 +90,18 @@ def repeated(stage: Stage) -> Repeats:
         return repeated(stage.body)
     halves = stage.partition if stage.grows == "halves" else None
     return Repeats(*stage.partition.repeats(stage), halves.width if isinstance(halves, Halves) else 0)
+
+
+def repeats_of(plan: Plan) -> Repeats:
+    """What all sums of a plan repeat: the least number of products that is whole periods of each. Raises RuleError if
+    they begin with different numbers of products, or if one repeats halves and another does not."""
+    every = {repeated(products.stage) for products in plan.sums}
+    if len({(one.before, one.width) for one in every}) > 1 or (len(every) > 1 and any(one.width for one in every)):
+        raise RuleError("sums of the plan repeat after different numbers of products: ask for a given K")
+    period = lcm(*(one.period for one in every))
+    if period > MOST_PRODUCTS:
+        raise RuleError(f"it repeats {period} products, which are too many; at most {MOST_PRODUCTS}")
+    return replace(next(iter(every)), period=period)
 
 
 Pair = tuple[Node, Node]  # what a unit reads of an element of a, and of one of b: expressions over this element
@@ -408,13 +417,13 @@ class Many(Stage):
 
 
 def for_all(stage: Stage, whole: bool = True) -> Stage:
-    """The stage, of which one period is run, for every multiple n of its period: a chain or a promotion repeats one
-    step, n times, and its products in another order do so too; the runs of a split, of an interleaving and the lanes of
-    a vector, all of whose turns are whole, take n times as many products each, in the same way. Of a split at given
+    """The stage, of which some periods are run, for every multiple n of these: a chain or a promotion repeats the same
+    steps, n times, and its products in another order do so too; the runs of a split, of an interleaving and the lanes
+    of a vector, all of whose turns are whole, take n times as many products each, in the same way. Of a split at given
     places that takes all products (`whole`), the last run takes n times as many, and the others do not change; so do
-    the products after the first ones; halves that take all products take any number; stages one after another each
-    take n times as many. Runs that are added in order are the first one and, from its sum, a promotion of the others.
-    Raises RuleError for other stages."""
+    the products after the first ones; halves that take all products take any number; stages one after another each take
+    n times as many. Runs that are added in order are the first one and, from its sum, a promotion of the others. Raises
+    RuleError for other stages."""
     if isinstance(stage, Chain):
         return Many(stage)
     if isinstance(stage, Then):
@@ -445,13 +454,13 @@ def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:
 
 def record_of(plan: Plan, stage: Stage, length: int | None) -> Recorded:
     """The steps of a stage for `length` products, each of which is added once of each pair of words that is; without a
-    length, for any number of repetitions of its period after the products that it takes once (`Repeats`). Raises
+    length, for any number of repetitions of the plan's period after the products that it takes once (`Repeats`). Raises
     RuleError, and ParameterError for a length that does not fit."""
     if length is not None and length < 1:
         raise RuleError(f"places: {length} products are no sum")
-    recorder = Recorder(plan)
-    repeats = repeated(stage)
-    count = repeats.before + repeats.period if length is None else length
+    recorder, count = Recorder(plan), length
+    if count is None:
+        count = (repeats := repeats_of(plan)).before + repeats.period
     record = (for_all(stage) if length is None else stage).run(recorder, Span.of(count), recorder.begin())
     if not record.places.are_all(count):
         raise RuleError("places: not every product is added, of each pair of words")

@@ -59,7 +59,6 @@ from mmaprobe.queries.kernel.steps import (
     Zero,
     pairs_of,
     record_of,
-    repeated,
 )
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.windows import Windowed, plan_at
@@ -566,8 +565,6 @@ def of_all_products(
         raise RuleError("of_all_products: the premise is not about the steps of the plan")
     if goal.growth is not None and (goal.growth > at.growth or goal.loops > at.loops):
         raise RuleError("of_all_products: the steps grow faster")
-    if at.length is None and at.repeats != repeated(stage):
-        raise RuleError("of_all_products: the plan repeats something else")
     known = first.facts.known.formats
     if {level for level, _ in goal.assuming} - {START} or known is None or not all(
         any(own.holds(fmt) for own in formats) for _, formats in goal.assuming for fmt in known

@@ -30,7 +30,6 @@ from mmaprobe.queries.kernel.enclosures import (
 from mmaprobe.queries.kernel.forms import NOUGHT, Form, number, power, total
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.nodes import Each, ExactSum, Literal, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import Knowledge, walk
@@ -52,7 +51,7 @@ def loses_a_number(how: Rounding) -> bool:
 def signed(node: Node) -> tuple[Node, int] | None:
     """A node and its sign: the product of a node with -1 is that node with a minus. None for another multiple."""
     if isinstance(node, Product) and isinstance(node.left, Literal) and not node.normalised and node.limit is None:
-        return (node.right, -1) if finite_value(node.left.pattern, node.left.format) == -1 else None
+        return (node.right, -1) if node.left.value == -1 else None
     return node, 1
 
 
@@ -187,7 +186,7 @@ class Followed:
                         found[one] = found.get(one, Fraction(0)) + factor
                 return {one: factor for one, factor in found.items() if factor}
             case Product(left=Literal() as left, right=right):
-                if (by := finite_value(left.pattern, left.format)) is None:
+                if (by := left.value) is None:
                     raise RuleError("error_free: a factor is not a number")
                 return {one: factor * by for one, factor in self.values[right].items() if by}
         assert isinstance(node, Round)
@@ -217,8 +216,7 @@ class Followed:
         """Whether x is zero, or |x| >= 2^e for an e with |y| < 2^(e + 1)."""
         least, top = self.known[x].least, self.known[y].top
         if isinstance(x, Literal):
-            value = finite_value(x.pattern, x.format)
-            return top is not None and value is not None and abs(value) >= power(top - 1)
+            return top is not None and x.value is not None and abs(x.value) >= power(top - 1)
         normal = self.known[x].formats is not None and self.known[x].never_tiny
         return normal and least is not None and top is not None and least >= top - 1
 

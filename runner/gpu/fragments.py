@@ -10,6 +10,8 @@ generated kernels contain their text, and `Fragment.place` evaluates it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from types import CodeType
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,12 @@ class Fragment:
     def place(self, lane: int, i: int) -> tuple[int, int]:
         """(row, column) of an element."""
         names = {"lane": lane, "i": i}
-        return eval(self.row, {}, names), eval(self.column, {}, names)
+        return eval(_code(self.row), {}, names), eval(_code(self.column), {}, names)
+
+
+@cache
+def _code(expression: str) -> CodeType:
+    return compile(expression, "place", "eval")
 
 
 @dataclass(frozen=True)

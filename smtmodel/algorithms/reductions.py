@@ -19,6 +19,7 @@ from mmaprobe.smtmodel.algorithms.words import adder, converted
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant
+from mmaprobe.smtmodel.carriers.arrays import lane_type
 from mmaprobe.smtmodel.evaluate.compiled import compile_lanes, compile_model
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import check_addend, check_plain
@@ -188,8 +189,7 @@ def on_arrays(operation: Callable[..., Bits], fmt: Format, *arrays: NDArray[Any]
         return np.asarray(compiled(*arrays)[0])
     chunks = [operation(*(ARRAYS.lanes(side[start : start + CHUNK], fmt.width) for side in arrays))
              for start in range(0, max(count, 1), CHUNK)]  # fmt: skip
-    kind = np.uint32 if chunks[0].width <= 32 else np.uint64
-    return np.concatenate([np.asarray(bits.node, dtype=kind) for bits in chunks])
+    return np.concatenate([np.asarray(bits.node, dtype=lane_type(bits.width)) for bits in chunks])
 
 
 def in_tree(both: Callable[[Value, Value], Value], numbers: Sequence[Value]) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.predicate import decimal_of, power_of, without_decimals
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.ordering import pattern_key
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes import Element, Node
@@ -375,9 +376,8 @@ class _Evaluation:
 
     def _ordinal(self, x: Number) -> Fixed:
         """Patterns in the order of their numbers, zero at zero."""
-        body = x.bits.extract(x.fmt.field_width - 1, x.fmt.padding)
-        wide = body.zext(body.width + 1)
-        return Fixed(select(x.bits.bit(x.fmt.field_width), -wide, wide), 0)
+        kept = x.bits.extract(x.bits.width - 1, x.fmt.padding)
+        return Fixed(pattern_key(kept, replace(x.fmt, padding=0)), 0)
 
     def _bits(self, what: Any, node: ast.expr) -> Fixed:
         return fixed.unsigned(self._pattern(what, node).bits)
@@ -397,7 +397,7 @@ class _Evaluation:
         return self._every(what, node, lambda x: ~unpack(x.bits, x.fmt).is_zero)
 
     def _nonnegative(self, what: Any, node: ast.expr) -> Bit:
-        return self._every(what, node, lambda x: ~x.bits.bit(x.fmt.field_width))
+        return self._every(what, node, lambda x: ~unpack(x.bits, x.fmt).sign)
 
     def _fits(self, what: Any, fmt: Any, node: ast.expr) -> Bit:
         return self._every(what, node, lambda x: ~self._beyond(x, fmt, node))

@@ -23,6 +23,8 @@ from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 OwnSpecials = Literal["ieee", "all_ones", "negative_zero", "none", "extended"]
 Specials = OwnSpecials | Literal["unused", "complement"]
 WIDEST = 64  # bits of a pattern
+#: the least and the largest of some numbers, among which, or between which, 0 is
+Interval = tuple[Fraction, Fraction]
 SPELLINGS = {
     "binaryKpP[se|sf|ue|uf]": "IEEE P3109, K bits of precision P: signed or unsigned, extended (infinities) or finite",
     "[u]intN": "integers of N bits, two's complement or unsigned",
@@ -69,6 +71,11 @@ class Format:
     def precision(self) -> int:
         """Significand bits, the hidden one included."""
         return self.fraction + 1
+
+    @cached_property
+    def word(self) -> int:
+        """Bits of the smallest unsigned integer type that holds a pattern."""
+        return next(size for size in (8, 16, 32, 64) if size >= self.width)
 
     @cached_property
     def digits(self) -> int:
@@ -124,6 +131,21 @@ class Format:
         """The largest number."""
         exponent, significand = self.largest_number
         return significand * Fraction(2) ** exponent
+
+    @cached_property
+    def interval(self) -> Interval:
+        """That of the finite numbers."""
+        return Fraction(0) if not self.signed else -self.most - self.complement * Fraction(2) ** self.unit, self.most
+
+    @cached_property
+    def integers(self) -> Interval | None:
+        """Integers of which it has all, as normal numbers; None where 1 is none of these, or it has no zero."""
+        if self.is_integer:
+            return self.interval
+        if self.emin > 0 or not self.subnormals:
+            return None
+        top = Fraction(1 << self.precision)
+        return max(self.interval[0], -top), min(self.interval[1], top)
 
     @cached_property
     def has_nan(self) -> bool:

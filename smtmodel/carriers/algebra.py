@@ -10,7 +10,9 @@ change it. Shifts take an amount of any width; shifting by the width or more giv
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from functools import reduce
 
 from mmaprobe.smtmodel.carriers.carrier import Carrier, Node
 
@@ -28,13 +30,9 @@ def _signed(value: int, width: int) -> int:
 
 
 _FOLD = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-}
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul,
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor,
+}  # fmt: skip
 
 
 class Bit:
@@ -345,17 +343,11 @@ def stacked(values: Sequence[Bits]) -> Bits | None:
 
 
 def any_of(bits: Sequence[Bit]) -> Bit:
-    result = bits[0]
-    for bit in bits[1:]:
-        result = result | bit
-    return result
+    return reduce(operator.or_, bits)
 
 
 def all_of(bits: Sequence[Bit]) -> Bit:
-    result = bits[0]
-    for bit in bits[1:]:
-        result = result & bit
-    return result
+    return reduce(operator.and_, bits)
 
 
 def minimum(left: Bits, right: Bits) -> Bits:

@@ -41,10 +41,10 @@ class ArrayWords(Carrier):
 
     def _as(self, value: Lanes, width: int) -> Lanes:
         """An array in the lane type of a width that holds its values."""
-        return value if value.dtype == _word(width) else value.astype(_word(width))
+        return value if value.dtype == lane_type(width) else value.astype(lane_type(width))
 
     def constant(self, value: int, width: int) -> Lanes:
-        return _word(width)(value)
+        return lane_type(width)(value)
 
     def truth(self, value: bool) -> Any:
         return np.bool_(value)
@@ -54,13 +54,13 @@ class ArrayWords(Carrier):
         return self._trim(result, width) if operation in ("add", "sub", "mul") else result
 
     def invert(self, value: Lanes, width: int) -> Lanes:
-        return value ^ _word(width)((1 << width) - 1)
+        return value ^ lane_type(width)((1 << width) - 1)
 
     def negate(self, value: Lanes, width: int) -> Lanes:
         return self.binary("sub", self.constant(0, width), value, width)
 
     def shift(self, operation: str, value: Lanes, amount: Lanes, width: int) -> Lanes:
-        word = _word(width)
+        word = lane_type(width)
         bits = word(0).itemsize * 8
         if operation == "ashr":
             signed = self._sign_extended(value, width).view(f"i{bits // 8}")
@@ -78,11 +78,11 @@ class ArrayWords(Carrier):
         return self.shift(operation, value, self.constant(amount, width), width)
 
     def _sign_extended(self, value: Lanes, width: int) -> Any:
-        sign = _word(width)(1 << (width - 1))
+        sign = lane_type(width)(1 << (width - 1))
         return (value ^ sign) - sign
 
     def extract(self, value: Lanes, high: int, low: int, width: int) -> Lanes:
-        word, kept = _word(width), high - low + 1
+        word, kept = lane_type(width), high - low + 1
         if not low:
             return self._as(value & word((1 << kept) - 1), kept)
         shifted = value >> word(low)
@@ -90,18 +90,18 @@ class ArrayWords(Carrier):
 
     def concat(self, high: Lanes, low: Lanes, high_width: int, low_width: int) -> Lanes:
         width = high_width + low_width
-        return (self._as(high, width) << _word(width)(low_width)) | self._as(low, width)
+        return (self._as(high, width) << lane_type(width)(low_width)) | self._as(low, width)
 
     def zext(self, value: Lanes, width: int, to: int) -> Lanes:
         return self._as(value, to)
 
     def sext(self, value: Lanes, width: int, to: int) -> Lanes:
-        sign = _word(to)(1 << (width - 1))
+        sign = lane_type(to)(1 << (width - 1))
         return self._trim((self._as(value, to) ^ sign) - sign, to)
 
     def compare(self, operation: str, left: Lanes, right: Lanes, width: int) -> Any:
         if operation in ("slt", "sle"):
-            sign = _word(width)(1 << (width - 1))
+            sign = lane_type(width)(1 << (width - 1))
             left, right = left ^ sign, right ^ sign
         if operation == "eq":
             return self.xp.equal(left, right)
@@ -111,10 +111,10 @@ class ArrayWords(Carrier):
         return self.xp.where(condition, then, otherwise)
 
     def number(self, value: Any, width: int) -> Lanes:
-        return value.astype(_word(width))
+        return value.astype(lane_type(width))
 
     def nonzero(self, value: Lanes, width: int) -> Any:
-        return self.xp.not_equal(value, _word(width)(0))
+        return self.xp.not_equal(value, lane_type(width)(0))
 
     def logic(self, operation: str, left: Any, right: Any) -> Any:
         return self._ops[operation](left, right)
@@ -134,10 +134,10 @@ class ArrayWords(Carrier):
         return value[index]
 
     def test_bit(self, value: Lanes, index: int, width: int) -> Any:
-        return (value & _word(width)(1 << index)) != 0
+        return (value & lane_type(width)(1 << index)) != 0
 
     def leading_zeros(self, value: Lanes, width: int, result_width: int) -> Lanes:
-        return _word(result_width)(width) - self._bit_length(value, width)
+        return lane_type(result_width)(width) - self._bit_length(value, width)
 
     def _bit_length(self, value: Lanes, width: int) -> Any:
         """The exponent of the value's conversion to binary64, where that is exact."""
@@ -155,7 +155,7 @@ class ArrayWords(Carrier):
         return largest
 
     def sum_of(self, signs: Sequence[Any], magnitudes: Sequence[Lanes], widths: Sequence[int], width: int) -> Lanes:
-        word = _word(width)
+        word = lane_type(width)
         total: Any = word(0)
         for sign, magnitude in zip(signs, magnitudes, strict=True):
             term = self._as(magnitude, width)
@@ -172,9 +172,9 @@ class ArrayCarrier(WideCarrier):
 
     def lanes(self, patterns: Any, width: int) -> Bits:
         """An input of at most 64 bits; `patterns` is an array of unsigned integers below 2^width."""
-        return Bits(self, width, self.xp.asarray(patterns, dtype=_word(width)))
+        return Bits(self, width, self.xp.asarray(patterns, dtype=lane_type(width)))
 
 
-def _word(width: int) -> Any:
-    """The NumPy type of the lanes for vectors of a width."""
+def lane_type(width: int) -> Any:
+    """The NumPy type of the lanes for vectors of a width, which generated C takes too."""
     return np.uint32 if width <= 32 else np.uint64

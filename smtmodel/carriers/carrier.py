@@ -9,6 +9,10 @@ from typing import Any, TypeVar
 Node = Any  # a carrier's own representation of a value
 Made = TypeVar("Made")
 
+#: the signs of operations in C, and in Verilog
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
+COMPARISONS = {"eq": "==", "ult": "<", "ule": "<=", "slt": "<", "sle": "<="}
+
 
 class Carrier(ABC):
     """One representation of bit vectors. Nodes of `Bit` values and of `Bits` values may differ in kind.
@@ -122,9 +126,14 @@ class Carrier(ABC):
     def leading_zeros(self, value: Node, width: int, result_width: int) -> Node:
         """The number of zero bits above the highest set bit; `width` for zero."""
 
-    @abstractmethod
     def max_of(self, values: Sequence[Node], width: int) -> Node:
-        """The largest, as unsigned numbers."""
+        """The largest, as unsigned numbers: a balanced tree of comparisons."""
+        layer = list(values)
+        while len(layer) > 1:
+            pairs = zip(layer[::2], layer[1::2], strict=False)
+            larger = [self.select(self.compare("ult", x, y, width), y, x, width) for x, y in pairs]
+            layer = larger + layer[2 * len(larger) :]
+        return layer[0]
 
     @abstractmethod
     def sum_of(self, signs: Sequence[Node], magnitudes: Sequence[Node], widths: Sequence[int], width: int) -> Node:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from mmaprobe.smtmodel.base.libraries import IS_X86
 from mmaprobe.smtmodel.carriers.algebra import Bits
-from mmaprobe.smtmodel.carriers.carrier import Carrier
+from mmaprobe.smtmodel.carriers.carrier import COMPARISONS, SIGNS, Carrier
 from mmaprobe.smtmodel.carriers.limbs import LIMB, WideCarrier
 
 ROW, COLUMN, INNER = 1, 2, 3  # the loop to which a statement belongs; row | column is inner
@@ -123,6 +123,10 @@ class CodeValue:
     most: int
     least: int = 0
 
+    def declared(self, text: str) -> str:
+        """The statement that gives the variable the value of an expression."""
+        return f"const {self.kind} {self.text} = {text};"
+
 
 class SignedSum(NamedTuple):
     """A sum of signed terms in two's complement of a whole lane, its largest possible magnitude, and the number of bits
@@ -196,8 +200,7 @@ class CodeWords(Carrier):
         return CodeValue("0xffffffffu" if value else "0u", 0, "uint32_t", ALL if value else 0)
 
     def binary(self, operation: str, left: CodeValue, right: CodeValue, width: int) -> CodeValue:
-        symbol = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}[operation]
-        text = f"{left.text} {symbol} {right.text}"
+        text = f"{left.text} {SIGNS[operation]} {right.text}"
         if operation in ("or", "xor"):
             return self._emit(text, word_type(width), _ones(max(left.most, right.most)), left, right)
         if operation == "and":
@@ -217,8 +220,8 @@ class CodeWords(Carrier):
 
     def _kept(self, operation: str, left: CodeValue, right: CodeValue, width: int) -> CodeValue:
         """A sum or product that fits its width."""
-        symbol, most = ("+", left.most + right.most) if operation == "add" else ("*", left.most * right.most)
-        result = self._trim(f"{left.text} {symbol} {right.text}", width, most, left, right)
+        most = left.most + right.most if operation == "add" else left.most * right.most
+        result = self._trim(f"{left.text} {SIGNS[operation]} {right.text}", width, most, left, right)
         self.made[result.text] = (operation, left, right)
         return result
 
@@ -362,8 +365,7 @@ class CodeWords(Carrier):
             left, right = (self.binary("xor", side, flip, width) for side in (left, right))
         if operation == "ult" and right.most <= left.least:
             return self.truth(False)
-        symbol = {"eq": "==", "ult": "<", "slt": "<", "ule": "<=", "sle": "<="}[operation]
-        mask = self._mask(f"-(uint32_t)({left.text} {symbol} {right.text})", left, right)
+        mask = self._mask(f"-(uint32_t)({left.text} {COMPARISONS[operation]} {right.text})", left, right)
         self.made[mask.text] = (operation, left, right)
         return mask
 
@@ -392,8 +394,7 @@ class CodeWords(Carrier):
         return self._emit(text, kind, most, mask, then, otherwise)
 
     def logic(self, operation: str, left: CodeValue, right: CodeValue) -> CodeValue:
-        symbol = {"and": "&", "or": "|", "xor": "^"}[operation]
-        mask = self._mask(f"{left.text} {symbol} {right.text}", left, right)
+        mask = self._mask(f"{left.text} {SIGNS[operation]} {right.text}", left, right)
         if operation == "xor":
             self.made[mask.text] = (operation, left, right)
         return mask

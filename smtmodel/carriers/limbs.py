@@ -255,10 +255,7 @@ class WideCarrier(Carrier):
 
     @of_limbs
     def max_of(self, values: Sequence[Node], width: int) -> Node:
-        largest = values[0]
-        for value in values[1:]:
-            largest = self.select(self.compare("ult", largest, value, width), value, largest, width)
-        return largest
+        return Carrier.max_of(self, values, width)
 
     @of_limbs
     def sum_of(self, signs: Sequence[Node], magnitudes: Sequence[Node], widths: Sequence[int], width: int) -> Node:

@@ -305,14 +305,7 @@ class TermCarrier(Carrier):
     def max_of(self, values: Sequence[FNode], width: int) -> FNode:
         if self.maximum == "relational":
             return self._relational_max(values, width)
-        layer = list(values)
-        while len(layer) > 1:
-            paired = [
-                self.manager.Ite(self.manager.BVULT(left, right), right, left)
-                for left, right in zip(layer[::2], layer[1::2], strict=False)
-            ]
-            layer = paired + layer[len(paired) * 2 :]
-        return layer[0]
+        return super().max_of(values, width)
 
     def _relational_max(self, values: Sequence[FNode], width: int) -> FNode:
         key = frozenset(values)

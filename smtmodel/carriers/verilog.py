@@ -10,10 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mmaprobe.smtmodel.carriers.algebra import Bits
-from mmaprobe.smtmodel.carriers.carrier import Carrier
+from mmaprobe.smtmodel.carriers.carrier import COMPARISONS, SIGNS, Carrier
 
-_BINARY = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
-_COMPARE = {"eq": "==", "ult": "<", "ule": "<=", "slt": "<", "sle": "<="}
 _NAME = re.compile(r"\bn[0-9]+\b")
 _TRUE, _FALSE = "1'b1", "1'b0"
 
@@ -67,7 +65,7 @@ class VerilogCarrier(Carrier):
         return _TRUE if value else _FALSE
 
     def binary(self, operation: str, left: str, right: str, width: int) -> str:
-        return self.wire(width, f"{left} {_BINARY[operation]} {right}")
+        return self.wire(width, f"{left} {SIGNS[operation]} {right}")
 
     def invert(self, value: str, width: int) -> str:
         return self.wire(width, f"~{value}")
@@ -103,13 +101,13 @@ class VerilogCarrier(Carrier):
     def compare(self, operation: str, left: str, right: str, width: int) -> str:
         if operation in ("slt", "sle"):
             left, right = f"$signed({left})", f"$signed({right})"
-        return self.wire(0, f"{left} {_COMPARE[operation]} {right}")
+        return self.wire(0, f"{left} {COMPARISONS[operation]} {right}")
 
     def select(self, condition: str, then: str, otherwise: str, width: int) -> str:
         return self.wire(width, f"{condition} ? {then} : {otherwise}")
 
     def logic(self, operation: str, left: str, right: str) -> str:
-        return self.wire(0, f"{left} {_BINARY[operation]} {right}")
+        return self.wire(0, f"{left} {SIGNS[operation]} {right}")
 
     def logic_not(self, value: str) -> str:
         return self.wire(0, f"~{value}")
@@ -132,14 +130,6 @@ class VerilogCarrier(Carrier):
         filled = f"{{value, {whole - width}'b1{'0' * (whole - width - 1)}}}"
         self.functions[name] = _function(name, result_width, width, f"leading_zeros_in_{whole}({filled})")
         return self.wire(result_width, f"{name}({value})")
-
-    def max_of(self, values: Sequence[str], width: int) -> str:
-        layer = list(values)
-        while len(layer) > 1:
-            pairs = zip(layer[::2], layer[1::2], strict=False)
-            larger = [self.select(self.compare("ult", x, y, width), y, x, width) for x, y in pairs]
-            layer = larger + layer[2 * len(larger) :]
-        return layer[0]
 
     def sum_of(self, signs: Sequence[str], magnitudes: Sequence[str], widths: Sequence[int], width: int) -> str:
         """A line for each signed term, and a line for their sum."""

@@ -32,7 +32,7 @@ class Design:
 
     @cached_property
     def parsed(self) -> Netlist:
-        return Netlist.read(parse_json(self.netlist), self.module, self.module)
+        return Netlist.read(parse_json(self.netlist), self.module)
 
     @cached_property
     def port_of(self) -> Mapping[str, str]:

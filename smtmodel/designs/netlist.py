@@ -66,14 +66,13 @@ class Netlist:
     cells: tuple[Cell, ...]
 
     @classmethod
-    def read(cls, document: Mapping[str, Any], module_name: str, name: str) -> Netlist:
-        """From the JSON that Yosys writes of a flat design. `name`: what it is called in messages."""
-        module = document["modules"][module_name]
-        ports = {port: (row["direction"], tuple(row["bits"])) for port, row in module["ports"].items()}
-        cells = [_cell(given, row) for given, row in module["cells"].items() if row["type"] != "$scopeinfo"]
-        return cls(name, {port: bits for port, (way, bits) in ports.items() if way == "input"},
-                   {port: bits for port, (way, bits) in ports.items() if way == "output"}, tuple(cells),
-                   )  # fmt: skip
+    def read(cls, document: Mapping[str, Any], name: str) -> Netlist:
+        """The module of that name, from the JSON that Yosys writes of a flat design."""
+        module = document["modules"][name]
+        ports = module["ports"].items()
+        inputs, outputs = ({port: tuple(row["bits"]) for port, row in ports if row["direction"] == way}
+                           for way in ("input", "output"))  # fmt: skip
+        return cls(name, inputs, outputs, tuple(_cell(given, row) for given, row in module["cells"].items()))
 
     @cached_property
     def clocks(self) -> frozenset[str]:

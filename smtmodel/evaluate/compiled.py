@@ -21,6 +21,7 @@ from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.libraries import address_of, compiler, loaded
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of
+from mmaprobe.smtmodel.carriers.arrays import lane_type
 from mmaprobe.smtmodel.carriers.code import COLUMN, INNER, PRELUDE, ROW, CodeCarrier, CodeValue, word_type
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.trace import Silent
@@ -157,14 +158,14 @@ class _Loops:
         for place, part in ((ROW, "row"), (COLUMN, "column")):
             for name, text in [*_operands(model, place), *shared]:
                 if (name.place or ROW) == place:  # constants are stored with the rows
-                    self.bodies[part].append(f"const {name.kind} {name.text} = {text};")
+                    self.bodies[part].append(name.declared(text))
                     if name.text in used or name in specials[:2]:
                         self.slots[name.text] = self._slot(place, name.kind)
                         self.bodies[part].append(f"{self.slots[name.text]} = {name.text};")
                         kept[name.text] = name
         for name in kept.values():
             if name.place != COLUMN:
-                self.bodies["given"].append(f"const {name.kind} {name.text} = {self.slots.pop(name.text)};")
+                self.bodies["given"].append(name.declared(self.slots.pop(name.text)))
         self.column_special = self.slots.get(specials[1].text, specials[1].text)
         start = [f"const {word_type(model.c.width)} c0 = cc[j];"]
         here = f"here |= {specials[0].text} | {specials[2].text};"
@@ -203,8 +204,8 @@ class _Loops:
                 for word in variables_in(text):
                     if word in self.slots and word not in loaded:
                         loaded.add(word)
-                        lines.append(f"const {kept[word].kind} {word} = {self.slots[word]};")
-                lines.append(f"const {name.kind} {name.text} = {text};")
+                        lines.append(kept[word].declared(self.slots[word]))
+                lines.append(name.declared(text))
         return lines
 
 
@@ -246,24 +247,27 @@ def needed_statements(carrier: CodeCarrier, results: Sequence[CodeValue]) -> lis
     return list(needed.values())
 
 
-class CompiledModel:
-    """Chained steps of a model over tiles of outputs: the results of each step are the addends of the next."""
+class _Compiled:
+    """A C function of some numbers and of arrays."""
 
-    def __init__(self, model: Model, library: Any) -> None:
-        self.model = model
-        self._types = [np.dtype(np.uint32 if fmt.width <= 32 else np.uint64) for fmt in self._formats(model)]
-        self._function = library.tile
-        self._function.restype = None
-        self._function.argtypes = [*[ctypes.c_long] * 3, *[ctypes.c_void_p] * 6]
+    def __init__(self, function: Any, numbers: int, arrays: int) -> None:
+        self._function = function
+        function.restype = None
+        function.argtypes = [*[ctypes.c_long] * numbers, *[ctypes.c_void_p] * arrays]
 
     @cached_property
     def address(self) -> int:
-        """The address of its C function `tile`."""
+        """The address of the function."""
         return address_of(self._function)
 
-    @staticmethod
-    def _formats(model: Model) -> list[Any]:
-        return [model.a, model.b, model.c, model.d]
+
+class CompiledModel(_Compiled):
+    """Chained steps of a model over tiles of outputs: the results of each step are the addends of the next."""
+
+    def __init__(self, model: Model, library: Any) -> None:
+        super().__init__(library.tile, 3, 6)
+        self.model = model
+        self._types = [np.dtype(lane_type(getattr(model, side).width)) for side in "abcd"]
 
     def tile(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *scales: NDArray[Any]) -> NDArray[Any]:
         """d for patterns a (rows x length), b (length x columns) and c (rows x columns), of any integer type, and scale
@@ -297,21 +301,12 @@ def compile_model(model: Model) -> CompiledModel | None:
     return None if library is None else CompiledModel(model, library)
 
 
-class CompiledLanes:
+class CompiledLanes(_Compiled):
     """A function of bit vectors over arrays, element by element."""
 
     def __init__(self, library: Any, outputs: Sequence[int], inputs: Sequence[int]) -> None:
-        self._types = [
-            [np.dtype(np.uint32 if width <= 32 else np.uint64) for width in part] for part in (inputs, outputs)
-        ]
-        self._function = library.lanes
-        self._function.restype = None
-        self._function.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * (len(inputs) + len(outputs))]
-
-    @cached_property
-    def address(self) -> int:
-        """The address of its C function `lanes`."""
-        return address_of(self._function)
+        super().__init__(library.lanes, 1, len(inputs) + len(outputs))
+        self._types = [[np.dtype(lane_type(width)) for width in part] for part in (inputs, outputs)]
 
     def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
         """The results for arrays of patterns of one shape, any integer type."""
@@ -328,13 +323,10 @@ def compile_lanes(function: Callable[..., Sequence[Bits]], widths: tuple[int, ..
     if compiler() is None:
         return None
     carrier = CodeCarrier()
-    try:
-        results = function(*(carrier.input(f"x{k}", width, INNER) for k, width in enumerate(widths)))
-        names = [result.node for result in results]
-    except TooLongError:
-        return None
+    results = function(*(carrier.input(f"x{k}", width, INNER) for k, width in enumerate(widths)))
+    names = [result.node for result in results]
     lines = [f"const {word_type(width)} x{k} = in{k}[i];" for k, width in enumerate(widths)]
-    lines += [f"const {name.kind} {name.text} = {text};" for name, text in needed_statements(carrier, names)]
+    lines += [name.declared(text) for name, text in needed_statements(carrier, names)]
     lines += [f"out{k}[i] = ({word_type(x.width)}){x.node.text};" for k, x in enumerate(results)]
     parameters = [f"const {word_type(width)} *in{k}" for k, width in enumerate(widths)]
     parameters += [f"{word_type(x.width)} *restrict out{k}" for k, x in enumerate(results)]

@@ -29,6 +29,11 @@ def kind_of(fmt: Format) -> Any:
     return np.uint32 if fmt.width <= 32 else np.uint64
 
 
+def is_wider(patterns: Matrix, fmt: Format) -> bool:
+    """Whether some pattern has more bits than a format."""
+    return bool(patterns.size and patterns.dtype.itemsize * 8 > fmt.width and int(patterns.max()) >> fmt.width)
+
+
 def numpy_tile(model: Model, a: Matrix, b: Matrix, c: Matrix, *scales: Matrix) -> Matrix:
     """d for patterns a (rows x length), b (length x columns), c (rows x columns), and the scale factors of rows and of
     columns, if there are any: rows and columns broadcast, so that each element is decoded once."""

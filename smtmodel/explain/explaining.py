@@ -411,8 +411,8 @@ class _Explainer:
                 return [*self._causes_below(node), *self._causes_of_scales(node, item)]
             case Sum() if visit.prefix in self.entered:
                 return list(self._causes_of_terms(visit.prefix))
-            case ExactSum() | Cut() | Gate() | Cancelling() | Segment() | Relu():
-                return self._causes_below(node)
+        if node.passes_specials or isinstance(node, ExactSum):
+            return self._causes_below(node)
         return [Cause("", "nan" if item.is_nan else "infinite")]
 
     def _causes_below(self, node: Node) -> list[Cause]:

@@ -30,15 +30,8 @@ from mmaprobe.smtmodel.families.sketch import Expression
 from mmaprobe.smtmodel.units.unit import Unit
 
 
-@dataclass(frozen=True)
-class FamilyFunction:
-    """A function with its description. `fixed`: parameters of other families that have one value in all its units."""
-
-    name: str
-    about: str
-    source: str
-    function: Callable[..., Expression]
-    fixed: Mapping[str, Any] = field(default_factory=dict)
+class FamilyFunction(functions.Family):
+    """A family with its parameters and its members."""
 
     @cached_property
     def _groups(self) -> dict[str, tuple[Callable[..., ParameterGroup], tuple[str, ...]]]:

@@ -98,6 +98,11 @@ def unread_by_some(models: Sequence[Model]) -> dict[str, str]:
     return {"c": f"{', '.join(dict.fromkeys(deaf))} does not read it"} if 0 < len(deaf) < len(models) else {}
 
 
+def zeros_of(inputs: Inputs, models: Sequence[Model], length: int) -> dict[str, str]:
+    """The operands of which several models are given zeros alone, each with why. Raises ParameterError."""
+    return zeros_only(inputs, models[0], length) | unread_by_some(models)
+
+
 def without_unread(inputs: Inputs, models: Sequence[Model], length: int) -> Inputs:
     """The restrictions of inputs for several models, with c fixed to +0 where only some models read it."""
     if not unread_by_some(models) or length in inputs.zero_terms:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.digits import is_digits
-from mmaprobe.smtmodel.base.errors import NotModelledError, ParameterError
+from mmaprobe.smtmodel.base.errors import NotModelledError, ParameterError, check_number
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.operand import NO_ADDEND
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit, operand_formats
@@ -120,8 +120,7 @@ def parse_signature(formats: str, length: int, scale: str | None = None, longest
         del names[2]
     if len(names) not in (3, 4):
         raise ParameterError("formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")
-    if not 1 <= length <= longest:
-        raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {longest}")
+    check_number("length", length, (1, longest))
     fmts = [format_named(name) for name in names]
     for name, fmt in zip(names, fmts, strict=True):
         if not fmt.signed:

@@ -22,6 +22,7 @@ class Cancelling(Unary):
     kind: ClassVar[str] = "cancelling"
     source: ClassVar[str] = "adders of two alignments that detect a zero between them, as of a normalising stage"
     without_loss = "operand"
+    passes_specials = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.term, (Sum, Cut)):

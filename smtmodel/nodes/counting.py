@@ -26,6 +26,7 @@ class Counting(Unary):
 
     kind: ClassVar[str] = "counting"
     source: ClassVar[str] = "alignments that compare exponent fields alone"
+    passes_specials = True
 
     def __post_init__(self) -> None:
         inputs = self.term.operands if isinstance(self.term, Product) else (self.term,)

@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, SIGNLESS, Mode, Tar
 from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bit, choose, constant, select
-from mmaprobe.smtmodel.nodes.known import Known, largest_rounded, power, top_of, total, turned
+from mmaprobe.smtmodel.nodes.known import Known, power, rounded, top_of, total, turned
 from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Unary, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.trace import Stage
 
@@ -33,6 +33,7 @@ class Cut(Unary):
     mode: Mode = "toward_zero"
     least: int | None = None
     without_loss = "operand"
+    passes_specials = True
 
     def __post_init__(self) -> None:
         if not 2 <= self.bits <= 256:
@@ -42,10 +43,10 @@ class Cut(Unary):
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         fraction = self.bits - 1
         (y,) = operands
-        largest = largest_rounded(y.largest, self.bits, self.least, self.mode)
-        most = total(top_of(largest), -1)
+        interval = rounded(y.interval, self.bits, self.least, self.mode)
+        most = total(top_of(interval), -1)
         most = most if most is None or self.least is None else max(most, self.least)
-        return Known(self.least, most, 2 - power(-fraction), fraction, y.grid, self.bits, largest, zero=y.zero,
+        return Known(self.least, most, 2 - power(-fraction), fraction, y.grid, self.bits, interval, zero=y.zero,
                      finite=y.finite, agrees=y.agrees and self.least is None,
                      turns=turned(y.turns, self.mode in SIGNLESS))  # fmt: skip
 

@@ -10,13 +10,13 @@ from functools import cache
 from typing import Any, ClassVar, get_args
 
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked, unpack, unpacked_row
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import exact_value, finite_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, stacked, truth
 from mmaprobe.smtmodel.nodes.index import Index
-from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known, power
+from mmaprobe.smtmodel.nodes.known import NOTHING, UNKNOWN, ZERO, Known, hull, power
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Terminal, Value, Variant, of_kind, others
 from mmaprobe.smtmodel.nodes.trace import Stage
 from mmaprobe.smtmodel.operand import NAMED, READ
@@ -202,6 +202,11 @@ class Literal(Terminal):
         item = unpack(constant(carrier, self.pattern, self.format.width), self.format)
         return Number(replace(item, term=replace(item.term, **self._without_zeros(item.term))))
 
+    @kept_property
+    def value(self) -> Fraction | None:
+        """The number; None for an infinity or a NaN."""
+        return finite_value(self.pattern, self.format)
+
     def _without_zeros(self, term: Term) -> dict[str, Any]:
         """The significand without the zeros at its end, in which products are as narrow as they can be."""
         low = (self.pattern >> self.format.padding) & (1 << self.format.fraction) - 1 | 1 << self.format.fraction
@@ -222,7 +227,7 @@ class Literal(Terminal):
         top = size.bit_length() - down
         exponent = max(top - 1, self.format.emin)
         return replace(facts, least=exponent, most=exponent, head=abs(value) / power(exponent), digits=exponent - grid,
-                       grid=grid, bits=top - grid, largest=abs(value))  # fmt: skip
+                       grid=grid, bits=top - grid, interval=hull((value, value), NOTHING))  # fmt: skip
 
     def sentence(self) -> str:
         return f"the {self.format.name} {self.pattern:#x}"

@@ -5,20 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, place_all, total_of
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term
+from mmaprobe.smtmodel.arithmetic.formats import Interval
 from mmaprobe.smtmodel.arithmetic.ieee import sum_two
 from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.nodes.element import Literal
-from mmaprobe.smtmodel.nodes.known import Known, all_known, grid_of, power, top_of, turns_of
+from mmaprobe.smtmodel.nodes.known import (
+    Known,
+    all_known,
+    common,
+    grid_of,
+    lies_in,
+    magnitude,
+    plus,
+    power,
+    rounded,
+    top_of,
+    turns_of,
+)
 from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Total, Value
 from mmaprobe.smtmodel.nodes.product import Product
 from mmaprobe.smtmodel.nodes.repeat import Each
 from mmaprobe.smtmodel.nodes.round import Round
-from mmaprobe.smtmodel.nodes.sums import Sum
+from mmaprobe.smtmodel.nodes.sums import Sum, named_terms
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
@@ -52,11 +65,10 @@ class ExactSum(Sum):
         return first if first == last else f"{first}-{last}"
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
-        named = [pair for item in self.items for pair in item.terms(context)]
-        values = [value for _, value in named]
+        names, values = named_terms(self.items, context)
         if len(values) == 1 and keep is not None:
             return values[0]
-        names, trace = [name for name, _ in named], context.trace
+        trace = context.trace
         with context.within(context.prefix(self)):
             if trace.keeps:
                 trace.enter(names, [value.item for value in values])
@@ -88,31 +100,39 @@ class ExactSum(Sum):
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """In an alignment the sum counts with the exponent 0, whatever its size."""
         terms = tuple(one for known in operands for one in (known.terms or (known,)))
-        sizes = all_known(known.largest for known in operands)
-        largest = None if sizes is None else self._left(operands) or sum(sizes, Fraction(0))
-        top, grid, head, digits = top_of(largest), grid_of(operands), None, None
+        intervals = all_known(known.interval for known in operands)
+        interval = None if intervals is None else reduce(plus, intervals)
+        if interval is not None and (left := self._left(operands[0])) is not None:
+            interval = common(interval, left)
+        top, grid, head, digits = top_of(interval), grid_of(operands), None, None
         others = [known for known in operands if not known.zero]  # a sum of one of them has its bits
         bits = others[0].bits if len(others) == 1 else None
         if grid is not None and top is not None and grid <= top:
             head, digits, bits = power(top) - power(grid), -grid, top - grid if bits is None else min(bits, top - grid)
         return Known(
-            0, 0, head, digits, grid, bits, largest, zero=all(known.zero for known in operands),
+            0, 0, head, digits, grid, bits, interval, zero=all(known.zero for known in operands),
             finite=all(known.finite for known in operands), terms=terms,
             adds=len(operands) > 1 or operands[0].adds, agrees=all(known.agrees for known in operands),
             positive=is_positive(operands), turns=turns_of(operands),
         )  # fmt: skip
 
-    def _left(self, operands: Sequence[Known]) -> Fraction | None:
-        """The largest magnitude of what a rounding leaves of a number, x - r(x): less than a unit in the last place, or
-        what is beyond the largest number. None for other sums."""
+    def _left(self, x: Known) -> Interval | None:
+        """The interval of what a rounding leaves of a number, x - r(x): less than a unit in the last place, or what is
+        beyond the largest number. Of a number in the range of integers, rounded to one toward zero, something with the
+        number's sign, below 1 by a last place of the number. None for other sums."""
         match self.items:
-            case (x, Product(left=Literal() as factor, right=Round(term=term, rounding=how))) if x == term:
-                largest, fmt = operands[0].largest, how.format
-                minus = factor.pattern == factor.format.one | factor.format.sign_bit
-                if largest is None or not minus or not fmt.subnormals:
+            case (first, Product(left=Literal() as factor, right=Round(term=term, rounding=how))) if first == term:
+                fmt, whole = how.format, rounded(x.interval, how.format.precision, how.format.emin, how.mode)
+                if x.interval is None or whole is None or factor.value != -1 or not fmt.subnormals:
                     return None
+                if fmt.is_integer and how.mode == "toward_zero" and lies_in(whole, fmt.interval):
+                    places = [place for place in (x.grid and min(x.grid, 0), x.bits and -x.bits) if place is not None]
+                    below = 1 - power(max(places)) if places else Fraction(1)
+                    return common(x.interval, (-below, below))
+                largest = magnitude(x.interval)
                 least = fmt.unit if how.subnormals == "keep" else fmt.emin
-                return max(largest * power(1 - fmt.precision), power(least), largest - fmt.most)
+                most = max(largest * power(1 - fmt.precision), power(least), largest - fmt.most)
+                return -most, most
         return None
 
     def sentence(self) -> str:

@@ -15,9 +15,19 @@ from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError,
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.counting import ZEROS_COUNT, where_zeros_count, with_zeros_counting
 from mmaprobe.smtmodel.nodes.exact import ExactSum, is_positive
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, multiple_of, power, sum_of, turned, turns_of
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
-from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter_terms, record_terms
+from mmaprobe.smtmodel.nodes.known import (
+    ZERO,
+    Known,
+    all_known,
+    magnitude,
+    multiple_of,
+    power,
+    sum_of,
+    turned,
+    turns_of,
+)
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value, Variant, near, others
+from mmaprobe.smtmodel.nodes.sums import Sum, counted_exponents, enter_terms, named_terms, record_terms, summed
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 #: exponents of zero terms that published units have, for f16 and f32 results (Xie et al. 2026, Table 5)
@@ -88,12 +98,15 @@ class FusedSum(Sum):
         grids = [known.grid if m is None else m - bits if known.grid is None else max(known.grid, m - bits)
                  for known, bits in terms]  # fmt: skip
         grid = None if self.sticky or None in grids else min(grid for grid in grids if grid is not None)
+        interval, room = sum_of(operands, more, head, most), self.never_wraps(operands)
+        if interval is not None and not room:
+            interval = -magnitude(interval), magnitude(interval)
         return Known(
             None if leasts is None else min(leasts), most, head, finest + self.sticky,
-            grid, largest=sum_of(operands, more, head, most), finite=finite,
+            grid, interval=interval, finite=finite,
             adds=True, agrees=(agrees := self._agrees(operands)),
             positive=is_positive(operands if agrees else [known for known in operands if known.zero]),
-            turns=turned(turns, self._is_signless and self.never_wraps(operands)),
+            turns=turned(turns, self._is_signless and room),
         )  # fmt: skip
 
     @property
@@ -131,47 +144,15 @@ class FusedSum(Sum):
                              for known, bits in zip(operands, self.bits_of_terms, strict=True))  # fmt: skip
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
-        names, values, keeps, floors, reach = [], [], [], [], []
-        for position, operand in enumerate(self.items):
-            for name, value in operand.terms(context):
-                names.append(name)
-                values.append(value)
-                keeps.append(self.each(self.fraction_bits, position) or 0)
-                floors.append(self.each(self.floors, position))
-                reach.append(self.each(self.reach, position))
-        trace = context.trace
-        with context.within(context.prefix(self)):
-            normalised = keep is not None  # the reader of the sum uses its number, and not its exponent
-            if trace.keeps:
-                term = self._sum(trace, names, values, keeps, floors, reach, normalised)
-            else:
-                sum_of = partial(self._of, trace, keeps, floors, reach, normalised)
-                term = context.formed((self.own, normalised), sum_of, *map(bare, values))
-        return Total(term, values)
+        normalised = keep is not None  # the reader of the sum uses its number, and not its exponent
+        sum_of = partial(self._sum, normalised=normalised)
+        return summed(self, context, (self.own, normalised), sum_of, *named_terms(self.items, context))
 
-    def _of(
-        self,
-        trace: Trace,
-        keeps: Sequence[int],
-        floors: Sequence[int | None],
-        reach: Sequence[int | None],
-        normalised: bool,
-        *items: Unpacked,
-    ) -> Term:
-        return self._sum(trace, [""] * len(items), items, keeps, floors, reach, normalised)
-
-    def _sum(
-        self,
-        trace: Trace,
-        names: Sequence[str],
-        items: Sequence[Value | Unpacked],
-        keeps: Sequence[int],
-        floors: Sequence[int | None],
-        reach: Sequence[int | None],
-        normalised: bool,
-    ) -> Term:
+    def _sum(self, trace: Trace, names: Sequence[str], *items: Value | Unpacked, normalised: bool) -> Term:
+        keeps, reach = self.bits_of_terms, self.each_term(self.reach)
         zeros, least = (self._counting(bound, items, min(keeps), normalised) for bound in (self.zeros, self.least))
-        exponents = self._counted(items, floors, zeros, least)
+        own = [item.term.exponent for item in items]
+        exponents = counted_exponents(items, own, self.each_term(self.floors), zeros, least)
         enter_terms(trace, names, items, exponents)
         maximum = self._maximum(exponents, least)
         trace.exponent(Stage.MAXIMUM, maximum)
@@ -205,26 +186,6 @@ class FusedSum(Sum):
         alike = self.carry_bits is None and not isinstance(self.fraction_bits, tuple) and not self.reach
         kept = bits if alike and normalised else None
         return bound if bound_matters(bound, [item.term for item in items], kept) else None
-
-    def _counted(
-        self, items: Sequence[Value | Unpacked], floors: Sequence[int | None], zeros: int | None, least: int | None
-    ) -> list[Exponent]:
-        """The exponents with which the terms count, on one scale. A term that must not count has the smallest exponent
-        of all, which changes no sum: if every term is zero the sum is zero at any scale."""
-        bounds = [bound for bound in (zeros, least, *floors) if bound is not None]
-        floats = any(item.term.exponent.floats for item in items)
-        low = min([item.term.exponent.low for item in items] + bounds) - floats
-        high = max([item.term.exponent.high for item in items] + bounds)
-        width = max(1, (high - low).bit_length())
-        carrier = items[0].sign.carrier
-        absent = constant(carrier, 0 if zeros is None else zeros - low, width)
-        exponents = []
-        for item, floor in zip(items, floors, strict=True):
-            own = select(item.is_zero, absent, item.term.exponent.rebased(low, width))
-            if floor is not None:
-                own = max_of([own, constant(carrier, floor - low, width)])
-            exponents.append(Exponent(own, low, high, floats=floats))
-        return exponents
 
     def _maximum(self, exponents: Sequence[Exponent], least: int | None) -> Exponent:
         own = [exponent.bits for exponent in exponents]

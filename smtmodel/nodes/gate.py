@@ -24,6 +24,7 @@ class Gate(Unary):
     source: ClassVar[str] = "zero gating of accelerators, as Eyeriss (Chen et al. 2017)"
     minus_zero: bool = False
     without_loss = "operand"
+    passes_specials = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.term, Product):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar, Self
 
 from mmaprobe.smtmodel.arithmetic.alignment import align, is_within, magnitude_of, total_of
@@ -13,8 +12,8 @@ from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, grid_of, power, sum_of, total
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
-from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter_terms, record_terms
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value, Variant, near, others
+from mmaprobe.smtmodel.nodes.sums import Sum, counted_exponents, enter_terms, named_terms, record_terms, summed
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
@@ -72,7 +71,7 @@ class GridSum(Sum):
         more = None if most is None else units * power(most - finest)
         return Known(
             None if leasts is None else min(leasts) + finest, most, head, finest, grid,
-            largest=sum_of(operands, more, head, most), finite=all(known.finite for known in operands),
+            interval=sum_of(operands, more, head, most), finite=all(known.finite for known in operands),
         )  # fmt: skip
 
     def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:
@@ -98,46 +97,25 @@ class GridSum(Sum):
         return tuple(max(self.fraction_bits) - bits for bits in self.bits_of_terms)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
-        named: list[tuple[str, Value]] = []
-        positions: list[int] = []
-        for position, operand in enumerate(self.items):
-            terms = list(operand.terms(context))
-            named += terms
-            positions += [position] * len(terms)
-        values, trace = [value for _, value in named], context.trace
-        signs = tuple(_sign(value) for value in values)
-        with context.within(context.prefix(self)):
-            if trace.keeps:
-                term = self._sum(trace, [name for name, _ in named], positions, signs, *values)
-            else:
-                of_terms = partial(self._sum, trace, [""] * len(values), positions)
-                term = context.formed(self.own, of_terms, signs, *map(bare, values))
-        return Total(term, values)
+        names, values = named_terms(self.items, context)
+        return summed(self, context, self.own, self._sum, names, values, tuple(map(_sign, values)))
 
-    def _sum(
-        self,
-        trace: Trace,
-        names: Sequence[str],
-        positions: Sequence[int],
-        own_signs: Sequence[Bit],
-        *items: Value | Unpacked,
-    ) -> Term:
+    def _sum(self, trace: Trace, names: Sequence[str], own_signs: Sequence[Bit], *items: Value | Unpacked) -> Term:
         carrier = items[0].sign.carrier
         finest = max(self.fraction_bits)
-        exponents = self._counted(items, positions, finest)
+        exponents = self._counted(items)
         maximum = replace(exponents[0], bits=max_of([own.bits for own in exponents]))
         unit = maximum.offset(-finest)
         enter_terms(trace, names, items, exponents)
         trace.exponent(Stage.MAXIMUM, maximum)
         aligned = []
-        for item, position in zip(items, positions, strict=True):
+        for item, far in zip(items, self.each_term(self.reach), strict=True):
             magnitude = align(item.term, maximum, finest, self.rounding)
-            far = self.each(self.reach, position)
             if far is not None:
                 near_enough = is_within(item.term, maximum, finest + far)
                 magnitude = select(near_enough, magnitude, constant(carrier, 0, magnitude.width))
             aligned.append(magnitude)
-        frame = truth(carrier, False) if self.frame is None else own_signs[positions.index(self.frame)]
+        frame = truth(carrier, False) if self.frame_term is None else own_signs[self.frame_term]
         signs = [sign ^ frame for sign in own_signs]
         if self.frame is not None:
             counts = ~all_of([item.is_zero for item in items])
@@ -151,24 +129,12 @@ class GridSum(Sum):
         trace.number(Stage.SUM, magnitude, unit, part=Part.MAGNITUDE)
         return Term(negative, magnitude, unit.offset(finest), finest)
 
-    def _counted(self, items: Sequence[Value | Unpacked], positions: Sequence[int], finest: int) -> list[Exponent]:
-        """The exponents that count in g, on one scale; each is raised by the difference of its F to the largest F."""
-        raised = [finest - self.fraction_bits[position] for position in positions]
-        least = [self.each(self.floors, position) for position in positions]
+    def _counted(self, items: Sequence[Value | Unpacked]) -> list[Exponent]:
+        """The exponents that count in g; each is raised by the difference of its F to the largest F."""
+        least, raised = self.each_term(self.floors), self.raises_of_terms
         floors = [None if floor is None else floor + more for floor, more in zip(least, raised, strict=True)]
         own = [item.term.exponent.offset(more) for item, more in zip(items, raised, strict=True)]
-        bounds = [floor for floor in floors if floor is not None]
-        floats = any(exponent.floats for exponent in own)
-        low = min([item.term.exponent.low for item in items] + bounds) - floats
-        high = max([exponent.high for exponent in own] + bounds)
-        width, carrier = max(1, (high - low).bit_length()), items[0].sign.carrier
-        exponents = []
-        for item, exponent, floor in zip(items, own, floors, strict=True):
-            counted = select(item.is_zero, constant(carrier, 0, width), exponent.rebased(low, width))
-            if floor is not None:
-                counted = max_of([counted, constant(carrier, floor - low, width)])
-            exponents.append(Exponent(counted, low, high, floats=floats))
-        return exponents
+        return counted_exponents(items, own, floors)
 
     def variants(self) -> Iterator[Variant]:
         for bits in dict.fromkeys(self.fraction_bits):

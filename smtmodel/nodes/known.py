@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 from typing import TypeVar
 
 from mmaprobe.smtmodel.arithmetic.display import exponent_of
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format, Interval
 
 Size = TypeVar("Size", int, Fraction)
+Fact = TypeVar("Fact")
 ANY = 1 << 20  # an exponent above all: zero is a multiple of every power of two
 
 
@@ -21,7 +23,8 @@ class Known:
 
     Where v counts as nonzero in an alignment, its exponent e there satisfies `least` <= e <= `most`, |v| <= `head` *
     2^e, and v is a multiple of 2^(e - `digits`). v is a multiple of 2^`grid`, has at most `bits` significant bits, and
-    |v| <= `largest`; it is zero or a number of one of `formats`. `zero`: v is zero. `never_minus`: v is not -0.
+    lies in `interval`, as does 0; it is zero or a number of one of `formats`. `zero`: v is zero. `never_minus`: v is
+    not -0.
     `never_tiny`: v is zero or at least the smallest normal number of its format. `finite`: no value of the node is
     infinite or a NaN.
     `terms`: of an exact sum, what is known of each term. `adds`: v is a sum, and comes with a plus where it is zero.
@@ -35,7 +38,7 @@ class Known:
     digits: int | None = None
     grid: int | None = None
     bits: int | None = None
-    largest: Fraction | None = None
+    interval: Interval | None = None
     formats: frozenset[Format] | None = None
     zero: bool = False
     never_minus: bool = False
@@ -49,42 +52,49 @@ class Known:
 
     @staticmethod
     def number(
-        formats: frozenset[Format], grid: int | None = None, bits: int | None = None, largest: Fraction | None = None
+        formats: frozenset[Format], grid: int | None = None, bits: int | None = None, interval: Interval | None = None
     ) -> Known:
         """Facts of a number of one of these formats (of none: zero) and, where given, a multiple of 2^grid of at most
-        `bits` significant bits, of a magnitude up to `largest`. Its exponent is that of its magnitude, but at least
-        emin; with f fraction bits the number is a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
+        `bits` significant bits, in an interval. Its exponent is that of its magnitude, but at least emin; with f
+        fraction bits the number is a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
         if not formats:
             return ZERO
         emin, own = min(fmt.emin for fmt in formats), min(fmt.unit for fmt in formats)
         emax, digits = max(fmt.emax for fmt in formats), max(fmt.fraction for fmt in formats)
-        every = max(fmt.most if not fmt.complement else power(fmt.emax) for fmt in formats)
-        largest = every if largest is None else min(largest, every)
+        every = reduce(hull, (fmt.interval for fmt in formats))
+        interval = every if interval is None else common(interval, every)
+        largest = magnitude(interval)
         most = emax if not largest else max(emin, exponent_of(largest))
         grid, bits = own if grid is None else max(grid, own), digits + 1 if bits is None else min(bits, digits + 1)
         if len(formats) == 1:  # below 2^emin the multiples of 2^grid are such numbers, above it those of `bits` bits
             digits = max(0, bits - 1, emin - grid)
         if len(formats) == 1 and next(iter(formats)).complement:  # -2^emax has emin's exponent
-            return Known(emin, emin, Fraction(2), emin - grid, grid, bits, largest, formats, agrees=True)
-        return Known(max(emin, grid), most, 2 - power(-digits), digits, grid, bits, largest, formats, agrees=True)
+            return Known(emin, emin, Fraction(2), emin - grid, grid, bits, interval, formats, agrees=True)
+        return Known(max(emin, grid), most, 2 - power(-digits), digits, grid, bits, interval, formats, agrees=True)
 
     @staticmethod
     def normal(fmt: Format, low: int, high: int) -> Known:
         """Facts of zeros and normal numbers of a format with exponents from `low` to `high`."""
         head = 2 - power(-fmt.fraction)
-        facts = Known.number(frozenset({fmt}), low - fmt.fraction, largest=head * power(high))
+        top = head * power(high)
+        facts = Known.number(frozenset({fmt}), low - fmt.fraction, interval=(-top, top))
         return replace(facts, least=low, digits=fmt.fraction, head=head, never_tiny=True, finite=True)
 
     @property
+    def largest(self) -> Fraction | None:
+        """|v| is at most this, where that is known."""
+        return None if self.interval is None else magnitude(self.interval)
+
+    @property
     def top(self) -> int | None:
-        """The least t with |v| < 2^t, where `largest` is known."""
-        return top_of(self.largest)
+        """The least t with |v| < 2^t, where the largest magnitude is known."""
+        return top_of(self.interval)
 
     @property
     def unsized(self) -> Known:
-        """The facts without what they say of the largest magnitude, but that of the formats."""
+        """The facts without what they say of the interval, but that of the formats."""
         most = UNKNOWN if self.formats is None else Known.number(self.formats)
-        return replace(self, largest=most.largest, most=most.most)
+        return replace(self, interval=most.interval, most=most.most)
 
     @property
     def is_magnitude(self) -> bool:
@@ -99,7 +109,7 @@ class Known:
             facts = Known(
                 _least(self.least, other.least), _most(self.most, other.most), _most(self.head, other.head),
                 _most(self.digits, other.digits), _least(self.grid, other.grid), _most(self.bits, other.bits),
-                _most(self.largest, other.largest),
+                None if self.interval is None or other.interval is None else hull(self.interval, other.interval),
                 None if self.formats is None or other.formats is None else self.formats | other.formats,
             )  # fmt: skip
             facts = replace(facts, never_tiny=self.never_tiny and other.never_tiny)
@@ -112,16 +122,18 @@ class Known:
         return Known(
             total(self.least, other.least), total(self.most, other.most),
             times(self.head, other.head), total(self.digits, other.digits), total(self.grid, other.grid),
-            total(self.bits, other.bits), times(self.largest, other.largest), zero=self.zero or other.zero,
-            finite=self.finite and other.finite, agrees=True,
+            total(self.bits, other.bits),
+            None if self.interval is None or other.interval is None else product_of(self.interval, other.interval),
+            zero=self.zero or other.zero, finite=self.finite and other.finite, agrees=True,
             turns=None if None in (self.turns, other.turns) else self.turns is not other.turns,
         )  # fmt: skip
 
 
 UNKNOWN = Known()
-ZERO = Known(
-    None, None, Fraction(2), 0, ANY, 0, Fraction(0), frozenset(), True, True, True, True, agrees=True, turns=True
-)
+NOTHING: Interval = (Fraction(0), Fraction(0))
+ZERO = Known(None, None, Fraction(2), 0, ANY, 0, NOTHING, frozenset(), True, True, True, True, agrees=True, turns=True)
+#: how a magnitude in units of a last place is rounded at most, by mode; in the others up
+WAYS: Mapping[str, Callable[[Fraction], int]] = {"toward_zero": math.floor, "nearest_even": round}
 
 
 def power(exponent: int) -> Fraction:
@@ -139,42 +151,79 @@ def times(one: Fraction | None, other: Fraction | None) -> Fraction | None:
     return None if one is None or other is None else one * other
 
 
-def largest_rounded(largest: Fraction | None, precision: int, least: int | None, mode: str) -> Fraction | None:
-    """The largest magnitude of numbers up to one once they are rounded to `precision` bits, or, below 2^least, to
-    multiples of the last place there: rounding is monotonic."""
-    if not largest:
-        return largest
-    exponent = exponent_of(largest) if least is None else max(exponent_of(largest), least)
-    return multiple_of(largest, exponent - precision + 1, mode)
+def hull(one: Interval, other: Interval) -> Interval:
+    """The interval of the numbers of both."""
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def common(one: Interval, other: Interval) -> Interval:
+    """The interval of the numbers that both have."""
+    return max(one[0], other[0]), min(one[1], other[1])
+
+
+def lies_in(one: Interval, other: Interval) -> bool:
+    """Whether the other interval has all numbers of one."""
+    return hull(one, other) == other
+
+
+def plus(one: Interval, other: Interval) -> Interval:
+    """The interval of sums."""
+    return one[0] + other[0], one[1] + other[1]
+
+
+def product_of(one: Interval, other: Interval) -> Interval:
+    """The interval of products."""
+    ends = [x * y for x in one for y in other]
+    return min(ends), max(ends)
+
+
+def magnitude(interval: Interval) -> Fraction:
+    """The largest magnitude in an interval."""
+    return max(-interval[0], interval[1])
+
+
+def rounded(interval: Interval | None, precision: int, least: int | None, mode: str) -> Interval | None:
+    """The interval of numbers once they are rounded to `precision` bits, or, below 2^least, to multiples of the last
+    place there: rounding is monotonic."""
+
+    def end(size: Fraction) -> Fraction:
+        if not size:
+            return size
+        exponent = exponent_of(size) if least is None else max(exponent_of(size), least)
+        return multiple_of(size, exponent - precision + 1, mode)
+
+    return None if interval is None else (-end(-interval[0]), end(interval[1]))
 
 
 def multiple_of(largest: Fraction, place: int, mode: str) -> Fraction:
     """The largest magnitude of numbers up to one once they are rounded to multiples of 2^place."""
     units = largest * power(-place)
-    return (math.floor(units) if mode == "toward_zero" else math.ceil(units)) * power(place)
+    return WAYS.get(mode, math.ceil)(units) * power(place)
 
 
-def all_known(values: Iterable[Size | None]) -> list[Size] | None:
-    """The numbers, if all of them are known."""
+def all_known(values: Iterable[Fact | None]) -> list[Fact] | None:
+    """The facts, if all of them are known."""
     every = list(values)
     sizes = [value for value in every if value is not None]
     return sizes if len(sizes) == len(every) else None
 
 
-def top_of(largest: Fraction | None) -> int | None:
-    """The least t with |v| < 2^t, of numbers of a largest magnitude that is known."""
-    if not largest:
-        return None if largest is None else -ANY
-    return exponent_of(largest) + 1
+def top_of(interval: Interval | None) -> int | None:
+    """The least t with |v| < 2^t, of numbers in an interval that is known."""
+    if interval is None:
+        return None
+    largest = magnitude(interval)
+    return exponent_of(largest) + 1 if largest else -ANY
 
 
-def sum_of(every: Sequence[Known], more: Fraction | None, head: Fraction | None, most: int | None) -> Fraction | None:
-    """The largest magnitude of a sum of terms each of which may become larger before: all together by `more`; it is
-    at most head * 2^most. None: not known."""
-    sizes = all_known(known.largest for known in every)
-    own = None if sizes is None or more is None else sum(sizes, more)
-    other = None if most is None else times(head, power(most))
-    return min((one for one in (own, other) if one is not None), default=None)
+def sum_of(every: Sequence[Known], more: Fraction | None, head: Fraction | None, most: int | None) -> Interval | None:
+    """The interval of a sum of terms each of which may become larger before: all together by `more`; it is at most
+    head * 2^most. None: not known."""
+    intervals = all_known(known.interval for known in every)
+    own = [] if intervals is None or more is None else [reduce(plus, intervals, (-more, more))]
+    top = None if most is None else times(head, power(most))
+    known = own if top is None else [*own, (-top, top)]
+    return reduce(common, known) if known else None
 
 
 def grid_of(every: Sequence[Known]) -> int | None:

@@ -13,8 +13,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits, max_of
 from mmaprobe.smtmodel.nodes.element import Element
 from mmaprobe.smtmodel.nodes.known import Known
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Value
-from mmaprobe.smtmodel.nodes.trace import Stage
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
 
 
 def check_magnitudes(fmt: Format) -> None:
@@ -36,6 +35,7 @@ class Largest(Node):
 
     kind: ClassVar[str] = "largest"
     source: ClassVar[str] = "OCP microscaling 1.0, 6.3"
+    one_side: ClassVar[str] = "the largest magnitude is one of elements of one side: largest(a[0:16])"
     items: tuple[Node, ...]
     format: Format
     is_number = never_below_zero = True
@@ -44,7 +44,7 @@ class Largest(Node):
         check_magnitudes(self.format)
         plain = all(isinstance(item, Element) and item.subnormals == "keep" for item in self.items)
         if not self.items or not plain:
-            raise ParameterError("largest", "the largest magnitude is one of elements of one side: largest(a[0:16])")
+            raise ParameterError("largest", self.one_side)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         own_of = partial(magnitude, fmt=self.format)
@@ -54,10 +54,7 @@ class Largest(Node):
             assert item.index is not None
             pattern = context.pattern(item.operand, context.at(item.index))
             own.append(context.formed((self.kind, self.format), own_of, pattern))
-        found = unpack(max_of(own), self.format)
-        with context.within(context.prefix(self)):
-            context.trace.term(Stage.STEP, found.term)
-        return Number(found)
+        return context.step(self, unpack(max_of(own), self.format))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         return Known.number(frozenset({self.format}))

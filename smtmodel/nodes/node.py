@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, consta
 from mmaprobe.smtmodel.carriers.carrier import Made
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
-from mmaprobe.smtmodel.nodes.trace import Trace
+from mmaprobe.smtmodel.nodes.trace import Stage, Trace
 
 
 class Value(ABC):
@@ -253,6 +253,12 @@ class Context:
         name = self.name(node)
         return self.trace.prefix + (f"{name}." if name else "")
 
+    def step(self, node: Node, item: Unpacked) -> Number:
+        """The value of a node that is a number, whose term is the signal of its step."""
+        with self.within(self.prefix(node)):
+            self.trace.term(Stage.STEP, item.term)
+        return Number(item)
+
     def within(self, prefix: str) -> _Within:
         """A block in which the names of signals begin with `prefix`."""
         return _Within(self.trace, prefix)
@@ -313,6 +319,8 @@ class Node:
     source: ClassVar[str]
     #: what it is of its operands (or the first one) if nothing is rounded or cut off; None: none of these
     without_loss: ClassVar[Literal["sum", "product", "operand"] | None] = None
+    #: whether its value is infinite or NaN exactly as its operand is, so that whoever asks why is told of the operand
+    passes_specials: ClassVar[bool] = False
     #: operands that nodes of published digests lack: left out of the node's text (`structure`) where there is none
     later: ClassVar[frozenset[str]] = frozenset()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar, Literal, get_args
 
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked
@@ -28,6 +29,7 @@ class Relu(Unary):
 
     kind: ClassVar[str] = "relu"
     source: ClassVar[str] = "IEEE 754-2019, 9.6, maximum and maximumNumber; CUTLASS, activation.h at 0dc3ba60"
+    passes_specials = True
     nan: Nan = "keep"
     zero: ReluZero = "positive"
 
@@ -56,9 +58,8 @@ class Relu(Unary):
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """Numbers above zero are unchanged; all others become zero, or a NaN."""
         (x,) = operands
-        return replace(
-            x, never_minus=False, terms=(), adds=False, agrees=False, positive=False, turns=turned(x.turns, False)
-        )
+        return replace(x, interval=x.interval and (Fraction(0), x.interval[1]), never_minus=False, terms=(), adds=False,
+                       agrees=False, positive=False, turns=turned(x.turns, False))  # fmt: skip
 
     def variants(self) -> Iterator[Variant]:
         yield from others("relu_nan", self.nan, NANS)

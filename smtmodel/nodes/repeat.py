@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import ClassVar
 
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -92,7 +93,7 @@ class Repeat(Node):
             either = so_far.or_else(knowledge.within(self.level, so_far).of(self.body))
             if either == so_far:
                 return so_far
-            so_far = either if either.largest == so_far.largest else either.unsized
+            so_far = either if either.interval == so_far.interval else either.unsized
         body = knowledge.within(self.level, replace(UNKNOWN, turns=start.turns)).of(self.body)
         if start.formats is None or body.formats is None:
             return UNKNOWN
@@ -128,7 +129,9 @@ class Repeat(Node):
     @kept_property
     def _inputs(self) -> tuple[tuple[str, Index], ...]:
         """The elements that a round reads, with indices in the variables of this loop and the loops around it."""
-        return tuple(dict.fromkeys(_elements(self.body, {}, set())))
+        read = ((element.operand, index) for element, ranges in elements_read(self.body)
+                for index in indices_read(element, ranges))  # fmt: skip
+        return tuple(dict.fromkeys(read))
 
     def _read(self, context: Context, place: int) -> list[Bits]:
         places = {**context.places, self.level: place}
@@ -187,23 +190,34 @@ class Each(Node):
         return f"{len(self.places)} terms"
 
 
-def _elements(node: Node, places: dict[int, int], seen: set[Hashable]) -> Iterator[tuple[str, Index]]:
-    """The elements below a node, for all values of the loop variables below it. `places`: values of the variables of
-    the loops passed on the way; `seen`: parts that need not be visited again."""
-    part = node, tuple(places.get(level) for level in sorted(node.free))
-    if part in seen:
-        return
-    seen.add(part)
-    if isinstance(node, Element):
-        index = node.index or Index()
-        inner = Index(index.offset, tuple(pair for pair in index.factors if pair[0] in places)).at(places)
-        yield node.operand, Index(inner, tuple(pair for pair in index.factors if pair[0] not in places))
-    inner_places = [places]
-    if isinstance(node, (Repeat, Each)):
-        inner_places = [{**places, node.level: place} for place in node.places]
-    for own in inner_places:
-        for operand in node.operands:
-            yield from _elements(operand, own, seen)
+def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]]:
+    """Every element, with the values of the loop variables around it: once for each combination of these, however often
+    the steps around it are used."""
+    seen: set[int | tuple[int, tuple[tuple[int, Places], ...]]] = set()  # nodes by identity: hashing takes longer
+    waiting: list[tuple[Node, dict[int, Places]]] = [(result, {})]
+    while waiting:
+        node, ranges = waiting.pop()
+        if ranges:
+            free = node.free
+            ranges = {level: places for level, places in sorted(ranges.items()) if level in free} if free else {}
+        key = (id(node), tuple(ranges.items())) if ranges else id(node)
+        if key in seen:
+            continue
+        seen.add(key)
+        if isinstance(node, Element):
+            yield node, ranges
+        if isinstance(node, (Repeat, Each)):
+            ranges = {**ranges, node.level: node.places}
+        waiting += [(operand, ranges) for operand in reversed(node.operands)]
+
+
+def indices_read(element: Element, ranges: Mapping[int, Places]) -> Iterator[Index]:
+    """The places of an element for all values of some loop variables, over the other ones; of an operand without
+    places, 0."""
+    index = element.index or Index()
+    inner = [[factor * value for value in ranges[level]] for level, factor in index.factors if level in ranges]
+    outer = tuple(pair for pair in index.factors if pair[0] not in ranges)
+    return (Index(index.offset + sum(moves), outer) for moves in product(*inner))
 
 
 def _alike(one: Bits, other: Bits) -> bool:

@@ -15,11 +15,11 @@ from math import gcd, prod
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, fit
-from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.arithmetic.formats import Interval
+from mmaprobe.smtmodel.base.errors import ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, choose, constant, product, select, truth
-from mmaprobe.smtmodel.nodes.known import Known
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value
-from mmaprobe.smtmodel.nodes.trace import Stage
+from mmaprobe.smtmodel.nodes.known import Known, magnitude
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Unary, Value
 
 LARGEST = 1 << 16  # modulus
 NARROW = 28  # bits of what is divided by one multiplication: with the multiplier they fit 64 bits
@@ -93,10 +93,15 @@ def _integer(sign: Bit, magnitude: Bits, is_nan: Bit) -> Unpacked:
     return Unpacked(term, ~magnitude.any(), truth(carrier, False), is_nan)
 
 
-def _known(most: int, operands: Sequence[Known]) -> Known:
-    """Facts of integers up to a magnitude."""
-    bits = most.bit_length()
-    return Known(0, 0, Fraction(most), 0, 0, bits, Fraction(most), never_minus=True,
+def residues(modulus: int) -> Interval:
+    """The interval of the residues nearest to zero, -m/2 rather than m/2."""
+    return Fraction(-(modulus // 2)), Fraction((modulus - 1) // 2)
+
+
+def _known(interval: Interval, operands: Sequence[Known]) -> Known:
+    """Facts of integers in an interval."""
+    most = magnitude(interval)
+    return Known(0, 0, most, 0, 0, int(most).bit_length(), interval, never_minus=True,
                  finite=all(own.finite for own in operands), agrees=True)  # fmt: skip
 
 
@@ -106,8 +111,7 @@ def _is_special(value: Value) -> Bit:
 
 def check_modulus(modulus: int) -> None:
     """Raises ParameterError for what is no modulus."""
-    if not 2 <= modulus <= LARGEST:
-        raise ParameterError("modulus", f"{modulus} is impossible; it takes a whole number from 2 to {LARGEST}")
+    check_number("modulus", modulus, (2, LARGEST))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,13 +129,11 @@ class Residue(Unary):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term)
-        item = context.formed(self.own, partial(_nearest, modulus=self.modulus), value.term, _is_special(value))
-        with context.within(context.prefix(self)):
-            context.trace.term(Stage.STEP, item.term)
-        return Number(item)
+        nearest = partial(_nearest, modulus=self.modulus)
+        return context.step(self, context.formed(self.own, nearest, value.term, _is_special(value)))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        return _known(self.modulus // 2, operands)
+        return _known(residues(self.modulus), operands)
 
     def sentence(self) -> str:
         return f"modulo {self.modulus}, nearest to zero"
@@ -170,13 +172,11 @@ class Recombined(Node):
         values = [context.value(item) for item in self.items]
         terms = tuple(value.term for value in values)
         special = any_of([_is_special(value) for value in values])
-        item = context.formed(self.own, partial(_recombined, moduli=self.moduli), terms, special)
-        with context.within(context.prefix(self)):
-            context.trace.term(Stage.STEP, item.term)
-        return Number(item)
+        return context.step(self, context.formed(self.own, partial(_recombined, moduli=self.moduli), terms, special))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        return _known(self.whole // 2, operands)
+        low, high = residues(self.whole)  # here P/2 rather than -P/2
+        return _known((-high, -low), operands)
 
     def sentence(self) -> str:
         return f"the integer with these residues modulo {', '.join(map(str, self.moduli))}"

@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, select, truth
 from mmaprobe.smtmodel.nodes.cut import Cut
 from mmaprobe.smtmodel.nodes.element import Element, Literal
-from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, largest_rounded, power, turned
+from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, lies_in, power, rounded, turned
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -144,9 +144,9 @@ class Rounding:
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
         same = fits or y.finite or (fmt.has_infinity and not self.bounds_infinity)  # none is written as a number
         below = fits or (same and y.top is not None and y.top <= fmt.emax)
-        largest = largest_rounded(y.largest if plain and same else None, fmt.precision, fmt.emin, self.mode)
-        facts = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None, largest)
-        ends = self.beyond == "saturate" or (largest is not None and largest <= fmt.most)
+        interval = rounded(y.interval if plain and same else None, fmt.precision, fmt.emin, self.mode)
+        facts = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None, interval)
+        ends = self.beyond == "saturate" or (interval is not None and lies_in(interval, fmt.interval))
         finite = fits or not (fmt.has_infinity or fmt.has_nan) or (plain and y.finite and ends)
         if not plain:
             return replace(facts, finite=finite, turns=turns)

@@ -25,6 +25,7 @@ class Segment(Unary):
 
     kind: ClassVar[str] = "segment"
     source: ClassVar[str] = "multipliers that take their factors in phases, as Tenstorrent's math fidelity"
+    passes_specials = True
     first: int
     end: int
     positive: bool = False

@@ -12,8 +12,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, max_of, select
 from mmaprobe.smtmodel.nodes.known import Known
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Value
-from mmaprobe.smtmodel.nodes.trace import Stage
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
 
 
 @cache
@@ -56,6 +55,7 @@ class Shared(Node):
 
     kind: ClassVar[str] = "shared"
     source: ClassVar[str] = "Ootomo et al. 2024, section 3; OCP microscaling 1.0, 6.3"
+    one_side: ClassVar[str] = "an exponent is shared by elements of one side: shared(a[0:16])"
     items: tuple[Node, ...]
     format: Format
     up: bool = False
@@ -64,16 +64,13 @@ class Shared(Node):
 
     def __post_init__(self) -> None:
         if not self.items or not all(item.is_number and item.count == 1 for item in self.items):
-            raise ParameterError("shared", "an exponent is shared by elements of one side: shared(a[0:16])")
+            raise ParameterError("shared", self.one_side)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         powers = powers_of(self.format)
         own_of = partial(own_power, powers=powers, up=self.up)
         own = [context.formed((powers.name, self.up), own_of, context.value(item).item) for item in self.items]
-        item = unpack(shared_power(max_of(own), powers, self.inverse), powers)
-        with context.within(context.prefix(self)):
-            context.trace.term(Stage.STEP, item.term)
-        return Number(item)
+        return context.step(self, unpack(shared_power(max_of(own), powers, self.inverse), powers))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         return Known.number(frozenset({powers_of(self.format)}))

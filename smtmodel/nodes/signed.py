@@ -37,6 +37,7 @@ class Signed(Unary):
     kind: ClassVar[str] = "signed"
     source: ClassVar[str] = "adders that compare magnitudes before they align, as vector units have"
     without_loss = "operand"
+    passes_specials = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.term, (FusedSum, GridSum)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar, NamedTuple
 
 from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, total_of
@@ -14,9 +13,9 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, sele
 from mmaprobe.smtmodel.nodes.counting import Counting
 from mmaprobe.smtmodel.nodes.exact import ExactSum
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
-from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Terminal, Total, Value, Variant, near, others
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Terminal, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.product import Product
-from mmaprobe.smtmodel.nodes.sums import BITS, bare, enter_terms
+from mmaprobe.smtmodel.nodes.sums import BITS, enter_terms, named_terms, summed
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
@@ -59,14 +58,7 @@ class SortedSum(Node):
                 raise ParameterError("sorted", "its terms are inputs and products that are not normalised")
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
-        named = [pair for item in self.items for pair in item.terms(context)]
-        values, names, trace = [value for _, value in named], [name for name, _ in named], context.trace
-        with context.within(context.prefix(self)):
-            if trace.keeps:
-                term = self._sum(trace, names, *values)
-            else:
-                term = context.formed(self.own, partial(self._sum, trace, names), *map(bare, values))
-        return Total(term, values)
+        return summed(self, context, self.own, self._sum, *named_terms(self.items, context))
 
     def _sum(self, trace: Trace, names: Sequence[str], *items: Value | Unpacked) -> Term:
         first, second = self.fraction_bits

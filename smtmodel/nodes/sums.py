@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Self
 
-from mmaprobe.smtmodel.arithmetic.decode import Exponent, Unpacked
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
-from mmaprobe.smtmodel.carriers.algebra import Bits, truth
-from mmaprobe.smtmodel.nodes.node import Node, Value
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant, max_of, select, truth
+from mmaprobe.smtmodel.nodes.node import Context, Node, Total, Value
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 BITS = (0, 256)  # the limits of the number of bits kept of a term
@@ -79,10 +80,57 @@ class Sum(Node):
         """The value of a parameter for the operand at a position, whether one holds for all or each has its own."""
         return given if not isinstance(given, tuple) else given[position] if given else None
 
-    def by_term(self, given: int | tuple[int, ...]) -> tuple[int, ...]:
+    def each_term(self, given: int | tuple[int | None, ...] | None) -> list[int | None]:
         """The value of a parameter for each term."""
-        each = [self.each(given, position) or 0 for position in range(len(self.items))]
-        return tuple(value for item, value in zip(self.items, each, strict=True) for _ in range(item.count))
+        each = [self.each(given, position) for position in range(len(self.items))]
+        return [value for item, value in zip(self.items, each, strict=True) for _ in range(item.count)]
+
+    def by_term(self, given: int | tuple[int, ...]) -> tuple[int, ...]:
+        """The value of a parameter that every operand has, for each term."""
+        return tuple(value or 0 for value in self.each_term(given))
+
+
+def named_terms(items: Sequence[Node], context: Context) -> tuple[list[str], list[Value]]:
+    """The names and the values of the terms that some operands are."""
+    named = [pair for item in items for pair in item.terms(context)]
+    return [name for name, _ in named], [value for _, value in named]
+
+
+def summed(
+    node: Node, context: Context, key: Hashable, sum_of: Callable[..., Term], names: Sequence[str],
+    values: Sequence[Value], *given: object,
+) -> Total:  # fmt: skip
+    """The value of an aligned sum: `sum_of` is called with a trace, the names, what is `given`, and the terms, without
+    their special values where no signals are kept."""
+    with context.within(context.prefix(node)):
+        form = partial(sum_of, context.trace, names)
+        if context.trace.keeps:
+            return Total(form(*given, *values), values)
+        return Total(context.formed(key, form, *given, *map(bare, values)), values)
+
+
+def counted_exponents(
+    items: Sequence[Value | Unpacked],
+    exponents: Sequence[Exponent],
+    floors: Sequence[int | None],
+    zeros: int | None = None,
+    least: int | None = None,
+) -> list[Exponent]:
+    """The exponents with which terms count in an alignment, on one scale that has `least` too: at least their floors.
+    A zero counts with the exponent `zeros`; None: with the smallest of all, which changes no sum, since a sum of zeros
+    is zero at any scale."""
+    bounds = [bound for bound in (zeros, least, *floors) if bound is not None]
+    floats = any(exponent.floats for exponent in exponents)
+    low = min([item.term.exponent.low for item in items] + bounds) - floats
+    high = max([exponent.high for exponent in exponents] + bounds)
+    width, carrier = max(1, (high - low).bit_length()), items[0].sign.carrier
+    absent, counted = constant(carrier, 0 if zeros is None else zeros - low, width), []
+    for item, exponent, floor in zip(items, exponents, floors, strict=True):
+        own = select(item.is_zero, absent, exponent.rebased(low, width))
+        if floor is not None:
+            own = max_of([own, constant(carrier, floor - low, width)])
+        counted.append(Exponent(own, low, high, floats=floats))
+    return counted
 
 
 def bare(value: Value) -> Unpacked:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
 from math import prod
 from typing import Literal
 
@@ -15,7 +14,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.libraries import compiler, failure
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import check_addend
-from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of, product_shape
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, is_wider, kind_of, product_shape
 from mmaprobe.smtmodel.operand import FACTORS, NAMED
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
@@ -81,10 +80,11 @@ def simulate(
             out[rows, columns] = results
             return results.size
 
-        done, starts = 0, product(*(range(0, whole, part) for whole, part in zip(out.shape, size, strict=True)))
+        done, (down, across) = 0, (range(0, whole, part) for whole, part in zip(out.shape, size, strict=True))
+        starts = [(row, column) for row in down for column in across]
         with ThreadPoolExecutor(max_workers=threads) as pool:
             try:
-                for outputs in pool.map(block, starts):
+                for outputs in (pool.map if len(starts) > 1 else map)(block, starts):  # one alone needs no thread
                     done += outputs
                     if progress is not None and done // out.shape[1] > (done - outputs) // out.shape[1]:
                         progress(done // out.shape[1], out.shape[0])
@@ -153,7 +153,7 @@ def _check(a: Matrix, b: Matrix, c: Matrix, plan: Plan) -> None:
     for name, side, fmt in (("A", a, plan.a), ("B", b, plan.b), ("C", c, plan.c)):
         if side.dtype.kind != "u":
             raise ParameterError(name, "bit patterns (unsigned integers) are needed; mmaprobe.matmul takes numbers")
-        if side.size and side.dtype.itemsize * 8 > fmt.width and int(side.max()) >> fmt.width:
+        if is_wider(side, fmt):
             raise ParameterError(name, f"a pattern is wider than the {fmt.width} bits of {fmt.name}")
 
 
@@ -179,7 +179,7 @@ def filled_scales(plan: Plan, given: Mapping[str, Matrix], a: Matrix, b: Matrix)
             raise ParameterError(
                 row.name, f"shape {side.shape} is not {expected}, one factor for each {unit.scale_block} products"
             )
-        if side.dtype.kind != "u" or (side.size and int(side.max()) >> fmt.width):
+        if side.dtype.kind != "u" or is_wider(side, fmt):
             raise ParameterError(row.name, f"bit patterns of {fmt.name} are needed, {fmt.width} bits each")
         short = steps - side.shape[axis]
         filled[row.name] = np.pad(side, ((0, 0), (0, short)) if axis else ((0, short), (0, 0)))

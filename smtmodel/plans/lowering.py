@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain, count
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError, check_number
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Constant,
@@ -41,8 +41,7 @@ DEEPEST = 200  # nodes within one another: what reads them goes from node to nod
 def unit_of_plan(plan: Plan, length: int, most: int = LONGEST) -> Unit:
     """The plan at one K, as a unit. Raises ParameterError for a length that no tile fits, and for one at which too many
     steps follow one another without a loop."""
-    if not 1 <= length <= most:
-        raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {most}")
+    check_number("length", length, (1, most))
     engine = Lowering(plan, length)
 
     def leaf(node: Node) -> Node | None:

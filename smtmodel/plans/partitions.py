@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.plans.engine import Engine, in_turn
 from mmaprobe.smtmodel.plans.joins import Order
 from mmaprobe.smtmodel.plans.span import Span, moved
-from mmaprobe.smtmodel.plans.stages import Cut, Growth, Part, Parted, Partition
+from mmaprobe.smtmodel.plans.stages import Cut, Growth, Part, Parted, Partition, check_positive
 
 V = TypeVar("V")
 Tiles = Literal["full", "even"]
@@ -611,7 +611,7 @@ class Lanes(Partition):
                 "lanes", f"their sums are {stage.body.d.name}, folds give {stage.d.name}: round them alike"
             )
         lanes = self.lanes
-        _positive("lanes", lanes)
+        check_positive("lanes", lanes)
         if lanes > MOST_LANES:
             raise ParameterError("lanes", f"{lanes} are too many; at most {MOST_LANES}")
         self._check_unroll(lanes, stage)
@@ -619,12 +619,12 @@ class Lanes(Partition):
             raise ParameterError("head", f"a turn of {self.head} is not shorter than one of {lanes} lanes")
         for step in self.steps:
             if not isinstance(step, Fold):
-                _positive("lanes", step)
+                check_positive("lanes", step)
                 if step > lanes:
                     raise ParameterError("lanes", f"{step} lanes do not follow {lanes}")
                 continue
-            _positive("fold", step.ways)
-            _positive("fold", step.stride)
+            check_positive("fold", step.ways)
+            check_positive("fold", step.stride)
             if not step.takes(lanes):
                 raise ParameterError("fold", f"{lanes} lanes are not groups of {step.ways}, {step.stride} apart")
             lanes = step.left(lanes)
@@ -733,11 +733,6 @@ class Lanes(Partition):
             yield _every(span, first, turns, turn, self.grain)
         if 0 < (left := own % turn) < self.grain:
             yield Span.of(left, moved(span.start, (count - left) * span.step), span.step)
-
-
-def _positive(name: str, number: int) -> None:
-    if number < 1:
-        raise ParameterError(name, f"{number} is impossible; it takes a positive whole number")
 
 
 #: those that a plan file may have

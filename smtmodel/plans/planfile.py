@@ -25,6 +25,7 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from pydantic import Field
 
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_yaml, validate
@@ -192,21 +193,22 @@ class _Reader(ExpressionReader):
         return Products(self._stage(stage), self._node(start[0], scope) if start else Constant())
 
     def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        (side,) = self._arguments(tree, 1)
-        name = self._word(side, ("a", "b"))
-        if self._reads is not None:
-            self._reads.add(name)
-        return SharedOf(name, self.formats[name], **self._options(NODES["shared"], options))
+        return SharedOf(*self._side_read(tree), **self._options(NODES["shared"], options))
 
     def _call_largest(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        (side,) = self._arguments(tree, 1)
-        name = self._word(side, ("a", "b"))
+        name, fmt = self._side_read(tree)
         block = self._number(options["block"]) if "block" in options else None
         if block is not None and block < 1:
             raise MistakeError(tree, f"a block of {block} elements is impossible")
+        return LargestOf(name, fmt, block=block)
+
+    def _side_read(self, tree: ast.Call) -> tuple[str, Format]:
+        """The side of which a call reads several elements, and their format."""
+        (side,) = self._arguments(tree, 1)
+        name = self._word(side, ("a", "b"))
         if self._reads is not None:
             self._reads.add(name)
-        return LargestOf(name, self.formats[name], block=block)
+        return name, self.formats[name]
 
     def _call_block_scaled(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         word, factor = (self._node(part, scope) for part in self._arguments(tree, 2))

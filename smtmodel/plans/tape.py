@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.libraries import loaded
+from mmaprobe.smtmodel.carriers.arrays import lane_type
 from mmaprobe.smtmodel.evaluate.compiled import CompiledModel, compile_lanes, compile_model
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
@@ -362,7 +363,7 @@ def _compiled(model: Model) -> CompiledModel:
 
 def _word(fmt: Format) -> Any:
     """The type in which compiled functions take patterns."""
-    return np.dtype(np.uint32 if fmt.width <= 32 else np.uint64)
+    return np.dtype(lane_type(fmt.width))
 
 
 def _read_as(word: Round | None, side: Matrix, fmt: Format, found: Mapping[Gathered, Matrix]) -> Matrix:

@@ -11,7 +11,6 @@ from functools import cache, cached_property
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import unpack
-from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
@@ -194,7 +193,7 @@ def share_of(word: Node | None) -> Fraction:
     itself."""
     match word:
         case Literal():
-            return finite_value(word.pattern, word.format) or Fraction(0)
+            return word.value or Fraction(0)
         case ExactSum():
             return sum(map(share_of, word.items), Fraction(0))
         case Product():

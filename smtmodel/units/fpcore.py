@@ -16,6 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NoReturn
 
+from mmaprobe.smtmodel.arithmetic.display import exponent_of
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
 from mmaprobe.smtmodel.units.fpcore_loops import unrolled
@@ -273,16 +274,10 @@ class _Core:
 
 
 def _pattern_of(value: Fraction, fmt: Format) -> int | None:
-    """The pattern of a number of a format; None if it is none."""
-    size = abs(value)
-    exponent = max(size.numerator.bit_length() - size.denominator.bit_length(), fmt.emin)
-    for power in (exponent, max(exponent - 1, fmt.emin)):
-        scaled = size / Fraction(2) ** (power - fmt.fraction)
-        if scaled.denominator == 1 and scaled < 2 << fmt.fraction and power <= fmt.emax:
-            normal = scaled >= 1 << fmt.fraction
-            if not normal and power != fmt.emin:
-                continue
-            field_of = power + fmt.bias if normal else 0
-            pattern = int(scaled) & (1 << fmt.fraction) - 1 | field_of << fmt.fraction
-            return pattern | (value < 0) << fmt.width - 1
-    return None
+    """The pattern of a number, not zero, of an IEEE format; None if the format does not hold it."""
+    exponent = max(exponent_of(abs(value)), fmt.emin)
+    scaled = abs(value) / Fraction(2) ** (exponent - fmt.fraction)
+    if scaled.denominator > 1 or exponent > fmt.emax:
+        return None
+    fields = int(scaled) + (exponent - fmt.emin << fmt.fraction)  # the hidden bit counts as one more exponent
+    return fields | (value < 0) << fmt.width - 1

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Flags, Node, Product, Repeat, Round, Sum
 from mmaprobe.smtmodel.nodes.node import Context, Shared, of_kind, walk
-from mmaprobe.smtmodel.nodes.repeat import Places
+from mmaprobe.smtmodel.nodes.repeat import Places, elements_read, indices_read
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding, is_random
 from mmaprobe.smtmodel.nodes.trace import Trace
@@ -62,8 +62,7 @@ class Unit:
     evidence: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.length <= TRACED:
-            raise ParameterError("length", f"{self.length} is impossible; it takes a whole number from 1 to {TRACED}")
+        check_number("length", self.length, (1, TRACED))
         for name, fmt in (("a", self.a), ("b", self.b), ("c", self.c)):
             if not fmt.subnormals:
                 raise ParameterError(name, f"{fmt.name} has no zero, which missing products and sums of none are")
@@ -160,10 +159,7 @@ class Unit:
         """The places of each operand that no step reads; (0,) for an unread operand of the whole sum."""
         unread: dict[str, set[int]] = {row.name: set() for row in OPERANDS}
         for node, ranges in elements_read(self.result):
-            places = {0 if node.index is None else node.index.offset}
-            for level, factor in node.index.factors if node.index else ():
-                places = {place + factor * value for place in places for value in ranges[level]}
-            unread[node.operand] |= places
+            unread[node.operand].update(index.offset for index in indices_read(node, ranges))
         return {name: tuple(k for k in range(self.count(name)) if k not in read) for name, read in unread.items()}
 
     def ignored(self) -> tuple[int, ...]:
@@ -187,6 +183,10 @@ class Unit:
             alike = [node for node in nodes if node.kind == kind]
             names |= {node: f"{kind}{number}" if len(alike) > 1 else kind for number, node in enumerate(alike, start=1)}
         return names
+
+    def computing(self, result: Node) -> Unit:
+        """A unit of the same signature with another expression, without a name or names of steps."""
+        return Unit(self.a, self.b, self.c, self.length, result, self.scale, self.scale_block, more=self.more)
 
     def rewritten(self, change: Callable[[Node, Node], Node]) -> Unit:
         """The unit with its expression rebuilt from below: `change` is given each node and that node over its rebuilt
@@ -219,36 +219,10 @@ class Unit:
         return result, context.trace
 
 
-def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]]:
-    """Every element, with the values of the loop variables around it: once for each combination of these, however often
-    the steps around it are used."""
-    seen: set[int | tuple[int, tuple[tuple[int, Places], ...]]] = set()  # nodes by identity: hashing takes longer
-    waiting: list[tuple[Node, dict[int, Places]]] = [(result, {})]
-    while waiting:
-        node, ranges = waiting.pop()
-        if ranges:
-            free = node.free
-            ranges = {level: places for level, places in sorted(ranges.items()) if level in free} if free else {}
-        key = (id(node), tuple(ranges.items())) if ranges else id(node)
-        if key in seen:
-            continue
-        seen.add(key)
-        if isinstance(node, Element):
-            yield node, ranges
-        if isinstance(node, (Repeat, Each)):
-            ranges = {**ranges, node.level: node.places}
-        waiting += [(operand, ranges) for operand in reversed(node.operands)]
-
-
-def products_of(node: Node, places: dict[int, int]) -> set[int]:
-    """The places of a that a node reads, for given values of the loop variables."""
-    if isinstance(node, Element):
-        index = node.index
-        return set() if node.operand != "a" or index is None else {index.at(places)}
-    if isinstance(node, (Each, Repeat)):
-        inner = [products_of(node.body, {**places, node.level: place}) for place in node.places]
-        return set().union(*inner)
-    return set().union(*(products_of(operand, places) for operand in node.operands))
+def products_of(node: Node, places: Mapping[int, int]) -> set[int]:
+    """The places of a that a node reads, for given values of the loop variables around it."""
+    return {index.at(places) for element, ranges in elements_read(node) if element.operand == "a"
+            for index in indices_read(element, ranges)}  # fmt: skip
 
 
 def added_together(unit: Unit) -> set[frozenset[int]]:

@@ -29,7 +29,6 @@ from mmaprobe.smtmodel.nodes import (
     Literal,
     Node,
     Product,
-    Quotient,
     Repeat,
     Round,
     Running,
@@ -37,14 +36,14 @@ from mmaprobe.smtmodel.nodes import (
     Shared,
 )
 from mmaprobe.smtmodel.nodes.element import MINUS, SUBNORMALS, power_of_two
-from mmaprobe.smtmodel.nodes.node import Unary, of_kind, walk
+from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.rewriting import each_of
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.sums import Sum
 from mmaprobe.smtmodel.operand import FURTHER, KEYS, NAMED, NO_ADDEND, READ
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit, closed_steps
-from mmaprobe.smtmodel.units.written import NODES, WRITTEN, Written, changed, rounding_text, types_of, words_of
+from mmaprobe.smtmodel.units.written import NODES, WRITTEN, Written, rounding_text, types_of, words_of
 
 if TYPE_CHECKING:
     from mmaprobe.smtmodel.base.yamlfile import YamlFile
@@ -347,22 +346,26 @@ class ExpressionReader:
         return self._of_row(NODES[name], tree, options, scope) if build is None else build(tree, options, scope)
 
     def _of_row(self, row: Written, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        """A node with one operand, after which options follow, or with any number of them; further options by name."""
+        """A node with any number of terms, or one with operands that are fields of their own, after which options
+        follow; further options by name."""
         kind: Any = row.node
         for option in row.options:
             if option.by_name and option.default == "needed" and option.name not in options:
                 raise MistakeError(tree, f"{option.name} is missing: {option.meaning}")
         given = self._options(row, options)
-        if not issubclass(kind, Unary):
+        if "items" in kind.field_names():
             read = self._item if issubclass(kind, Sum) else self._node
             return kind(tuple(read(term, scope) for term in tree.args), **given)  # type: ignore[no-any-return]
         placed = [option for option in row.options if not option.by_name]
         needed = sum(option.default == "needed" for option in placed)
-        term, *values = self._arguments(tree, 1 + needed, 1 + len(placed))
-        operand = self._item(term, scope) if row.ranged else self._node(term, scope)
-        for option, value in zip(placed, values, strict=False):
+        count = sum(types_of(kind, name) == (Node,) for name in kind.field_names())
+        arguments = self._arguments(tree, count + needed, count + len(placed))
+        operands = [self._item(term, scope) if row.ranged else self._node(term, scope) for term in arguments[:count]]
+        for option, value in zip(placed, arguments[count:], strict=False):
             given[option.field] = self._value(kind, option.field, value)
-        return _over_places(operand, lambda one: kind(one, **given))
+        if len(operands) != 1:
+            return kind(*operands, **given)  # type: ignore[no-any-return]
+        return _over_places(operands[0], lambda one: kind(one, **given))
 
     def _options(self, row: Written, options: Mapping[str, ast.expr]) -> dict[str, Any]:
         """The options of a call that are given by name, by their fields."""
@@ -451,27 +454,21 @@ class ExpressionReader:
             raise MistakeError(zero, "the zero of a gate is +0 or -0")
         return _over_places(product, lambda one: Gate(one, constant.negative))
 
-    def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        pattern, fmt = self._arguments(tree, 2)
-        return Literal(self._number(pattern), self._format_word(fmt))
-
     def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        items = [own for term in tree.args for own in each_of(self._item(term, scope))]
-        sides = {item.operand if isinstance(item, Element) else "" for item in items}
-        if len(sides) != 1 or not sides <= {"a", "b"}:
-            raise MistakeError(tree, "an exponent is shared by elements of one side: shared(a[0:16])")
-        return Shared(tuple(items), self.formats[sides.pop()], **self._options(NODES["shared"], options))
+        return self._of_side(Shared, tree, options, scope)
 
     def _call_largest(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        return self._of_side(Largest, tree, options, scope)
+
+    def _of_side(
+        self, kind: type[Shared | Largest], tree: ast.Call, options: dict[str, ast.expr], scope: Scope
+    ) -> Node:
+        """A node over elements of one side."""
         items = [own for term in tree.args for own in each_of(self._item(term, scope))]
         sides = {item.operand if isinstance(item, Element) else "" for item in items}
         if len(sides) != 1 or not sides <= {"a", "b"}:
-            raise MistakeError(tree, "the largest magnitude is one of elements of one side: largest(a[0:16])")
-        return Largest(tuple(items), self.formats[sides.pop()])
-
-    def _call_quotient(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        left, right = (self._node(part, scope) for part in self._arguments(tree, 2))
-        return Quotient(left, right)
+            raise MistakeError(tree, kind.one_side)
+        return kind(tuple(items), self.formats[sides.pop()], **self._options(NODES[kind.kind], options))
 
     def _inverse(self, tree: ast.expr, scope: Scope) -> Node:
         node = self._node(tree, scope)
@@ -748,11 +745,10 @@ class _Writer:
                 return f"{left} * {right}" if text == f"product({left}, {right})" else text
             case Gate():
                 return f"gate({self._node(node.term)}, {'-' if node.minus_zero else '+'}0)"
-            case Shared():
-                words = [_ranges(node.items) or ", ".join(map(self._node, node.items)), *changed(node, [("up", "up")])]
-                return f"{'1 / ' if node.inverse else ''}shared({', '.join(words)})"
-            case Largest():
-                return f"largest({_ranges(node.items) or ', '.join(map(self._node, node.items))})"
+            case Shared() | Largest():
+                items = [_ranges(node.items)] if _ranges(node.items) else map(self._node, node.items)
+                text = NODES[node.kind].text(node, items)
+                return f"1 / {text}" if isinstance(node, Shared) and node.inverse else text
             case Round():
                 return f"{self.roundings[node.rounding]}({', '.join(map(self._node, node.operands))})"
             case Repeat():

@@ -108,6 +108,15 @@ def test_a_claim_that_reads_what_is_no_number_is_at_fault(unit: str, value: str,
     assert ": no number; " in found.stderr
 
 
+def test_integers_lie_as_far_apart_as_their_numbers(tmp_path: Path) -> None:
+    """-1 and 0 are neighbours, whose patterns are not."""
+    p = P.replace("d: e5m2", "d: int8").replace("e5m2, nearest_even)", "int8, toward_zero)")
+    units = {"p": p, "q": p.replace("unit: p", "unit: q").replace("toward_zero)", "down)")}
+    for claim, code in ("distance(p, q) <= 1", 0), ("distance(p, q) <= 0", 1):
+        found = run(written(tmp_path, units, inputs=SMALL | {"c": [0, 2]}, claim=claim))
+        assert found.exit_code == code, found.output
+
+
 # --- certificates ----------------------------------------------------------------------------------------------------
 
 

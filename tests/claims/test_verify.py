@@ -307,6 +307,23 @@ def test_it_is_said_that_solvers_are_asked(monkeypatch: pytest.MonkeyPatch, caps
     assert outcome.asked[-1].what == "the whole question" or outcome.theorem is not None
 
 
+def test_words_that_differ_by_factors_have_no_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is said where nothing decides, with the reason; of parts of one word, or of one scale, it is not."""
+    monkeypatch.setattr(Stages, "ways", ())
+    inputs = {"format": "f32", "a": [-2, 2], "b": [-2, 2], "c": "zero"}
+    parts = {"eight": f"ootomo-yokota@unit={VOLTA},scale=8", "eleven": f"ootomo-yokota@unit={VOLTA},scale=11",
+             "same": f"ootomo-yokota@unit={VOLTA},scale=8,sums=by_size", "plain": f"markidis@unit={VOLTA}"}  # fmt: skip
+    asked = {
+        pair: [step.what for step in decide(
+            claim_of(terms=1, inputs=inputs, parts={name: parts[name] for name in pair},
+                     claim=f"bits({pair[0]}) == bits({pair[1]}) or not finite({pair[0]})"),
+            Options(timeout=2)).asked if "factors" in step.what]
+        for pair in (("eight", "eleven"), ("eight", "same"), ("eleven", "plain"))
+    }  # fmt: skip
+    assert {pair for pair, said in asked.items() if said} == {("eight", "eleven")}
+    assert asked["eight", "eleven"][0].startswith("a rule for eight and eleven, whose words differ by factors (")
+
+
 def test_time_ends_what_is_built_to_be_evaluated() -> None:
     """Of a long claim that takes longer than evaluating it."""
     start = time.monotonic()

@@ -316,6 +316,18 @@ def test_a_product_that_overflows_and_the_steps_after_it() -> None:
     assert [cause.inputs for cause in (*first.causes, *second.causes)] == [("a0",), ()]
 
 
+@pytest.mark.parametrize(
+    "step", ["signed(fused(a[0:2] * b[0:2], c, F=5, zeros=-3))", "fused(counting(a[0:2] * b[0:2]), counting(c), F=6)"]
+)
+def test_inputs_are_named_through_nodes_that_pass_special_values_on(step: str) -> None:
+    head = "{unit: x, formats: {a: f16, b: f16, c: f32, d: f32}, length: 2, roundings: {r: 'round(f32, toward_zero)'}"
+    model = Model("x", parse_unit(f"{head}, steps: {{d: 'r({step})'}}}}", "x.yaml"))
+    special = special_of(explain(model, Operands((0x3C00, 0x7C00), (0x3C00, 0x3C00), 0xFF800000)))
+    assert (special.rule, [(cause.term, cause.inputs) for cause in special.causes]) == (
+        "opposite", [("1", ("a1",)), ("c", ("c",))],
+    )  # fmt: skip
+
+
 def test_pairwise_sums_are_rounded_one_by_one() -> None:
     """Equation 10 on CDNA2: 2^23 + ((-2^23 - 0.5) + (-0.25 - 0.125)), all rounded (Xie et al. 2026, section 5)."""
     explanation = explained(CDNA2, **EQUATION_10)

@@ -183,11 +183,12 @@ def test_elements_lie_where_the_documents_say(reference: str) -> None:
     for operand, extent in zip(kernel.operands, extents, strict=False):
         table, seen = table_of(kernel, operand.matrix), set()
         place: Any = operand.place
+        holder = compile(place.holder, "holder", "eval")
         for lane in range(kernel.threads):
             for i in range(place.elements):
                 block, row, column = table(lane, i)
                 assert place.place(lane, i) == (row, column), (operand.matrix, lane, i)
-                counts = eval(place.holder, {}, {"lane": lane, "i": i})
+                counts = eval(holder, {}, {"lane": lane, "i": i})
                 assert bool(counts) == (block == 0) or operand.matrix != "c"
                 seen.add((row, column))
         assert seen == {(row, column) for row in range(extent[0]) for column in range(extent[1])}
@@ -227,7 +228,7 @@ def test_a_wave_multiplies_the_vector(reference: str, library: Any) -> None:
             matrix = matrices.setdefault(operand.matrix, {})
             for lane in range(kernel.threads):
                 registers = integers(place.word, [0] * place.registers)
-                load(registers, ctypes.c_uint32(lane), ctypes.byref(at), integers(operand.storage, patterns))
+                load(registers, ctypes.c_uint32(lane), ctypes.byref(at), integers(operand.fmt.word, patterns))
                 whole = sum(word << place.word * j for j, word in enumerate(registers))
                 for i in range(place.elements):
                     block, x, y = table(lane, i)
@@ -249,7 +250,7 @@ def test_a_wave_multiplies_the_vector(reference: str, library: Any) -> None:
                 words[i // place.per_register] |= (product[x, y] if block == 0 else 1) << place.width * (
                     i % place.per_register
                 )
-            out = integers(kernel.c.storage, [0])
+            out = integers(kernel.c.fmt.word, [0])
             store(integers(place.word, words), ctypes.c_uint32(lane), ctypes.byref(at), out)
             written += [out[0]] if out[0] else []
         wanted = 5 + sum(x * y * scale[z * len(scale) // k] for z, (x, y) in enumerate(zip(a, b, strict=True)))

@@ -15,6 +15,8 @@ from mmaprobe.queries.kernel.factors import same_integers
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.nodes import ExactSum
+from mmaprobe.smtmodel.nodes.known import NOTHING
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.plan_files import FOLDER
 from mmaprobe.smtmodel.plans.planfile import parse_plan
@@ -132,10 +134,10 @@ def test_slices_of_the_same_integers() -> None:
 
 WRONG: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "no sum leaves its range": (wraps, "check_within", lambda *given: None),
-    "sums lose no bits": (wraps._Reads, "_check_exact", lambda *given: None),
+    "sums lose no bits": (wraps, "_check_exact", lambda *given: None),
     "every unit adds its products": (wraps, "adds_products_once", lambda *given: None),
     "integers are held": (wraps, "whole_of", lambda word: word if word.rounding.format.is_integer else word.term),
-    "nothing is left of a number": (wraps, "_left_over", lambda *given: wraps.NOTHING),
+    "nothing is left of a number": (ExactSum, "_left", lambda *given: NOTHING),
     "one instruction": (wraps, "_times", lambda one, count: one),
 }
 

@@ -64,6 +64,7 @@ steps:
   d: {step}
 """
 AXPBY = "r(exact(product(number(0x3fc00000, f32), sum(mma, +0)), r(product(number(0xbf000000, f32), c))))"
+SMALL = "r(product(number(0x3a000000, f32)"  # times 2^-11
 STEPS = [
     "sum(split([16, 32], mma, r, order=pairwise), c)",
     "sum(mma, c)", "sum(fma, +0)", "sum(split(3, fma, r, order=pairwise), +0)", "sum(promote(32, mma, r), c)",
@@ -79,6 +80,8 @@ STEPS = [
     "h(sum(h(split([32], promote(16, mma, r), r)), c))",
     "sum(add(16, mma, r), c)", "sum(add(8, fma, r), +0)", "sum(add(12, mma, r), +0)",
     "sum(lanes(fma, r, 8, fold(2, 4), 4, fold(4, 1), head=2), c)", "sum(lanes(fma, r, 2, 1, fold(2, 1), unroll=8), c)",
+    f"r(exact(sum(promote(24, mma, r), c), {SMALL}, sum(split(2, mma, z), +0)))))",
+    f"r(exact(sum(lanes(fma, r, 4, fold(2, 2), fold(2, 1)), c), {SMALL}, sum(promote(12, fma, r), +0)))))",
 ]  # fmt: skip
 
 
@@ -299,10 +302,15 @@ def test_plans_without_a_formula_say_why() -> None:
             RuleError, match="stage of At"
         ):  # what is cut at a place would be repeated; so would two runs
             bound_of_plan(plan_of(step), None, believed)
-    two = plan_of("r(exact(sum(mma, +0), sum(promote(24, mma, r), +0)))")
-    with pytest.raises(RuleError, match="different numbers"):
-        bound_of_plan(two, None, believed)
-    assert error_of(bound_of_plan(two, 24, believed)).parts
+    for one, other, why in (
+        ("mma", "first(8, mma, fma)", "different numbers"), ("fma", "halve(8, fma, r)", "different numbers"),
+        ("promote(16, mma, r)", "compensate(8, mma, r)", "a period is not one sum"),
+        ("promote(1021, fma, r)", "promote(1031, fma, r)", "1052651 products, which are too many"),
+    ):  # fmt: skip
+        two = plan_of(f"r(exact(sum({one}, +0), sum({other}, +0)))")
+        with pytest.raises(RuleError, match=why):
+            bound_of_plan(two, None, believed)
+    assert error_of(bound_of_plan(plan_of("r(exact(sum(mma, +0), sum(first(8, mma, fma), +0)))"), 24, believed)).parts
 
 
 def test_sums_of_a_unit_that_rectifies_have_no_bound(tmp_path: Path) -> None:

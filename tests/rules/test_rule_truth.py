@@ -57,6 +57,7 @@ from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.arithmetic.rounding import MODES
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Recombined, Round, SortedSum, exact, fused
+from mmaprobe.smtmodel.nodes.known import NOTHING
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
@@ -222,21 +223,23 @@ WRONG = {
     ),
     "an instruction loses nothing": Wrong("shares", ("after_instruction",), shares._Sizes, "share", _nothing, 16),
     "two results share all": Wrong("shares", ("near_each_other",), shares, "apart", _nothing, 53),
-    "no sum leaves its range": Wrong("sums that wrap", ("never_wraps",), wraps, "check_within", lambda *given: None),
+    "no sum leaves its range": Wrong(
+        "sums that wrap", ("never_wraps",), wraps, "check_within", lambda *given: None, 23
+    ),
     "no slice leaves anything": Wrong(
-        "sums that wrap", ("never_wraps",), wraps, "_left_over", lambda word, most: wraps.NOTHING
+        "sums that wrap", ("never_wraps",), ExactSum, "_left", lambda *given: NOTHING, 17
     ),
     "moduli have four times their product": Wrong(
-        "sums that wrap", ("never_wraps",), Recombined, "whole", property(lambda node: 4 * prod(node.moduli))
+        "sums that wrap", ("never_wraps",), Recombined, "whole", property(lambda node: 4 * prod(node.moduli)), 34
     ),
     "no word leaves anything of an element": Wrong(
         "slices", ("loses_of_largest", "loses_of_elements"), slices._Words, "element", _without_loss
     ),
     "a block is as large as its row": Wrong(
-        "block formats", ("loses_of_blocks",), blocks._Region, "most", lambda region, block, row: 0
+        "block formats", ("loses_of_blocks",), blocks._Region, "most", lambda region, block, row: 0, 44
     ),
     "no number of a word is rounded": Wrong(
-        "block formats", ("loses_of_blocks",), blocks, "off_by", lambda how: (Fraction(1), Fraction(1))
+        "block formats", ("loses_of_blocks",), blocks, "off_by", lambda how: (Fraction(1), Fraction(1)), 12
     ),
     "no input decides a claim": Wrong(
         "claims", ("undecided",), undecided, "decides", lambda assertion, said: said.yes & ~said.yes, 8

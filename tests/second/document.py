@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from tests.second.goals import CHAIN, Condition, Facts, Goal, read_condition
-from tests.second.magnitudes import FaultError, Form, add, end_of, most, need, plain, two
+from tests.second.magnitudes import FaultError, Form, Range, add, end_of, most, need, plain, two
 
 #: by mode, in units of the last place: how far a rounding lowers a value at most, and how far it raises one
 ANY = 1 << 20  # a place above all: zero is a multiple of every power of two
@@ -139,28 +139,29 @@ class Document:
         facts = self.numbers(frozenset({fmt}), {}, {}, size, low - fraction, flushed=True)
         head = 2 - two(-fraction)
         return replace(facts, least=low, most=high, digits=fraction, head=head,
-                       largest=min(head * two(high), most_of(self.formats[fmt])))  # fmt: skip
+                       interval=up_to(range_of(self.formats[fmt]), head * two(high)))  # fmt: skip
 
     def numbers(self, formats: frozenset[int], low: Form, high: Form, size: Form, grid: int | None = None,
-                flushed: bool = False, bits: int | None = None, largest: Fraction | None = None) -> Facts:  # fmt: skip
+                flushed: bool = False, bits: int | None = None, interval: Range | None = None) -> Facts:  # fmt: skip
         """The facts that hold of a number of one of these formats, of so many significant bits, if given."""
         if not formats:
-            return Facts(low, high, size, {}, None, Fraction(2), 0, ANY, 0, formats, None, Fraction(0))
+            return Facts(low, high, size, {}, None, Fraction(2), 0, ANY, 0, formats, None, (Fraction(0), Fraction(0)))
         own = min(map(self.last, formats))
         grid = own if grid is None else max(own, grid)
         top = max(map(self.emin, formats))
         tiny = plain(0 if flushed or grid >= top else two(top) - two(grid))
         fraction = max(int(self.formats[fmt]["fraction"]) for fmt in formats)
         weight = add(size, most(low, high), tiny)
-        emin, all_ = min(map(self.emin, formats)), max(most_of(self.formats[fmt]) for fmt in formats)
-        largest = all_ if largest is None else min(all_, largest)
-        end = end_of(largest or all_)
+        emin, ranges = min(map(self.emin, formats)), [range_of(self.formats[fmt]) for fmt in formats]
+        every = min(low for low, _ in ranges), max(high for _, high in ranges)
+        interval = every if interval is None else (max(every[0], interval[0]), min(every[1], interval[1]))
+        end = end_of(max(-interval[0], interval[1]) or max(-every[0], every[1]))
         assert end is not None
         bits = fraction + 1 if bits is None or bits > fraction else bits
         if len(formats) == 1:  # normal numbers have so many bits, subnormal ones lie on the grid
             fraction = max(bits - 1, emin - grid, 0)
         return Facts(low, high, size, weight, max(emin, grid), 2 - two(-fraction), fraction, grid, bits, formats,
-                     max(emin, end - 1), largest)  # fmt: skip
+                     max(emin, end - 1), interval)  # fmt: skip
 
 
 def operands_of(node: Mapping[str, Any]) -> list[int]:
@@ -185,6 +186,19 @@ def largest_number(fmt: Mapping[str, Any]) -> tuple[int, int]:
     top -= {"ieee": 1 << fraction, "unused": 1 << fraction, "all_ones": 1,
             "extended": 1 if fmt["signed"] else 2}.get(specials, 0)  # fmt: skip
     return (top >> fraction) - fmt["bias"], top & ((1 << fraction) - 1)
+
+
+def range_of(fmt: Mapping[str, Any]) -> Range:
+    """The least and the largest number of a format, or 0."""
+    most = most_of(fmt)
+    if not fmt["signed"]:
+        return Fraction(0), most
+    return -most - two(1 - int(fmt["bias"]) - int(fmt["fraction"])) * (fmt["specials"] == "complement"), most
+
+
+def up_to(interval: Range, top: Fraction) -> Range:
+    """The numbers of an interval up to a magnitude."""
+    return max(interval[0], -top), min(interval[1], top)
 
 
 def most_of(fmt: Mapping[str, Any]) -> Fraction:

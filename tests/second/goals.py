@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from tests.second.magnitudes import Form, Monomial, add, end_of, most, need, read_form, single
+from tests.second.magnitudes import Form, Monomial, Range, add, end_of, most, need, read_form, single
 
 CHAIN = -1
 Frozen = frozenset[tuple[frozenset[Monomial], Fraction]]  # a form that can be an element of a set
@@ -32,11 +32,11 @@ class Facts:
     bits: int | None = None
     formats: frozenset[int] | None = None
     most: int | None = None
-    largest: Fraction | None = None
+    interval: Range | None = None
 
     @property
     def top(self) -> int | None:
-        return end_of(self.largest)
+        return None if self.interval is None else end_of(max(-self.interval[0], self.interval[1]))
 
     @property
     def error(self) -> Form:
@@ -84,9 +84,10 @@ def read_facts(given: Mapping[str, Any]) -> Facts:
     forms = {name: read_form(given[name]) for name in ("low", "high", "size", "weight") if given[name] is not None}
     numbers = {name: given[name] for name in ("least", "digits", "grid", "bits", "most")}
     need(all(value is None or type(value) is int for value in numbers.values()), "a number is not a whole number")
-    sizes = {name: None if given[name] is None else Fraction(given[name]) for name in ("head", "largest")}
+    head = None if given["head"] is None else Fraction(given["head"])
+    interval = None if given["interval"] is None else tuple(map(Fraction, given["interval"]))
     known = None if given["formats"] is None else frozenset(given["formats"])
-    return Facts(**forms, **numbers, **sizes, formats=known)  # type: ignore[arg-type]
+    return Facts(**forms, **numbers, head=head, interval=interval, formats=known)  # type: ignore[arg-type]
 
 
 def read_condition(given: Mapping[str, Any]) -> Condition:

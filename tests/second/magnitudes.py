@@ -12,6 +12,7 @@ from typing import Any
 Factor = tuple[str, int, tuple[tuple[int, int], ...], bool]
 Monomial = tuple[Factor, ...]
 Form = dict[frozenset[Monomial], Fraction]  # coefficients of the largest of some monomials
+Range = tuple[Fraction, Fraction]  # the least and the largest of some numbers, between which 0 is
 ONE: frozenset[Monomial] = frozenset({()})
 FINE = 128  # bits kept of a number that is rounded up here: more than a proof keeps
 
@@ -43,7 +44,8 @@ def end_of(largest: Fraction | None) -> int | None:
 def at_most(largest: Fraction, place: int, mode: str) -> Fraction:
     """What numbers up to this one are rounded to at most: multiples of 2^place."""
     whole, rest = divmod(largest, two(place))
-    return (whole + (mode != "toward_zero" and rest > 0)) * two(place)
+    half = 2 * rest > two(place) or (2 * rest == two(place) and whole % 2 == 1)
+    return (whole + (half if mode == "nearest_even" else mode != "toward_zero" and rest > 0)) * two(place)
 
 
 def rounded_at_most(largest: Fraction, bits: int, least: int | None, mode: str) -> Fraction:

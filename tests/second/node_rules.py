@@ -15,16 +15,18 @@ from tests.second.document import (
     Document,
     conclude,
     largest_number,
-    most_of,
     need_lemmas,
     need_nothing,
     random_bits,
+    range_of,
+    up_to,
 )
 from tests.second.goals import CHAIN, Condition, Facts, Goal, frozen
 from tests.second.magnitudes import (
     ONE,
     Form,
     Monomial,
+    Range,
     add,
     at_most,
     end_of,
@@ -76,6 +78,7 @@ def number_of(tree: Document, what: Mapping[str, Any]) -> Facts:
     """The facts about a fixed number."""
     fmt = what["format"]
     value = finite(what["pattern"], tree.formats[fmt])
+    minus = what["pattern"] >> sum(tree.formats[fmt][part] for part in ("exponent", "fraction", "padding"))
     if not value:
         return tree.numbers(frozenset(), {}, {}, {})
     top = next(k for k in count(-2000) if two(k) > value)
@@ -83,7 +86,7 @@ def number_of(tree: Document, what: Mapping[str, Any]) -> Facts:
     facts = tree.numbers(frozenset({fmt}), {}, {}, plain(value), grid)
     exponent = max(top - 1, tree.emin(fmt))
     return replace(facts, least=exponent, most=exponent, head=value / two(exponent), digits=exponent - grid,
-                   grid=grid, bits=top - grid, largest=value)  # fmt: skip
+                   grid=grid, bits=top - grid, interval=(-value * minus, value * (1 - minus)))  # fmt: skip
 
 
 def finite(pattern: int, fmt: Mapping[str, Any]) -> Fraction:
@@ -128,8 +131,13 @@ def product_of(every: Sequence[Facts]) -> Facts:
         sums = {name: joined(name, lambda x, y: x + y, so_far, facts) for name in names}
         so_far = Facts(error, error, times(so_far.size, facts.size), joined("weight", times, so_far, facts),
                        head=joined("head", lambda x, y: x * y, so_far, facts),
-                       largest=joined("largest", lambda x, y: x * y, so_far, facts), **sums)  # fmt: skip
+                       interval=joined("interval", _multiplied, so_far, facts), **sums)  # fmt: skip
     return so_far
+
+
+def _multiplied(one: Range, other: Range) -> Range:
+    """What numbers of two intervals multiply to, in each of which is 0."""
+    return min(one[0] * other[1], one[1] * other[0]), max(one[0] * other[0], one[1] * other[1])
 
 
 def without_overflow(goal: Goal, below: int, y: Facts) -> Condition:
@@ -157,6 +165,8 @@ def product(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
 def unchanged(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     term = tree.node(goal, "gate", "cancelling", "relu")["term"]
     (facts,) = tree.about(goal, premises, [(term, tree.bound(term, goal.places))])
+    if tree.nodes[goal.node]["kind"] == "relu" and facts.interval is not None:
+        facts = replace(facts, interval=(Fraction(0), facts.interval[1]))
     conclude(goal, facts)
 
 
@@ -178,45 +188,64 @@ def exact(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     conclude(goal, sum_of(every, _left(tree, what["items"], every)))
 
 
-def _left(tree: Document, items: Sequence[int], every: Sequence[Facts]) -> Fraction | None:
-    """The largest magnitude of a number less what it is rounded to; None for other sums."""
-    if len(items) != 2 or tree.nodes[items[1]]["kind"] != "product" or every[0].largest is None:
+def _left(tree: Document, items: Sequence[int], every: Sequence[Facts]) -> Range | None:
+    """The interval of a number less what it is rounded to; None for other sums."""
+    own = every[0].interval
+    if len(items) != 2 or tree.nodes[items[1]]["kind"] != "product" or own is None:
         return None
     minus, kept = (tree.nodes[tree.nodes[items[1]][side]] for side in ("left", "right"))
     if minus["kind"] != "number" or kept["kind"] != "round" or kept["term"] != items[0]:
         return None
-    own = tree.formats[minus["format"]]
-    if minus["pattern"] != (1 << own["exponent"] | own["bias"]) << own["fraction"]:  # -1
-        return None
-    number, how = every[0].largest, kept["rounding"]
+    one = tree.formats[minus["format"]]
+    if minus["pattern"] != ((1 << one["exponent"]) + one["bias"]) << one["fraction"] or one["bias"] >> one["exponent"]:
+        return None  # no -1
+    number, how = max(-own[0], own[1]), kept["rounding"]
     fmt = tree.formats[how["format"]]
     if not fmt["subnormals"]:
         return None
+    integers = fmt["exponent"] == 1 and fmt["bias"] == 1 - fmt["fraction"] and (
+        fmt["specials"] == ("complement" if fmt["signed"] else "none"))  # fmt: skip
+    least, most = range_of(fmt)
+    if integers and how["mode"] == "toward_zero" and least <= int(own[0]) and int(own[1]) <= most:
+        finest = [min(0, place) for place in (every[0].grid, None if every[0].bits is None else -every[0].bits)
+                  if place is not None]  # fmt: skip
+        return up_to(own, 1 - two(max(finest)) if finest else Fraction(1))
     tiny = tree.last(how["format"]) if how["subnormals"] == "keep" else tree.emin(how["format"])
-    return max(number * two(-int(fmt["fraction"])), two(tiny), number - most_of(fmt))
+    left = max(number * two(-int(fmt["fraction"])), two(tiny), number - most)
+    return -left, left
 
 
-def sum_of(every: Sequence[Facts], left: Fraction | None = None) -> Facts:
+def sum_of(every: Sequence[Facts], left: Range | None = None) -> Facts:
     """The facts about the exact sum of terms."""
     sums = [add(*(getattr(facts, name) for facts in every)) for name in ("low", "high", "size")]
     others = [facts for facts in every if not facts.nothing]  # a sum of one number and zeros has its bits
     bits = others[0].bits if len(others) == 1 else None
-    own, sizes = grid_of(every), [facts.largest for facts in every]
+    own, ranges = grid_of(every), [facts.interval for facts in every]
     found = Facts(sums[0], sums[1], sums[2], plain(1), 0, grid=own, bits=bits, most=0)
-    if None not in sizes:
-        found = replace(found, largest=left or sum((one for one in sizes if one is not None), Fraction(0)))
+    if None not in ranges:
+        found = replace(found, interval=_added(ranges, Fraction(0)))
+        if left is not None and found.interval is not None:
+            found = replace(found, interval=(max(left[0], found.interval[0]), min(left[1], found.interval[1])))
         top = found.top
         if own is not None and top is not None and own <= top:
             found = replace(found, head=two(top) - two(own), digits=-own, bits=min(top - own, bits or top - own))
     return found
 
 
-def _at_most(every: Sequence[Facts], more: Fraction | None, head: Fraction | None, end: int | None) -> Fraction | None:
-    """The largest magnitude of a sum: of its terms with what aligning adds to them, and of head * 2^end."""
-    sizes = [facts.largest for facts in every]
-    own = None if None in sizes or more is None else sum((one for one in sizes if one is not None), more)
+def _added(ranges: Sequence[Range | None], more: Fraction) -> Range:
+    """The interval of a sum of numbers of intervals, each of which is known, and of something up to `more`."""
+    known = [one for one in ranges if one is not None]
+    return sum((low for low, _ in known), -more), sum((high for _, high in known), more)
+
+
+def _at_most(every: Sequence[Facts], more: Fraction | None, head: Fraction | None, end: int | None) -> Range | None:
+    """The interval of a sum: of its terms with what aligning adds to them, and of head * 2^end."""
+    ranges = [facts.interval for facts in every]
+    own = None if None in ranges or more is None else _added(ranges, more)
     whole = None if head is None or end is None else head * two(end)
-    return min((one for one in (own, whole) if one is not None), default=None)
+    if own is None:
+        return None if whole is None else (-whole, whole)
+    return own if whole is None else up_to(own, whole)
 
 
 @dataclass(frozen=True)
@@ -296,7 +325,7 @@ def fused(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         add(*(f.low for f in some), sides[0]), add(*(f.high for f in some), sides[1]), add(*(f.size for f in some)),
         add(m, plain(max(map(two, bounds), default=0))), min(leasts) if len(leasts) == len(some) else None,
         head, finest + sticky, None if sticky or len(grids) < len(some) else min(grids), most=end,
-        largest=_at_most(every, None if end is None else more * two(end), head, end),
+        interval=_at_most(every, None if end is None else more * two(end), head, end),
     ))  # fmt: skip
     return None
 
@@ -343,7 +372,7 @@ def grid(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     conclude(goal, Facts(
         add(*(f.low for f in every), sides[0]), add(*(f.high for f in every), sides[1]), add(*(f.size for f in every)),
         times(unit, two(finest)), min(leasts) + finest if len(leasts) == len(some) else None,
-        head, finest, grid, most=end, largest=_at_most(every, more, head, end),
+        head, finest, grid, most=end, interval=_at_most(every, more, head, end),
     ))  # fmt: skip
     return None
 
@@ -374,12 +403,19 @@ def cut(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         fixed = two(least - fraction)
     low, high = (add(times(y.value, relative * part), plain(fixed * part)) for part in LOSSES[what["mode"]])
     head = 2 - two(-fraction)
-    largest = None if y.largest is None else rounded_at_most(y.largest, what["bits"], least, what["mode"])
-    top = end_of(largest)
+    interval = _rounded(y.interval, what["bits"], least, what["mode"])
+    top = None if interval is None else end_of(max(-interval[0], interval[1]))
     last = None if top is None else top - 1 if least is None else max(top - 1, least)
     found = Facts(add(y.low, low), add(y.high, high), y.size, None, least, head, fraction, y.grid, what["bits"],
-                  most=last, largest=largest)  # fmt: skip
+                  most=last, interval=interval)  # fmt: skip
     conclude(goal, found if least is None else replace(found, weight=add(found.value, plain(two(least)))))
+
+
+def _rounded(interval: Range | None, bits: int, least: int | None, mode: str) -> Range | None:
+    """What numbers of an interval are rounded to, as they would be with any exponent."""
+    if interval is None:
+        return None
+    return -rounded_at_most(-interval[0], bits, least, mode), rounded_at_most(interval[1], bits, least, mode)
 
 
 def rounded(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
@@ -425,6 +461,6 @@ def after_rounding(tree: Document, y: Facts, how: Mapping[str, Any]) -> Facts:
     low, high = add(y.low, sides[0]), add(y.high, sides[1])
     last = largest_number(fmt)[0] - fraction  # the largest number may stand for what is beyond it
     grid = y.grid if y.grid is None or y.grid >= ANY else min(y.grid, last)
-    largest = None if y.largest is None else rounded_at_most(y.largest, fraction + 1, emin, how["mode"])
-    found = tree.numbers(frozenset({number}), low, high, y.size, grid, flushes, y.bits, largest)
+    interval = _rounded(y.interval, fraction + 1, emin, how["mode"])
+    found = tree.numbers(frozenset({number}), low, high, y.size, grid, flushes, y.bits, interval)
     return found if grid is None or grid < ANY else replace(found, least=max(emin, last))  # of a zero

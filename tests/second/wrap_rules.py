@@ -23,6 +23,7 @@ KNOWN = {"f16": "e5m10_ieee", "bf16": "e8m7_ieee", "f32": "e8m23_ieee", "f64": "
          "e3m2": "e3m2_none"}  # fmt: skip
 IN_STEPS = ("product", "scale", "exact", "recombined", "shared", "number", "residue")  # what sees values alone
 ROUNDED: Mapping[str, Callable[[Fraction], int]] = {"toward_zero": int, "nearest_even": round}
+FINE = Fraction(1, 1 << 2000)  # a place of which all numbers are multiples
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,10 @@ class Range:
         return Range(self.low * count, self.high * count)
 
     def cut(self, top: Fraction) -> Range:
-        return Range(max(self.low, -top), min(self.high, top))
+        return self.within(Range(-top, top))
+
+    def within(self, other: Range) -> Range:
+        return Range(max(self.low, other.low), min(self.high, other.high))
 
     def has(self, other: Range) -> bool:
         return self.low <= other.low and other.high <= self.high
@@ -94,9 +98,13 @@ class Numbers:
 
     def rounded(self, value: Fraction, mode: str) -> Fraction:
         """To so many bits, whatever the largest number is."""
-        need(mode in ROUNDED, "a number is rounded in another way")
         place = self.step if self.integer or not value else max(self.step, two((end_of(abs(value)) or 0) - self.bits))
-        return ROUNDED[mode](value / place) * place
+        return ROUNDED.get(mode, _away)(value / place) * place
+
+
+def _away(value: Fraction) -> int:
+    """The farthest that a number may be rounded to, in any mode."""
+    return ceil(value) if value > 0 else floor(value)
 
 
 class Words:
@@ -129,7 +137,8 @@ class Words:
         if name == "product":
             return self._product(*operands)
         need(name == "exact", f"nothing is told of words with a {name}")
-        return self._left(*operands) or sum(map(self.range, operands), ZERO)
+        added = sum(map(self.range, operands), ZERO)
+        return self._left(*operands, added) if len(operands) == 2 else added
 
     def _product(self, left: ast.expr, right: ast.expr) -> Range:
         if isinstance(right, ast.BinOp) and isinstance(right.op, ast.Div):  # by the power of the largest magnitude
@@ -153,26 +162,43 @@ class Words:
             need(numbers.integer, "nothing is told of a word")
             return numbers.all
         need(numbers.integer or numbers.all.has(found), "a word may overflow")
-        return found if numbers.all.has(found) else numbers.all
+        return found.within(numbers.all)
 
-    def _left(self, *operands: ast.expr) -> Range | None:
-        """A number less its integer part is below 1, and a multiple of a last place of its own."""
-        if len(operands) != 2 or not isinstance(operands[1], ast.UnaryOp):
-            return None
-        whole, part = operands[0], self.text.of(operands[1].operand)
-        if not isinstance(part, ast.Call):
-            return None
+    def _left(self, whole: ast.expr, minus: ast.expr, added: Range) -> Range:
+        """A number less its integer part is below 1, and a multiple of a last place of its own; less what it is rounded
+        to in another way, a last place or what is beyond the largest number."""
+        part = self.text.of(minus.operand) if isinstance(minus, ast.UnaryOp) else minus
+        if part is minus or not isinstance(part, ast.Call):
+            return added
         name, terms = self.text.called(part)
         how = self.text.roundings.get(name)
-        if how is None or how.mode != "toward_zero" or self.text.key(whole) != self.text.key(terms[0]):
-            return None
-        own, integers = self.range(whole), Numbers.of(how.format)
-        if not integers.integer or not integers.all.has(Range(Fraction(ceil(own.low)), Fraction(floor(own.high)))):
-            return None
-        whole = self.text.of(whole)
-        fmt = self.element if isinstance(whole, ast.Name) else (
-            Numbers.of(self.text.roundings[self.text.called(whole)[0]].format))  # fmt: skip
-        return own.cut(1 - max(two(-fmt.bits), fmt.step))
+        if how is None or self.text.key(whole) != self.text.key(terms[0]):
+            return added
+        own, numbers = self.range(whole), Numbers.of(how.format)
+        kept = Range(Fraction(ceil(own.low)), Fraction(floor(own.high)))
+        if numbers.integer and how.mode == "toward_zero" and numbers.all.has(kept):
+            bits, place = self.digits(whole)
+            return added.within(own.cut(1 - max(two(-bits), min(place, Fraction(1)))))
+        return added.cut(max(own.most * two(1 - numbers.bits), numbers.step, own.most - numbers.all.high))
+
+    def digits(self, node: ast.expr) -> tuple[int, Fraction]:
+        """How many significant bits a word has at most, and a power of two of which it is a multiple."""
+        node = self.text.of(node)
+        if isinstance(node, ast.Name):
+            return self.element.bits, self.element.step
+        if (number := self.text.number(node)) is not None:
+            place = Fraction(number.numerator & -number.numerator or 1, number.denominator)
+            return (number / place).numerator.bit_length(), place
+        name, operands = self.text.called(node)
+        if name in self.text.roundings:
+            numbers = Numbers.of(self.text.roundings[name].format)
+            bits, place = self.digits(operands[0])
+            fits = numbers.all.has(self.range(operands[0]))
+            return (min(bits, numbers.bits), max(place, numbers.step)) if fits else (numbers.bits, numbers.step)
+        if name == "product" and not isinstance(operands[1], ast.BinOp):
+            (one, place), (more, other) = map(self.digits, operands)
+            return one + more, place * other
+        return (self.element.bits, FINE) if name == "product" else (2000, FINE)
 
 
 def residues(modulus: int) -> Range:

@@ -103,7 +103,7 @@ class Written:
                     "digits",
                     "grid",
                     "bits",
-                    "largest",
+                    "interval",
                     "formats",
                 )  # of which the second one speaks
                 return bounds | {name: self._plain(getattr(value.known, name)) for name in names}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from itertools import product
 
@@ -100,6 +101,8 @@ FIXED = {
     "a sum with as many bits as lie between its grid and its top": "r(exact(a[0], a[1], a[2], a[3]))",
     "negative terms that are all cut to zero": "r(fused(a[0], c, F=2, least=8))",
     "what a rounding that saturates leaves": f"r(exact({ROUNDED}, number(0xb8, e4m3) * s({ROUNDED})))",
+    "numbers of one sign that wrap": "r(fused(relu(a[0]), relu(a[1]), F=1, carry=0, least=1))",
+    "numbers of one sign that are cut": "r(fused(number(0x3f, e4m3), relu(a[1]), F=0))",
     "negative terms that wrap, and their negative": "r(exact(fused(a[0], a[1], F=1, carry=0), p(exact(a[2], c))))",
 }
 
@@ -132,6 +135,46 @@ def test_a_sum_of_a_number_and_what_is_coarse_enough_is_never_tiny(fmt: str, far
     found = evaluate_batch(Model("near", unit), a[:, None], b[:, None], c) & np.uint64(unit.d.sign_bit - 1)
     tiny = (found > 0) & (found < 1 << unit.d.fraction)
     assert Knowledge(unit.formats).of(unit.result).never_tiny == far == (not tiny.any())
+
+
+WHOLE = """unit: whole
+formats: {{a: {a}, b: e2m1, c: f32, d: f32}}
+length: 1
+roundings: {{w: "round(int6, toward_zero)", n: "round(int4, nearest_even)", f: "round(f32, up)"}}
+steps:
+  d: f({step})
+"""
+INTEGERS = (
+    "w(a[0])", "n(a[0])", "relu(n(a[0]))", "n(a[0]) * b[0]", "n(n(a[0]) * n(b[0]))", "residue(n(a[0]), 6)",
+    "residue(a[0], 5)", "exact(a[0], -w(a[0]))", "exact(a[0], -n(a[0]))", "exact(n(a[0]), -w(n(a[0])))",
+    "exact(relu(a[0]), relu(n(a[0])))", "exact(f(2**1 * a[0]), -w(f(2**1 * a[0])))",
+    "exact(w(a[0]), n(b[0]), number(0xb8, e4m3))", "exact(f(2**-2 * a[0]), -w(f(2**-2 * a[0])))",
+    "exact(f(2**4 * b[0]), -w(f(2**4 * b[0])))", "exact(b[0], -w(b[0]))", "exact(relu(b[0]), -n(relu(b[0])))",
+    "recombined(residue(a[0], 4), residue(b[0], 3), moduli=[4, 3])", "exact(a[0], number(0xc0, e4m3), n(a[0]))",
+    "exact(f(2**4 * a[0]), number(0xf8, e4m3b20_none) * n(f(2**4 * a[0])))",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("a", ["int5", "e3m2", "e2m1", "e3m1_ieee"])
+def test_what_is_known_of_integers(a: str) -> None:
+    """On all inputs; of most nodes no interval is narrower than the one that is known."""
+    fmt, near = format_named(a), 0
+    rows = np.array([*product(range(1 << fmt.width), range(16))], dtype=np.uint64)
+    for step in INTEGERS:
+        unit = parse_unit(WHOLE.format(a=a, step=step), "whole.yaml")
+        assert isinstance(unit.result, Round)
+        known = Knowledge(unit.formats).of(unit.result.term)
+        found = evaluate_batch(Model("whole", unit), rows[:, :1], rows[:, 1:], rows[:, 0] * 0)
+        values = {exact_value(int(x), unit.d) for x in np.unique(found)}
+        finite = [Fraction(0 if x == "-0" else x) for x in values if x == "-0" or isinstance(x, Fraction)]
+        assert known.interval is not None
+        low, high = known.interval
+        assert low <= min(0, *finite), (step, min(finite), low)
+        assert max(0, *finite) <= high, (step, max(finite), high)
+        assert not known.finite or len(finite) == len(values)
+        assert known.grid is None or all((x / power(known.grid)).denominator == 1 for x in finite), step
+        near += (low, high) == (min(0, *finite), max(0, *finite))
+    assert near >= len(INTEGERS) / 2
 
 
 def test_each_thing_is_known_of_some_node() -> None:
@@ -205,7 +248,8 @@ def test_a_rounding_keeps_what_it_says(name: str, subnormals: Tiny) -> None:
         for g, b, t, finite in product(
             range(fmt.emin - fmt.fraction - 1, fmt.emin + 2), range(1, 5), range(fmt.emax - 2, fmt.emax + 3), (0, 1)
         ):
-            known = Known(grid=g, bits=b, largest=(2 - power(-WIDE.fraction)) * power(t - 1), finite=bool(finite))
+            most = (2 - power(-WIDE.fraction)) * power(t - 1)
+            known = Known(grid=g, bits=b, interval=(-most, most), finite=bool(finite))
             given = is_known(x, known)
             assert not how.keeps(known) or same[given].all(), (how, known)
             assert not how.keeps_nonzero(known) or not lost[given].any(), (how, known)
