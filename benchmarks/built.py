@@ -1,7 +1,7 @@
 """Are units built rightly without a family? Instructions of the table, and units that nobody has built.
 
-`python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented_units.py by
-exact rationals (benchmarks/exact_device.py), `plausible` those of benchmarks/plausible_units.py, and `table` the
+`python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented.yaml by
+exact rationals (benchmarks/exact_device.py), `plausible` those of benchmarks/plausible.yaml, and `table` the
 arithmetics of the instruction table and the units that ship, by `model:`. Each is a run of the command line of its own.
 A unit that was built is held against the truth on 20,000 vectors (fewer of long sums); "exact" where no vector differs,
 "wrong" otherwise. With -o a second run goes on from the rows that the output already has.
@@ -16,15 +16,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.invented_units import invented
 from benchmarks.pages import keep_line, read_rows
-from benchmarks.plausible_units import plausible
 from mmaprobe.queries.building.shapes import Kind, Shapes
 from mmaprobe.smtmodel.evaluate.batch import evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -34,7 +32,7 @@ from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unit_files import units
-from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 ROWS = 4000  # of each kind
@@ -77,26 +75,19 @@ def table_cases() -> Iterator[Case]:
         yield model_case(reference, f"model:{reference}", parse_reference(reference), "1")
 
 
-def invented_cases(folder: Path) -> Iterator[Case]:
-    for made in invented():
-        yield _served(made.name, made.unit, folder, "outside" if made.outside else "")
-
-
-def _served(name: str, unit: Unit, folder: Path, note: str = "") -> Case:
-    """A unit behind exact rationals."""
-    path = folder / f"{name}.yaml"
-    path.write_text(unit_text(replace(unit, reference=name)), encoding="utf-8")
-    return model_case(name, f"command:{sys.executable} -m benchmarks.exact_device {path}", Model(name, unit), note)
+def served_cases(what: str, folder: Path) -> Iterator[Case]:
+    """The units of a file, each behind exact rationals."""
+    for text in (Path(__file__).parent / f"{what}.yaml").read_text(encoding="utf-8").split("---\n")[1:]:
+        unit = parse_unit(text, f"{what}.yaml")
+        name, path = unit.reference, folder / f"{unit.reference}.yaml"
+        path.write_text(text, encoding="utf-8")
+        note = "outside" if what == "invented" and int(name[-2:]) % 2 else ""
+        yield model_case(name, f"command:{sys.executable} -m benchmarks.exact_device {path}", Model(name, unit), note)
 
 
 def cases(what: str, folder: Path) -> Iterator[Case]:
     """The devices of one table."""
-    if what == "table":
-        yield from table_cases()
-    elif what == "invented":
-        yield from invented_cases(folder)
-    else:
-        yield from (_served(unit.reference, unit, folder) for unit in plausible())
+    yield from table_cases() if what == "table" else served_cases(what, folder)
 
 
 def run(case: Case, folder: Path, seconds: float) -> dict[str, Any]:

@@ -13,8 +13,6 @@ import argparse
 import importlib.util
 import json
 import os
-import platform
-import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from mmaprobe.runner.cpu import processor_name
 from mmaprobe.smtmodel.base.files import write_whole
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -81,7 +80,7 @@ def part(library: Library, found: dict[str, Any]) -> str:
     lines = [
         f"## {library.name}",
         "",
-        f"{library.package} {version(library.package)}, {processor()}, {today}; M and N up to "
+        f"{library.package} {version(library.package)}, {processor_name()}, {today}; M and N up to "
         f"{library.shape.split(',')[0]}, K up to {library.length}. "
         f"**{found['right']} of {found['checked']} new random shapes are as the rules say**; "
         f"{found['products_asked']} products asked, {found['seconds']:.0f} s.",
@@ -96,15 +95,6 @@ def part(library: Library, found: dict[str, Any]) -> str:
     if found["error"]:
         lines += ["", f"It ended early: {found['error']}."]
     return "\n".join(lines) + "\n"
-
-
-def processor() -> str:
-    """The name of this processor."""
-    try:
-        found = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        found = None
-    return found.group(1) if found else platform.machine()
 
 
 def main() -> None:

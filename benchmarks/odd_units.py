@@ -234,7 +234,7 @@ def check(unit: Unit, proofs: Normaliser, seed: int = 0) -> Outcome:
         if form is None or form == unit.result:
             continue
         outcome.compared.append(name)
-        other = Model(name, replace(unit, result=form, names={}, signals={}, titles={}))
+        other = Model(name, unit.with_result(form))
         apart = different((model, own), (other, results(other)), "bits")
         if name.endswith("not -0") and unit.c.has_negative_zero:
             apart &= table[:, 2 * unit.length] != unit.c.sign_bit

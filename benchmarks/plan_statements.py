@@ -74,6 +74,7 @@ ODD_CHANGES = (
 LENGTHS = (None, None, 1, 3, 4, 6, 8, 12, 16, 24)
 MULTIPLES = (1, 2, 3, 5, 8)
 SIDE = 128  # rows and columns of the matrices
+FEW = 48  # of them in tests, where plans that differ do so in many elements
 
 
 @dataclass(frozen=True)
@@ -227,11 +228,11 @@ def lengths_of(asked: Statement, plans: tuple[Plan, Plan], multiples: int) -> It
         yield asked.length
 
 
-def agree(left: Plan, right: Plan, length: int, seed: int) -> bool:
+def agree(left: Plan, right: Plan, length: int, seed: int, side: int = SIDE) -> bool:
     """Whether matrices of random bits, most of them zeros in every second case, give the same bits, all NaNs equal, or
     both plans refuse this K."""
     draw = np.random.default_rng((seed, length))
-    shapes = (SIDE, length), (length, SIDE), (SIDE, SIDE)
+    shapes = (side, length), (length, side), (side, side)
     a, b, c = (
         draw.integers(0, 1 << fmt.width, shape).astype(np.uint64)
         for shape, fmt in zip(shapes, (left.a, left.b, left.c), strict=True)
@@ -240,9 +241,9 @@ def agree(left: Plan, right: Plan, length: int, seed: int) -> bool:
     if seed % 2:
         a[draw.random(a.shape) < 0.6] = 0
     found = []
-    for side in (left, right):
+    for each in (left, right):
         try:
-            found.append(simulate(a, b, c, side, engine="numpy"))
+            found.append(simulate(a, b, c, each, engine="numpy"))
         except ParameterError:
             found.append(None)
     one, other = found

@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import platform
 import resource
 import subprocess
 import tempfile
@@ -35,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.pages import table_row
+from mmaprobe.runner.cpu import processor_name
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.libraries import IS_X86, compiler
 from mmaprobe.smtmodel.evaluate.compiled import compile_lanes, compile_model
@@ -269,12 +269,10 @@ def copied() -> float:
 
 
 def processor() -> str:
-    """The name of the processor, where the system tells it."""
+    """The name of the processor, and whether it has long vectors."""
     info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    vectors = "AVX-512" if any("avx512f" in line for line in lines) else "no AVX-512"
-    return f"{named[0]} ({vectors})" if named else platform.processor()
+    long = info.exists() and "avx512f" in info.read_text(encoding="utf-8")
+    return f"{processor_name()} ({'AVX-512' if long else 'no AVX-512'})"
 
 
 def made_by() -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.smtmodel.base.errors import IncompleteError, InexactError, InputError, ParameterError
-from mmaprobe.smtmodel.base.files import missing_file
+from mmaprobe.smtmodel.base.files import cannot_read
 
 ARCHIVE, ARCHIVE_END = b"PK\3\4", 22  # how a .npz file begins, and how many bytes its last record has at least
 HEADER = 1 << 16  # bytes before the numbers of a .npy file: NumPy itself reads at most 10,000
@@ -24,9 +24,9 @@ ROUNDED = "give a file of rounded numbers"  # of commands that convert none
 
 
 @contextmanager
-def of_file(place: str, *parameters: str, wanted: str = CONVERTED) -> Iterator[None]:
-    """Replaces a ParameterError (if `parameters` are given, only of one of these) by an InputError that names the file
-    or files. `wanted`: what to do about numbers that are not exact in a format."""
+def errors_name(place: str, *parameters: str, wanted: str = CONVERTED) -> Iterator[None]:
+    """In its block a ParameterError (if `parameters` are given, one about these alone) becomes an InputError that names
+    `place`, the file or files. `wanted`: what to do about numbers that are not exact in a format."""
     try:
         yield
     except ParameterError as error:
@@ -58,10 +58,8 @@ def load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
             if strange := [name for name, table in tables.items() if not isinstance(table, np.ndarray)]:
                 raise InputError(f"{strange[0]}: not an array of numbers", str(path))
             return tables
-    except FileNotFoundError:
-        raise missing_file(path) from None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", str(path)) from None
+        raise cannot_read(error, path) from None
     except MemoryError:
         raise IncompleteError(f"{path}: memory ran out") from None
     except InputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -128,15 +129,16 @@ class PageFile(FileName):
         return path
 
 
-class VectorsFile(FileName):
-    """A file of vectors to write. Its name does not say that it holds anything else."""
+class OwnFile(FileName):
+    """A file to write in one format, under a name that says of none of some others. `why`: what stands in the error
+    before the ending that is needed."""
 
-    others = (".npy", ".npz", ".yaml", ".yml", ".py", ".csv", ".svg", ".pdf", ".tex", ".png")
-
-    def __init__(self) -> None:
-        super().__init__(path_type=None)
+    def __init__(self, ending: str, others: Container[str], why: str = "", **kind: Any) -> None:
+        super().__init__(**kind)
+        self.ending, self.others, self.why = ending, others, why
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if Path(str(value)).suffix.lower() in self.others:
-            self.fail(f"{value}: vectors are written as JSONL: a name that ends in .jsonl is needed.", param, ctx)
-        return super().convert(value, param, ctx)
+        name = super().convert(value, param, ctx)
+        if (suffix := Path(name).suffix.lower()) in self.others and suffix != self.ending:
+            self.fail(f"{name}: {self.why}a name that ends in {self.ending} is needed.", param, ctx)
+        return name

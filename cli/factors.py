@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.operand import FACTORS
 
 
 def factor_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """One for each operand that is a scale factor, a file; the command gets them by their names."""
+    """Adds an option for each operand that is a scale factor; the command gets the file by the operand's name."""
     for row in reversed(FACTORS):
         of, option = "A" if row.of == "row" else "B", f"--{row.name.replace('_', '-')}"
         help_text = f"Scale factors of {of}, as patterns."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from mmaprobe.cli.choice import Choice, FileName, RoundingName, Seconds, VectorsFile, WholeNumber
+from mmaprobe.cli.choice import Choice, FileName, OwnFile, RoundingName, Seconds, WholeNumber
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.line import Line
 from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 ARGUMENTS, CONFIGURATION, LOUDNESS = "mmaprobe.arguments", "mmaprobe.configuration", "mmaprobe.loudness"
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+#: suffixes of files that hold no vectors
+OTHER_FILES = (".npy", ".npz", ".yaml", ".yml", ".py", ".csv", ".svg", ".pdf", ".tex", ".png")
 
-#: where what a user gives comes from, and not a default
+#: the sources of values that a user gives, unlike defaults
 TYPED = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 #: the names of the options about solvers, but for the timeout
 SOLVING = ("solver", "memory", "store", "fresh", "cluster")
@@ -42,7 +44,7 @@ SOLVING = ("solver", "memory", "store", "fresh", "cluster")
 
 def output_option(what: str, metavar: str = "FILE", kind: FileName | None = None) -> Decorator:
     """The option for a file to write, of vectors if no other `kind` is given; `what`: its help."""
-    file = kind or VectorsFile()
+    file = kind or OwnFile(".jsonl", OTHER_FILES, "vectors are written as JSONL: ", path_type=None)
     return click.option("-o", "--output", type=file, metavar=metavar, shell_complete=file_names, help=what)
 
 

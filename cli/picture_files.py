@@ -10,28 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.choice import FileName, Millimetres
-from mmaprobe.cli.options import refuse
+from mmaprobe.cli.choice import Millimetres, OwnFile
+from mmaprobe.cli.options import Decorator, refuse
 from mmaprobe.smtmodel.base.files import write_whole
 
 if TYPE_CHECKING:
     from mmaprobe.reports.drawings.sheet import Drawing
 
 OTHERS = (".svg", ".pdf", ".tex", ".png", ".jpg", ".jpeg", ".eps")  # suffixes that say of which format a picture is
-
-
-class PictureFile(FileName):
-    """A picture to write, under a name that says of no other format than its own."""
-
-    def __init__(self, ending: str) -> None:
-        super().__init__(dir_okay=False, path_type=Path)
-        self.ending = ending
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = Path(str(super().convert(value, param, ctx)))
-        if path.suffix.lower() in OTHERS and path.suffix.lower() != self.ending:
-            self.fail(f"{path}: a name that ends in {self.ending} is needed.", param, ctx)
-        return path
 
 
 @dataclass(frozen=True)
@@ -68,19 +54,17 @@ class PictureFiles:
             write_whole(self.pdf, pdf_of(drawing, millimetres=self.width))
 
 
+def _picture_option(name: str, ending: str, what: str) -> Decorator:
+    file = OwnFile(ending, OTHERS, dir_okay=False)
+    return click.option(name, type=file, metavar="FILE", help=f"Draw it into this {what}")
+
+
 def picture_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options for pictures to a command, which gets them as `pictures`."""
 
-    @click.option("--svg", type=PictureFile(".svg"), metavar="FILE", help="Draw it into this SVG file, for web pages.")
-    @click.option(
-        "--pdf",
-        type=PictureFile(".pdf"),
-        metavar="FILE",
-        help="Draw it into this PDF file, for papers (needs matplotlib).",
-    )
-    @click.option(
-        "--tikz", type=PictureFile(".tex"), metavar="FILE", help="Draw it into this file as a tikzpicture, for LaTeX."
-    )
+    @_picture_option("--svg", ".svg", "SVG file, for web pages.")
+    @_picture_option("--pdf", ".pdf", "PDF file, for papers (needs matplotlib).")
+    @_picture_option("--tikz", ".tex", "file as a tikzpicture, for LaTeX.")
     @click.option(
         "--width", type=Millimetres(), metavar="MM",
         help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper.",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmaprobe.cli.array_files import CONVERTED, load_matrix, of_file
+from mmaprobe.cli.array_files import CONVERTED, errors_name, load_matrix
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def patterns_of(path: Path, fmt: Format, convert: Any = None, wanted: str = CONV
     not `convert`. Raises InputError."""
     from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 
-    with of_file(str(path), wanted=wanted):
+    with errors_name(str(path), wanted=wanted):
         patterns = from_numbers(load_matrix(path), fmt, convert)
     if patterns.ndim != 2 or (patterns.size and int(patterns.max()) >> fmt.width):
         raise InputError(f"a matrix of {fmt.name} is needed, two axes and {fmt.width} bits", str(path))

@@ -324,7 +324,7 @@ class ComparedPlans(Part):
     D1: PlansFound  #: the first matrix
     D2: PlansFound  #: the second matrix
     first_step: FirstSteps | None = ABSENT
-    """the first step of `first` in which these plans differ; null where they do not"""
+    """the first step in which these plans differ, of the first element that does; null where no step of it differs"""
 
 
 class ComputedAgain(Part):

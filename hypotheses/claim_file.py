@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal, TypeVar
@@ -82,13 +83,9 @@ def cases_of(file: YamlFile, schema: type[Parsed]) -> Iterator[tuple[Parsed, Yam
 
 def _names(value: Any, name: str) -> bool:
     """Whether a name stands in a value of a file."""
-    if isinstance(value, dict):
-        return any(_names(part, name) for part in value.values())
-    return (
-        any(_names(part, name) for part in value)
-        if isinstance(value, list)
-        else isinstance(value, str) and name in value
-    )
+    if isinstance(value, (dict, list)):
+        return any(_names(part, name) for part in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str) and name in value
 
 
 def _filled(value: Any, case: Case) -> Any:
@@ -102,15 +99,10 @@ def _filled(value: Any, case: Case) -> Any:
     return [_filled(part, case) for part in value] if isinstance(value, list) else value
 
 
-class located:  # noqa: N801 - reads as a word of the with statement
+@contextmanager
+def located(file: YamlFile, key: tuple[str | int, ...]) -> Iterator[None]:
     """Errors inside become InputErrors at a key of a file."""
-
-    def __init__(self, file: YamlFile, key: tuple[str | int, ...]) -> None:
-        self.file, self.key = file, key
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, UnknownNameError | ParameterError):
-            raise self.file.error(self.key, str(error)) from None
+    try:
+        yield
+    except (UnknownNameError, ParameterError) as error:
+        raise file.error(key, str(error)) from None

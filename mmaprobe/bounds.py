@@ -186,9 +186,9 @@ def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, c
 
 def _every(formula: PlanFormula) -> str:
     """The formula of a plan with the lengths that it is for, and what its G is."""
-    from mmaprobe.queries.plans.bound_report import lengths_text
+    from mmaprobe.queries.plans.bound_report import growth_of, lengths_text
 
-    growth = f", G = {formula.growth}" if " G" in formula.bound else ""
+    growth = f", G = {growth_of(formula)}" if growth_of(formula) else ""
     return f"for {lengths_text(formula)}: {formula.bound}{growth}"
 
 

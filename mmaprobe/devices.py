@@ -224,5 +224,5 @@ def _opened(device: Devices, timeout: float, asked: Model, until: float) -> Devi
     if isinstance(device, str):
         return check_asked(open_device(device, timeout, asked, until), asked)
     if callable(device):
-        return check_asked(CallableDevice(device, str(getattr(device, "__name__", type(device).__name__))), asked)
+        return check_asked(CallableDevice(device), asked)
     raise WantedError("device", device, WANTED)

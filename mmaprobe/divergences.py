@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mmaprobe.differences import bound_of, explained, steps_between
 from mmaprobe.documents.emulate import Diverged, Divergence, Explained
 from mmaprobe.machines import Machine, Patterns, Rule, product_of
-from mmaprobe.multiplied import Multiplied
+from mmaprobe.multiplied import Multiplied, bits_of
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -107,12 +107,8 @@ class Comparison:
             machines=(self.one.name, self.other.name), framework=framework, products=products,
             first=next((row.number for row in products if row.own), None), explained=self.found,
             outputs=sum(x.size for x, _ in pairs),
-            differ=sum(int((_bits(x) != _bits(y)).sum()) for x, y in pairs), largest=max(largest, default=0.0),
+            differ=sum(int((bits_of(x) != bits_of(y)).sum()) for x, y in pairs), largest=max(largest, default=0.0),
         )  # fmt: skip
-
-
-def _bits(numbers: NDArray[Any]) -> Patterns:
-    return np.ascontiguousarray(numbers).view(f"u{numbers.itemsize}")
 
 
 def whole_of(steps: NDArray[np.float64]) -> int:
@@ -127,7 +123,7 @@ def _twin(seen: Multiplied, machine: Machine) -> NDArray[Any]:
 def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[str, Any]:
     """What the product itself does: both machines on the first one's factors."""
     asked, fmt, twin = seen.asked, FORMATS[seen.asked.d], _twin(seen, other)
-    d, e = seen.d, _bits(twin)
+    d, e = seen.d, bits_of(twin)
     differ = d != e
     with np.errstate(all="ignore"):
         apart = np.abs(to_numbers(np.ascontiguousarray(d), fmt).astype(np.float64) - twin.astype(np.float64))
@@ -169,7 +165,7 @@ def _rule(seen: Multiplied, machine: Machine) -> Rule:
 
 def _explained(seen: Multiplied, one: Machine, other: Machine) -> Explained | None:
     """The element with the largest difference, in few terms."""
-    steps = steps_between(seen.d, _bits(_twin(seen, other)), FORMATS[seen.asked.d])
+    steps = steps_between(seen.d, bits_of(_twin(seen, other)), FORMATS[seen.asked.d])
     places = np.argwhere(steps > 0)
     place = places[int(np.argmax(steps[tuple(places.T)]))] if len(places) else np.zeros(3, int)
     block, row, column = (int(x) for x in place)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mmaprobe.divergences import Comparison, Divergences
 from mmaprobe.documents.emulate import Emulated
 from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
-from mmaprobe.multiplied import Multiplied, Tally
+from mmaprobe.multiplied import Multiplied, Tally, bits_of
 from mmaprobe.named import WantedError, choice_of
 from mmaprobe.runner.gpu.cuda_product import product_here
 from mmaprobe.smtmodel.base.errors import IncompleteError, MissingError
@@ -47,10 +47,6 @@ def _format(array: Any) -> str:
     return name.name
 
 
-def _bits(side: Numbers) -> Numbers:
-    return np.ascontiguousarray(side).view(f"u{side.dtype.itemsize}")
-
-
 def _product(machine: Machine, kind: Any, a: Numbers, b: Numbers, listen: Callable[..., None] | None = None) -> Numbers:
     """The products of matrices (... x M x K and ... x K x N), on the host."""
     a, b = np.asarray(a), np.asarray(b)
@@ -61,9 +57,9 @@ def _product(machine: Machine, kind: Any, a: Numbers, b: Numbers, listen: Callab
     batch = a.shape[:-2]
     x, y = a.reshape(prod(batch), *a.shape[-2:]), b.reshape(prod(batch), *b.shape[-2:])
     gpu = product_here(0) if jax.default_backend() == "gpu" else None
-    d, said = product_of(machine, asked, _bits(x), _bits(y), None, by=None if gpu is None else gpu.each)
+    d, said = product_of(machine, asked, bits_of(x), bits_of(y), None, by=None if gpu is None else gpu.each)
     if listen is not None:
-        listen(machine, asked, (_bits(x), _bits(y), _bits(d)), said)
+        listen(machine, asked, (bits_of(x), bits_of(y), bits_of(d)), said)
     return np.asarray(d.reshape(*batch, a.shape[-2], b.shape[-1]), kind)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar, overload
 from mmaprobe.documents import lists
 from mmaprobe.smtmodel.base.errors import ParameterError, nearest
 from mmaprobe.smtmodel.base.htmltext import html_table
+from mmaprobe.smtmodel.base.wording import table_lines
 
 if TYPE_CHECKING:
     from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -45,9 +46,7 @@ class Listed(Sequence[Row], Generic[Row]):
         return iter(self.rows)
 
     def __repr__(self) -> str:
-        shown = self.rows[:SHOWN]
-        width = max((len(row.id) for row in shown), default=0)
-        return "\n".join([*(f"{row.id:<{width}}  {row.summary}".rstrip() for row in shown), self._end])
+        return "\n".join([*table_lines([(row.id, row.summary) for row in self.rows[:SHOWN]]), self._end])
 
     def _repr_html_(self) -> str:
         return html_table(self._end, [(row.id, row.summary) for row in self.rows[:SHOWN]], (self.kind, ""))

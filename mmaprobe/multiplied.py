@@ -7,11 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.documents.emulate import Emulated, EmulatedProduct
 from mmaprobe.machines import Asked, Machine, Patterns
 from mmaprobe.queries.plans.rules import Shape
+
+
+def bits_of(numbers: NDArray[Any]) -> Patterns:
+    """The bit patterns of numbers in a type of NumPy or ml_dtypes."""
+    return np.ascontiguousarray(numbers).view(f"u{numbers.itemsize}")
 
 
 @dataclass(frozen=True)

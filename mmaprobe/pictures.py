@@ -122,10 +122,9 @@ def explain(
     explanations = tuple(explained(model, operands) for model in models)
     if len(explanations) < 2:
         return Explained(explanations)
-    from mmaprobe.queries.compare.neighbours import first_difference
+    from mmaprobe.queries.compare.neighbours import parted
 
-    left, right = explanations
-    return Explained(explanations, first_difference(left.facts, left.model, right.facts, right.model))
+    return Explained(explanations, parted(explanations))
 
 
 def operands_of(

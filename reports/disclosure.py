@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.documents.datasheet import ImeDisclosure
-from mmaprobe.reports.words import parameters_text
+from mmaprobe.reports.words import operands_text, parameters_text
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.base.wording import counted, table_lines
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Each, ExactSum, FusedSum, Node, Product, Repeat, Round, Running
 from mmaprobe.smtmodel.nodes.node import walk
@@ -24,20 +24,22 @@ def ime_disclosure(model: Model, basis: str) -> ImeDisclosure:
     unit = model.unit
     sew, width = unit.d.width, unit.a.width
     if unit.c != unit.d or unit.b.width != width or sew % width:
-        raise _other(f"elements of {width} and {unit.b.width} bits, an addend of {unit.c.width} and a result of {sew}")
+        raise _no_entry(
+            f"elements of {width} and {unit.b.width} bits, an addend of {unit.c.width} and a result of {sew}"
+        )
     widening = sew // width
     step, added = _step(unit)
     blocks = unit.blocks
     if [place for block in blocks for place in block] != list(range(unit.length)):
-        raise _other("its groups are not consecutive products in order")
+        raise _no_entry("its groups are not consecutive products in order")
     size = len(blocks[0])
     if size % widening:
-        raise _other(f"it adds {counted(size, 'product')} at a time, and a sub-dot-product has {widening}")
+        raise _no_entry(f"it adds {counted(size, 'product')} at a time, and a sub-dot-product has {widening}")
     total, rounded = _group(step, added)
     return ImeDisclosure(
         disclosure="riscv-ime",
         model=model.reference,
-        formats=f"{unit.a.name} * {unit.b.name} + {unit.c.name} -> {unit.d.name}",
+        formats=operands_text(unit),
         sew=sew,
         widening=widening,
         sub_dot_products=unit.length // widening,
@@ -67,12 +69,11 @@ def disclosure_text(disclosure: ImeDisclosure) -> str:
         "expression": disclosure.expression,
         "basis": disclosure.basis,
     }
-    width = max(map(len, lines))
     head = f"{disclosure.model}: disclosure for RISC-V's integrated matrix extension, {disclosure.formats} at {sizes}"
-    return "\n".join([head, *(f"  {name:<{width}}  {text}" for name, text in lines.items())])
+    return "\n".join([head, *(f"  {line}" for line in table_lines([*lines.items()]))])
 
 
-def _other(why: str) -> ParameterError:
+def _no_entry(why: str) -> ParameterError:
     return ParameterError("--disclosure", f"riscv-ime has no entry for this unit: {why}")
 
 
@@ -81,7 +82,7 @@ def _step(unit: Unit) -> tuple[Node, Node]:
     last = unit.result
     if isinstance(last, Repeat):
         if not last.start.is_addend:
-            raise _other("its first group is not added to C")
+            raise _no_entry("its first group is not added to C")
         return last.body, Running(last.level)
     return last, next((node for node in walk(last) if node.is_addend), last)
 
@@ -89,23 +90,23 @@ def _step(unit: Unit) -> tuple[Node, Node]:
 def _group(step: Node, added: Node) -> tuple[FusedSum | None, Round | None]:
     """The aligned sum of a group, None where it is exact; and its rounding before the running sum is added to it."""
     if not isinstance(step, Round) or not isinstance(step.term, ExactSum) or added not in step.term.items:
-        raise _other("C is not added exactly to a finished sum of a group, and rounded")
+        raise _no_entry("C is not added exactly to a finished sum of a group, and rounded")
     rest = tuple(item for item in step.term.items if item != added)
     rounded = rest[0] if len(rest) == 1 and isinstance(rest[0], Round) else None
     total: Node = rest[0] if len(rest) == 1 else ExactSum(rest)
     total = total if rounded is None else rounded.term
     for term in total.items if isinstance(total, ExactSum | FusedSum) else (total,):
         if not isinstance(term.body if isinstance(term, Each) else term, Product):
-            raise _other("the sum of a group is not one of its products")
+            raise _no_entry("the sum of a group is not one of its products")
     if rounded is not None and rounded.rounding.format != step.rounding.format:
-        raise _other("the sum of a group is rounded to another format than that of C")
+        raise _no_entry("the sum of a group is rounded to another format than that of C")
     return (total if isinstance(total, FusedSum) else None), rounded
 
 
 def _algorithm(total: FusedSum, last: Rounding) -> dict[str, Any]:
     """What psm = 1 has to publish: the algorithm and its parameters. `last`: the rounding of C."""
     if len(every := set(total.bits_of_terms)) > 1:
-        raise _other("products of a group keep different numbers of bits")
+        raise _no_entry("products of a group keep different numbers of bits")
     [bits] = every
     given: dict[str, int | str] = {"fraction bits below the largest exponent": bits}
     for name, value in (("carry bits", total.carry_bits), ("exponent of a zero term", total.zeros),

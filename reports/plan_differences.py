@@ -10,8 +10,8 @@ from mmaprobe.queries.plans.candidates import likelihood
 from mmaprobe.queries.plans.results import Given
 from mmaprobe.reports.plan_sheet import stage_words
 from mmaprobe.smtmodel.arithmetic.display import number_text
-from mmaprobe.smtmodel.nodes import Literal, Relu, Round
-from mmaprobe.smtmodel.nodes.node import of_kind, walk
+from mmaprobe.smtmodel.nodes import Element, Literal, Relu, Round
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.joins import rounding_words
@@ -55,10 +55,10 @@ def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
     factors = [number_text(node.pattern, node.format) for node in of_kind(plan.result, Literal)]
     result = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
     result += ", but zero for those below zero" if any(of_kind(plan.result, Relu)) else ""
-    starts = any(products.start.kind == "element" for products in plan.sums)
-    uses = added = any(node.kind == "element" for node in walk(plan.result))
+    starts = any(isinstance(products.start, Element) for products in plan.sums)
+    uses = added = any(of_kind(plan.result, Element))
     for number, node in enumerate(of_kind(plan.result, Round)):
-        if added and len(factors) < 2 and any(inner.kind == "element" for inner in walk(node)):
+        if added and len(factors) < 2 and any(of_kind(node, Element)):
             result, added = f"{result}{', and c' if number else ' and c'}", False
         result += f", {'then ' if number else ''}rounded to {rounding_words(node.rounding)}"
     words = {

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mmaprobe.documents.prove import PlanErrorBound
-from mmaprobe.queries.plans.bound_report import lengths_text
+from mmaprobe.queries.plans.bound_report import growth_of, lengths_text
 from mmaprobe.reports.datasheet import Sheet, SheetLine, special_values
+from mmaprobe.reports.words import operands_text
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans import Chain, Parted, Plan, Stage, Then
@@ -28,7 +29,7 @@ def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
     period = max(products.stage.period for products in plan.sums)
     sheet.lines = [
         *([SheetLine("About", plan.about, PLAN)] if plan.about else []),
-        SheetLine("Formats", f"{plan.a.name} * {plan.b.name} + {plan.c.name} -> {plan.d.name}", PLAN),
+        SheetLine("Formats", operands_text(plan), PLAN),
         *(SheetLine(f"Elements of {side}", f"rounded to {rounding_words(how)} first", PLAN)
           for side, how in (("A", plan.convert_a), ("B", plan.convert_b)) if how is not None),
         *(SheetLine(f"Word {name}", text, PLAN) for name, text in words_text(plan).items()),
@@ -87,7 +88,7 @@ def _bounds(bound: PlanErrorBound) -> Iterator[SheetLine]:
     lemmas = counted(len(bound.lemmas), "lemma")
     by = f"proved; {lemmas} about the datapath by solvers; {', '.join(bound.premises)}"
     if (formula := bound.formula) is not None:
-        growth = f", G = {formula.growth}" if " G" in formula.bound else ""
+        growth = f", G = {growth_of(formula)}" if growth_of(formula) else ""
         yield SheetLine(f"Error, {lengths_text(formula)}", formula.bound + growth, by)
     for size in bound.sizes:
         near = "" if size.nearest is None else f"; an input comes to {size.nearest.ratio:.2f} of it"

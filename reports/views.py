@@ -100,18 +100,14 @@ class Pictures:
     def draw(self, models: Sequence[Model], vector: Vector) -> list[str]:
         """SVG drawings of a vector's evaluation under the first two models, with their first difference marked; empty
         once the limit is reached."""
-        from mmaprobe.queries.compare.neighbours import first_difference
+        from mmaprobe.queries.compare.neighbours import parted
 
         if not models or self.left <= 0:
             return []
         self.left -= 1
         self.count += 1
         explained = [explain(model, vector.operands) for model in models[:2]]
-        difference = None
-        if len(explained) == 2:
-            one, two = explained
-            difference = first_difference(one.facts, one.model, two.facts, two.model)
-        drawings = evaluation_drawings(explained, difference, prefix=f"picture-{self.count}")
+        drawings = evaluation_drawings(explained, parted(explained), prefix=f"picture-{self.count}")
         return [svg_of(drawing, styled=False) for drawing in drawings]
 
 

@@ -21,6 +21,8 @@ from mmaprobe.smtmodel.units.unitfile import step_texts
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.neighbours import Divergence
+    from mmaprobe.smtmodel.plans import Plan
+    from mmaprobe.smtmodel.units.unit import Unit
 
 LONGEST = 30  # characters of a significand
 ROW_NOTES = {"raised": "away from zero", "flipped": "flipped: one unit more", "dropped": "too small: dropped"}
@@ -29,6 +31,11 @@ ROW_NOTES = {"raised": "away from zero", "flipped": "flipped: one unit more", "d
 def parameters_text(model: Model) -> str:
     """The expression: its roundings and steps, as unit files write them."""
     return "; ".join(f"{name}: {text}" for name, text in step_texts(model.unit).items())
+
+
+def operands_text(given: Model | Unit | Plan) -> str:
+    """The formats of a, b, c and d."""
+    return f"{given.a.name} * {given.b.name} + {given.c.name} -> {given.d.name}"
 
 
 # -- numbers

@@ -42,8 +42,10 @@ class CallableDevice(Device):
     scaled = False
 
     def __init__(
-        self, function: Callable[..., Any], name: str, shape: Shape = (SIDE, SIDE), place: tuple[int, int] = (0, 0)
-    ) -> None:
+        self, function: Callable[..., Any], name: str = "", shape: Shape = (SIDE, SIDE),
+        place: tuple[int, int] = (0, 0),
+    ) -> None:  # fmt: skip
+        name = name or str(getattr(function, "__name__", type(function).__name__))
         self.function, self.name, self.shape, self.place = function, name, shape, place
         self.description: dict[str, Any] = {"name": name}
         if is_async(function):

@@ -78,7 +78,7 @@ def _function(
 ) -> CallableDevice:
     """The device of a function, or of the name of one. Raises MmaprobeError."""
     if not isinstance(device, str):
-        opened: Device = CallableDevice(device, str(getattr(device, "__name__", type(device).__name__)))
+        opened: Device = CallableDevice(device)
     else:
         opened = open_device(device, device_timeout, until=deadline)
     if not isinstance(opened, CallableDevice):

@@ -52,8 +52,8 @@ def open_device(
         "recorded": lambda: RecordedDevice(rest, asked),
         "rtl": lambda: _open_rtl(rest),
         "cpu": lambda: _open_cpu(rest),
-        "cuda": lambda: _open_cuda(rest, timeout),
-        "hip": lambda: _open_hip(rest, timeout),
+        "cuda": lambda: _open_cuda(rest),
+        "hip": lambda: _open_hip(rest),
     }
     if kind == "plan":
         name, _, length = text.partition(LENGTH)
@@ -88,7 +88,9 @@ def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:
     """The device to serve to other programs: a model by its reference, or the GPU of this machine. Raises as above."""
     kind, _, rest = text.partition(":")
     gpus = {"cuda": _open_cuda, "hip": _open_hip}
-    return gpus[kind](rest, timeout) if kind in gpus else ModelDevice(text)
+    device = gpus[kind](rest) if kind in gpus else ModelDevice(text)
+    device.patience = Patience(timeout)
+    return device
 
 
 def _open_python(rest: str, timeout: float, until: float | None) -> Device:
@@ -112,13 +114,13 @@ def _open_cpu(name: str) -> BatchDevice:
     return CpuDevice(name)
 
 
-def _open_cuda(text: str, timeout: float) -> BatchDevice:
+def _open_cuda(text: str) -> BatchDevice:
     from mmaprobe.runner.gpu.cuda import open_cuda
 
-    return open_cuda(text, timeout)
+    return open_cuda(text)
 
 
-def _open_hip(text: str, timeout: float) -> BatchDevice:
+def _open_hip(text: str) -> BatchDevice:
     from mmaprobe.runner.gpu.hip import open_hip
 
-    return open_hip(text, timeout)
+    return open_hip(text)

@@ -24,7 +24,6 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.designs.design import RESULT
 from mmaprobe.smtmodel.designs.netlist import DEEPEST
 from mmaprobe.smtmodel.designs.program import finished
-from mmaprobe.smtmodel.designs.yosys import SECONDS
 from mmaprobe.smtmodel.evaluate.batch import Patterns
 
 WORDS = 96  # random inputs that tell how many cycles a design takes
@@ -133,7 +132,7 @@ class SimulatedDevice(DesignDevice):
 
     def _called(self, command: Sequence[str]) -> str:
         """What a program says of the files. Raises InputError and IncompleteError."""
-        done = finished(command, self.folder, SECONDS, self.kind)
+        done = finished(command, self.folder, self.kind)
         if done.returncode:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             error = next((line for line in said if "error" in line.lower()), said[-1] if said else "it failed")

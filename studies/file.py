@@ -83,11 +83,13 @@ def build_study(file: YamlFile) -> Study:
     for at, label in enumerate(labels):
         if label in labels[:at]:
             raise file.error(("curves", at), f"a second curve with the label {label!r}")
+    alike = given.model_dump(exclude={"sizes", "curves", "distributions", "measures", "axis"})
     study = Study(
-        given.id, given.about, given.kind, given.format, tuple(sorted(set(given.sizes))), series,
-        tuple(given.distributions), given.rows, given.grid, given.factor, given.addend_factor, given.length,
-        given.repeats, measures, given.axis or ("exponents from -n to n" if given.length else "n"),
-        tuple(_sampled(file, at, name) for at, name in enumerate(given.distributions) if name not in DISTRIBUTIONS),
+        **alike, sizes=tuple(sorted(set(given.sizes))), series=series, distributions=tuple(given.distributions),
+        measures=measures, axis=given.axis or ("exponents from -n to n" if given.length else "n"),
+        sampled=tuple(
+            _sampled(file, at, name) for at, name in enumerate(given.distributions) if name not in DISTRIBUTIONS
+        ),
     )  # fmt: skip
     least, most = study.least_and_most
     if study.sizes[0] < least or study.sizes[-1] > most:

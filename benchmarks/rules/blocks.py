@@ -115,19 +115,19 @@ def tiny(rng: random.Random) -> Plan:
 def loses_of_blocks(goal: LosesOfBlocks, rng: random.Random) -> Iterator[str]:
     if goal.length > MOST:
         raise Unchecked
-    for found, *sides in errors_of(goal.plan, goal.length, rng):
-        kept, every = [], []
-        for side in sides:
-            blocks = np.stack([side[:, k : k + 2].max(1) for k in range(0, goal.length, 2)], 1)
-            within = (blocks >= 2.0**-goal.reach) & (blocks <= 2.0**goal.reach)
-            if goal.spread is not None:
-                within &= blocks >= blocks.max(1, keepdims=True) * 2.0**-goal.spread
-            kept.append((within | ((blocks == 0) & goal.zeros)).all(1))
-            every.append(blocks)
-        size = 2 * (every[0] @ every[1].T)
-        bound = float(goal.share) * size + float(goal.rest)
-        if (found > bound * (1 + 2.0**-40))[kept[0]][:, kept[1]].any():
-            yield "an error is beyond the bound"
+    kept, every = [], []
+    found, *sides = errors_of(goal.plan, goal.length, rng)
+    for side in sides:
+        blocks = np.stack([side[:, k : k + 2].max(1) for k in range(0, goal.length, 2)], 1)
+        within = (blocks >= 2.0**-goal.reach) & (blocks <= 2.0**goal.reach)
+        if goal.spread is not None:
+            within &= blocks >= blocks.max(1, keepdims=True) * 2.0**-goal.spread
+        kept.append((within | ((blocks == 0) & goal.zeros)).all(1))
+        every.append(blocks)
+    size = 2 * (every[0] @ every[1].T)
+    bound = float(goal.share) * size + float(goal.rest)
+    if (found > bound * (1 + 2.0**-40))[kept[0]][:, kept[1]].any():
+        yield "an error is beyond the bound"
 
 
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:

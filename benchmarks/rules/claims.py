@@ -19,16 +19,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import yaml
 
 from benchmarks import claim_statements, claim_values
+from benchmarks.campaign import claim_of
 from benchmarks.claim_values import NoNumberError, Pattern, Words
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.enclosures import Deriving
 from benchmarks.rules.facts import ENGINE
 from benchmarks.rules.lemmas import Truths, tallied
 from benchmarks.rules.shares import least_share, word_is_small
-from mmaprobe.hypotheses.claim import Claim, build_claims
+from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.recorded import recorded_part
 from mmaprobe.queries.kernel.scene import lanes_of
@@ -51,7 +51,6 @@ from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.scene import Shape
 from mmaprobe.smtmodel.base.errors import MmaprobeError
-from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.plans.multiword import is_scheme, parse_scheme
 from mmaprobe.smtmodel.plans.stages import Parted
 from mmaprobe.smtmodel.units.unit import Unit
@@ -255,7 +254,7 @@ def claim_in(folder: Path, rng: random.Random) -> Claim:
                 text = ADDED.format(factors=factors, run=length * rng.choice((1, 1, 2)))
                 parts["p"] = f"{folder}/added.yaml"
                 Path(parts["p"]).write_text(text, encoding="utf-8")
-            (found,) = build_claims(read_yaml(yaml.safe_dump(data | {"parts": parts}, width=1000), "mine.yaml"))
+            found = claim_of(data | {"parts": parts})
         except MmaprobeError:
             continue
         if isinstance(found, Claim) and prod(map(len, columns_of(found.assertion))) <= INPUTS:

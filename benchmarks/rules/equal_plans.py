@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,7 +79,7 @@ def plans_agree(goal: PlansAgree, rng: random.Random) -> Iterator[str]:
 def summing(plan: Plan, stage: Stage, zero: bool) -> Plan:
     """The plan of one stage alone, from any sum so far."""
     start = Constant() if zero else Element("c")
-    return replace(plan, c=stage.accumulator, result=Products(stage, start), names={})
+    return plan.with_result(Products(stage, start), c=stage.accumulator)
 
 
 def stages_agree(goal: StagesAgree, rng: random.Random) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
@@ -541,7 +542,9 @@ class Composing:
         chain, rng, fmt = Chain(self.model), self.rng, self.model.c
         if rng.random() < 0.1:
             return in_halves(600, chain, some_rounding(rng, fmt))
-        return rng.choice((some_stage, some_stage, some_halves))(rng, chain, fmt)
+        while True:
+            with suppress(ParameterError):  # of parts that are not joined so
+                return rng.choice((some_stage, some_stage, some_halves))(rng, chain, fmt)
 
     def stage(self, stage: Stage, length: int | None) -> Theorem | None:
         """The steps of a stage, if it has any for this K."""

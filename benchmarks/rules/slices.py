@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,7 @@ steps:
 {steps}
 """
 MOST = 128  # rows of A, and columns of B
+LONGEST = 3  # products up to which a statement is looked at
 
 
 def _side(rng: random.Random, side: str, moduli: tuple[int, ...]) -> tuple[str, str, list[int]]:
@@ -100,7 +102,10 @@ def tiny(rng: random.Random, addend: bool = True, each: int = 0) -> Plan:
     return parse_plan(text, "tiny.yaml", lambda name: Model("mma.yaml", unit))
 
 
-def errors_of(plan: Plan, length: int, rng: random.Random) -> Iterator[tuple[np.ndarray, ...]]:  # type: ignore[type-arg]
+Array = np.ndarray  # type: ignore[type-arg]
+
+
+def errors_of(plan: Plan, length: int, rng: random.Random) -> tuple[Array, Array, Array]:
     """Of many rows and columns: the error and, of both sides, the magnitudes; everything is exact in f64."""
     sides = []
     for fmt in (plan.a, plan.b):
@@ -112,72 +117,70 @@ def errors_of(plan: Plan, length: int, rng: random.Random) -> Iterator[tuple[np.
     (rows, a), (columns, b) = sides
     d = simulate(rows, np.ascontiguousarray(columns.T), None, plan, engine="numpy")
     found = to_numbers(d.astype(kind_of(plan.d)), plan.d).astype(float)
-    yield np.nan_to_num(np.abs(found - a @ b.T), nan=np.inf), np.abs(a), np.abs(b)
+    return np.nan_to_num(np.abs(found - a @ b.T), nan=np.inf), np.abs(a), np.abs(b)
 
 
-def _largest(side: np.ndarray, reach: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _largest(side: Array, reach: int) -> tuple[Array, Array]:
     """Of each row, the largest magnitude, and whether the statement is about it."""
     most = side.max(1)
     return most, (most >= 2.0**-reach) & (most <= 2.0**reach)
 
 
-def loses_of_largest(goal: LosesOfLargest, rng: random.Random) -> Iterator[str]:
-    for length in range(1, min(goal.length, 3) + 1):
-        for errors, a, b in errors_of(goal.plan, length, rng):
-            (left, one), (right, other) = (_largest(side, goal.reach) for side in (a, b))
-            size = np.outer(left, right)[one][:, other] * length
-            ratio = errors[one][:, other] / np.where(size, size, 1)
-            if ratio.size and Fraction(float(ratio.max())) > goal.share * (1 + Fraction(1, 1 << 40)):
-                yield f"{ratio.max()} of K products of the largest are lost"
-                return
-    if goal.length > 3:
+def _up_to(goal: Any, rng: random.Random) -> Iterator[tuple[int, Array, Array, Array]]:
+    """Of each number of products that a goal is about, the errors of its plan and the magnitudes. Raises Unchecked
+    after those that are looked at."""
+    for length in range(1, min(goal.length, LONGEST) + 1):
+        yield length, *errors_of(goal.plan, length, rng)
+    if goal.length > LONGEST:
         raise Unchecked
+
+
+def loses_of_largest(goal: LosesOfLargest, rng: random.Random) -> Iterator[str]:
+    for length, errors, a, b in _up_to(goal, rng):
+        (left, one), (right, other) = (_largest(side, goal.reach) for side in (a, b))
+        size = np.outer(left, right)[one][:, other] * length
+        ratio = errors[one][:, other] / np.where(size, size, 1)
+        if ratio.size and Fraction(float(ratio.max())) > goal.share * (1 + Fraction(1, 1 << 40)):
+            yield f"{ratio.max()} of K products of the largest are lost"
+            return
 
 
 def loses_of_elements(goal: LosesOfElements, rng: random.Random) -> Iterator[str]:
-    for length in range(1, min(goal.length, 3) + 1):
-        for errors, a, b in errors_of(goal.plan, length, rng):
-            (left, one), (right, other) = (_largest(side, goal.reach) for side in (a, b))
-            ones = []
-            for side, most, share, step in zip((a, b), (left, right), goal.ones, goal.steps, strict=True):
-                spread = np.ceil(np.log2(most / np.where(side.min(1) > 0, side.min(1), np.inf) + (side.min(1) == 0)))
-                near = (side.min(1) > 0) * 2.0 ** -np.maximum(spread, 0)
-                ones.append((float(share) - float(step) * near) * most)
-            bound = float(goal.products) * (a @ b.T) + float(goal.largest) * length * np.outer(left, right)
-            bound = bound + np.outer(ones[0], b.sum(1)) + np.outer(a.sum(1), ones[1])
-            if (errors > bound * (1 + 2.0**-40))[one][:, other].any():
-                yield "an error is beyond the bound"
-                return
-    if goal.length > 3:
-        raise Unchecked
-
-
-def within_classical(goal: WithinClassical, rng: random.Random) -> Iterator[str]:
-    if goal.length > 3:
-        raise Unchecked
-    for errors, a, b in errors_of(goal.plan, goal.length, rng):
-        kept = []
-        for side in (a, b):
-            most, own = _largest(side, goal.reach)
-            kept.append(own & (side.min(1) >= most * 2.0**-goal.spread))
-        bound = float(goal.times) * goal.length * 2.0**-goal.plan.d.precision * (a @ b.T)
-        worse = (errors > bound * (1 + 2.0**-40))[kept[0]][:, kept[1]]
-        if worse.any():
+    for length, errors, a, b in _up_to(goal, rng):
+        (left, one), (right, other) = (_largest(side, goal.reach) for side in (a, b))
+        ones = []
+        for side, most, share, step in zip((a, b), (left, right), goal.ones, goal.steps, strict=True):
+            spread = np.ceil(np.log2(most / np.where(side.min(1) > 0, side.min(1), np.inf) + (side.min(1) == 0)))
+            near = (side.min(1) > 0) * 2.0 ** -np.maximum(spread, 0)
+            ones.append((float(share) - float(step) * near) * most)
+        bound = float(goal.products) * (a @ b.T) + float(goal.largest) * length * np.outer(left, right)
+        bound = bound + np.outer(ones[0], b.sum(1)) + np.outer(a.sum(1), ones[1])
+        if (errors > bound * (1 + 2.0**-40))[one][:, other].any():
             yield "an error is beyond the bound"
             return
 
 
-def within_span(goal: WithinSpan, rng: random.Random) -> Iterator[str]:
-    for length in range(1, min(goal.length, 3) + 1):
-        for errors, a, b in errors_of(goal.plan, length, rng):
-            (left, one), (right, other) = (_largest(side, goal.reach) for side in (a, b))
-            kept = np.outer(left, right) <= 2.0**goal.span * (a[:, None] * b[None]).max(2)
-            bound = float(goal.times) * length * 2.0**-goal.plan.d.precision * (a @ b.T)
-            if (kept & (errors > bound * (1 + 2.0**-40)))[one][:, other].any():
-                yield "an error is beyond the bound"
-                return
-    if goal.length > 3:
+def within_classical(goal: WithinClassical, rng: random.Random) -> Iterator[str]:
+    if goal.length > LONGEST:
         raise Unchecked
+    errors, a, b = errors_of(goal.plan, goal.length, rng)
+    kept = []
+    for side in (a, b):
+        most, own = _largest(side, goal.reach)
+        kept.append(own & (side.min(1) >= most * 2.0**-goal.spread))
+    bound = float(goal.times) * goal.length * 2.0**-goal.plan.d.precision * (a @ b.T)
+    if (errors > bound * (1 + 2.0**-40))[kept[0]][:, kept[1]].any():
+        yield "an error is beyond the bound"
+
+
+def within_span(goal: WithinSpan, rng: random.Random) -> Iterator[str]:
+    for length, errors, a, b in _up_to(goal, rng):
+        (left, one), (right, other) = (_largest(side, goal.reach) for side in (a, b))
+        kept = np.outer(left, right) <= 2.0**goal.span * (a[:, None] * b[None]).max(2)
+        bound = float(goal.times) * length * 2.0**-goal.plan.d.precision * (a @ b.T)
+        if (kept & (errors > bound * (1 + 2.0**-40)))[one][:, other].any():
+            yield "an error is beyond the bound"
+            return
 
 
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
@@ -204,8 +206,16 @@ def roomy(stage: Stage) -> Stage:
 
     result = rebuilt(unit.result, change, {})
     assert isinstance(result, Round)
-    wide = replace(unit, c=WIDE, result=result, names={}, signals={}, titles={})
+    wide = unit.with_result(result, c=WIDE)
     return replace(stage, model=Model("wide", wide))
+
+
+def _by_value(d: Table, fmt: Format, known: dict[Any, int]) -> NDArray[np.int64]:
+    """In the place of each result the place of its number among those that are known: equal where numbers are."""
+    every, places = np.unique(d, return_inverse=True)
+    values = (exact_value(int(x), fmt) for x in every)
+    found = [known.setdefault(0 if value == "-0" else value, len(known)) for value in values]
+    return np.array(found)[places].reshape(d.shape)
 
 
 def never_wraps(goal: NeverWraps, rng: random.Random) -> Iterator[str]:
@@ -213,12 +223,11 @@ def never_wraps(goal: NeverWraps, rng: random.Random) -> Iterator[str]:
     for length, products in product(range(1, min(goal.length, LONGEST) + 1), plan.sums):
         rows = _rows(plan.a, goal.most_a, length, rng)
         columns = _rows(plan.b, goal.most_b, length, rng).T
-        found = []
+        found, known = [], dict[Any, int]()
         for stage in (products.stage, roomy(products.stage)):
             alone = Plan(plan.a, plan.b, stage.accumulator, Products(stage, Constant()), plan.convert_a, plan.convert_b)
             d = simulate(rows, np.ascontiguousarray(columns), None, alone)
-            values = {x: exact_value(int(x), stage.d) for x in np.unique(d)}
-            found.append(np.array([[0 if values[x] == "-0" else values[x] for x in row] for row in d], dtype=object))
+            found.append(_by_value(d, stage.d, known))
         differ = np.argwhere(found[0] != found[1])
         if len(differ):
             row, column = differ[0]
@@ -235,7 +244,7 @@ def never_wraps(goal: NeverWraps, rng: random.Random) -> Iterator[str]:
 def _not_recombined(plan: Plan, node: Recombined, rows: Table, columns: Table) -> str:
     """Elements whose integers have another sum of products than is recombined, in words; of the first sum's residues,
     those of other sums have to be of the same."""
-    whole = replace(plan, result=Round(node, Rounding(WIDE)), names={})
+    whole = plan.with_result(Round(node, Rounding(WIDE)))
     d = simulate(rows, np.ascontiguousarray(columns), None, whole).astype(np.int64)
     (first, *_) = whole.sums
     sides = []

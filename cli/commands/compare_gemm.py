@@ -96,7 +96,7 @@ def run_gemm(
     told_apart = gemm.plans and gemm.plans.why is not ABSENT
     explained = "plans explain" if told_apart else "no single change of the model gives"
     say(f"{explained} both results; --json prints the dot product")
-    report.gemm = replace(gemm, dot_product=_dot(matrices, differences.first, pair))
+    report.gemm = replace(gemm, dot_product=_dot_product(matrices, differences.first, pair))
 
 
 def _plans(
@@ -164,13 +164,13 @@ def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matric
     report.pair = pair
     traces = traced(pair.left, pair.right, pair.problem, matrices, differences.chosen)
     assert report.gemm is not None
-    gemm = replace(report.gemm, computed_again=_again(pair, traces))
+    gemm = replace(report.gemm, computed_again=_computed_again(pair, traces))
     diverged = [trace for trace in traces if trace.diverged is not None]
     if not diverged:
         say("  the devices agree on these elements: D1 and D2 were not both produced by them")
     source = reduce(comparison, pair.left, pair.right, pair.problem, traces) or (diverged[0] if diverged else None)
     trace = source or traces[0]
-    report.gemm = gemm = replace(gemm, dot_product=_dot(matrices, trace.element, pair))
+    report.gemm = gemm = replace(gemm, dot_product=_dot_product(matrices, trace.element, pair))
     if source is not None:
         start, end = source.products
         element = [source.element.row, source.element.column]
@@ -179,7 +179,7 @@ def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matric
         say(f"  element {where}: first divergence in products {start} to {end - 1} of {len(source.operands.a)}")
 
 
-def _again(pair: Pair, traces: Sequence[Trace]) -> ComputedAgain:
+def _computed_again(pair: Pair, traces: Sequence[Trace]) -> ComputedAgain:
     """The number of elements in which each device reproduces its matrix's result."""
     from mmaprobe.queries.compare.devices import differing
     from mmaprobe.queries.kernel.problem import Problem
@@ -258,6 +258,6 @@ def _element(one: Element | None, pair: Pair) -> DifferingElement | None:
     return DifferingElement(row=one.row, column=one.column, d=results, ulps=one.ulps)
 
 
-def _dot(matrices: Matrices, element: Element, pair: Pair) -> DotProduct:
+def _dot_product(matrices: Matrices, element: Element, pair: Pair) -> DotProduct:
     operands = operands_json(matrices.dot(element, pair.left.model), pair.left.model)
     return DotProduct.of({"row": element.row, "column": element.column} | operands)

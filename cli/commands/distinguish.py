@@ -1,4 +1,4 @@
-"""Commands that put questions to solvers."""
+"""The `distinguish` command: inputs that distinguish hypotheses, or two models."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.array_files import ROUNDED, load_matrix, of_file
+from mmaprobe.cli.array_files import ROUNDED, errors_name, load_matrix
 from mmaprobe.cli.options import print_json
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
@@ -69,7 +69,7 @@ def _signed(loss: Fraction | None) -> str:
 
 
 def _products(loss: Loss) -> str:
-    """Those that are not zero: the first and the last one, and how many they are if some between are not among them."""
+    """The products that are not zero: the first and the last one, and their number if some between are zero."""
     if loss.products is None:
         return ""
     first, last = loss.products
@@ -90,7 +90,7 @@ def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any
     i, j = int(row), int(column)
     sides = []
     for file, fmt in zip(files, formats, strict=False):
-        with of_file(file, wanted=ROUNDED):
+        with errors_name(file, wanted=ROUNDED):
             sides.append(from_numbers(load_matrix(Path(file)), fmt))
     a, b, *rest = sides
     shape = product_shape(a, b, least=1)

@@ -94,6 +94,7 @@ def _prove_of_plan(
 
 
 def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
+    from mmaprobe.queries.plans.bound_report import growth_of
     from mmaprobe.reports.latex import latex_of_bounds
 
     if bound.verdict == "unknown":
@@ -102,7 +103,7 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
     if how.latex:
         bounds = list[tuple[str, str]]()
         if (formula := document.formula) is not None:
-            growth = f" where G = {formula.growth}" if " G" in formula.bound else ""
+            growth = f" where G = {growth_of(formula)}" if growth_of(formula) else ""
             bounds.append((_lengths(formula), formula.bound + growth))
         bounds += [(f"K = {row.length}", row.bound) for row in document.sizes]
         bounds += [
@@ -119,8 +120,8 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
         _show_theorems(bound.theorems[0])
     if (formula := document.formula) is not None:
         say(f"  for {_lengths(formula)}: {formula.bound}")
-        if " G" in formula.bound:
-            say(f"    where G = {formula.growth}")
+        if growth := growth_of(formula):
+            say(f"    where G = {growth}")
         if line := _other_lengths(formula, [row.length for row in document.sizes]):
             say(f"    {line}")
     else:

@@ -1,4 +1,4 @@
-"""Commands that evaluate models and ask devices."""
+"""The `evaluate` command: observed results compared with those of models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mmaprobe.documents.devices import Evaluate
     from mmaprobe.queries.compare.observed import Report
 
-EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that give what was observed
+EXPLAINED = 3  # mismatches that are shown with the model's evaluation and the neighbours that give the result
 
 
 @click.command(cls=Command)

@@ -96,10 +96,9 @@ def explain(
     explanations = [explained(one, vector.operands) for one, vector in zip(models, given, strict=True)]
     difference = None
     if len(explanations) == 2:
-        from mmaprobe.queries.compare.neighbours import first_difference
+        from mmaprobe.queries.compare.neighbours import parted
 
-        left, right = explanations
-        difference = first_difference(left.facts, left.model, right.facts, right.model)
+        difference = parted(explanations)
     observed = [vector.d for vector in given]
     if len(names) > len(models):
         raise click.UsageError(f"--name is given {len(names)} times for {counted(len(models), 'model')}")

@@ -202,8 +202,8 @@ def _parity(shapes: Sequence[Shape]) -> str:
 
 
 def _step(ends: Mapping[Shape, int]) -> int | None:
-    """The number of which K is no multiple, where what is left of K is what is missing at the end, of several shapes
-    with different numbers of products."""
+    """The divisor whose remainder of K is the number of products that are missing at the end, in each of these shapes;
+    None where they miss fewer than three different numbers."""
     most = max(ends.values(), default=0)
     steps = range(most + 1, max((shape.length for shape in ends), default=0))
     if len(set(ends.values())) < 3:

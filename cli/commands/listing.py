@@ -13,7 +13,7 @@ from mmaprobe.cli.choice import Choice
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.options import JSON, print_json, refuse
 from mmaprobe.smtmodel.base.errors import nearest
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.base.wording import counted, table_lines
 
 if TYPE_CHECKING:
     from mmaprobe.documents import lists
@@ -89,8 +89,7 @@ def list_command(kind: str, words: tuple[str, ...], every: bool, as_json: bool) 
         return
     if kind == "devices" and not words:
         rows = _by_processor(rows)
-    width = max(len(row.id) for row in rows)
-    lines = [f"{row.id:<{width}}  {row.summary}".rstrip() for row in rows]
+    lines = table_lines([(row.id, row.summary) for row in rows])
     shown = len(lines) if every or not sys.stdout.isatty() else _of_a_screen(lines)
     click.echo("\n".join(lines[:shown]))
     if shown < len(lines):

@@ -26,7 +26,7 @@ from mmaprobe.cli.options import (
     solver_options,
 )
 from mmaprobe.cli.text.certificates import CERTIFICATE, finish
-from mmaprobe.cli.text.vectors import merged, show_lemmas, stopped_text
+from mmaprobe.cli.text.vectors import answers_text, show_lemmas, stopped_text
 from mmaprobe.hypotheses.properties import FALLING, Property
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.restrictions import parse_inputs
@@ -140,10 +140,10 @@ def prove(
         sys.exit(prove_bound(models, inputs, length, options, confirm, how, as_json, certificate))
     refuse(f"it is for {ERROR_BOUND}", "latex", "measure")
     if wanted != "equal" and len(models) != 1:
-        raise click.UsageError(f"{wanted} is a property of one model{_fixed(models)}")
+        raise click.UsageError(f"{wanted} is a property of one model{_plan_hint(models)}")
     if about_plans(models, length):
         what = "plans for any K" if any(map(names_plan, models)) else "chains of a unit to --length products"
-        why = f"{what} can only be proved equal, bit for bit and on every input{_fixed(models)}"
+        why = f"{what} can only be proved equal, bit for bit and on every input{_plan_hint(models)}"
         refuse(why, "restrictions", "compare", "flags")
         if restrictions or compare:
             raise click.UsageError(why)
@@ -174,7 +174,7 @@ def prove(
     sys.exit(EXIT[verdict])
 
 
-def _fixed(models: tuple[str, ...]) -> str:
+def _plan_hint(models: tuple[str, ...]) -> str:
     """What to do about plans where models are needed."""
     from mmaprobe.smtmodel.tables.reference import names_plan
 
@@ -231,7 +231,7 @@ def _headline(document: Prove, verdict: Verdict) -> str:
         return f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}"
     if verdict == "different":
         return f"{stated}: no; both results below were evaluated again, with NumPy"
-    tried = merged(text for proof in proofs for text in proof.unanswered) or "nothing in time"
+    tried = answers_text(text for proof in proofs for text in proof.unanswered) or "nothing in time"
     left = "".join(f"; open: {proof.open}" for proof in proofs if proof.open)
     return f"{stated}: {stopped_text(document)}, {count} proved{left}; tried {tried}"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mmaprobe.cli.options import EXIT, say
 from mmaprobe.cli.text.certificates import finish
-from mmaprobe.cli.text.vectors import merged, proved_text, show_witness, stopped_text
+from mmaprobe.cli.text.vectors import answers_text, proved_text, show_witness, stopped_text
 from mmaprobe.smtmodel.base.wording import counted, spans_text
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _show(document: ProveInvariant, found: Invariance, explain: bool) -> None:
         for line in pair.rules if explain else ():
             say(f"      {line}")
         if pair.unanswered:
-            say(f"    tried: {merged(pair.unanswered)}")
+            say(f"    tried: {answers_text(pair.unanswered)}")
     if len(pairs) > LISTED and not explain:
         say(f"  and {counted(len(pairs) - LISTED, 'more pair')} of plans (--explain)")
     if document.open_example is not None:

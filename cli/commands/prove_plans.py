@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmaprobe.cli.options import EXIT, say
 from mmaprobe.cli.text.certificates import finish
-from mmaprobe.cli.text.vectors import merged, proved_text, show_lemmas, show_witness, stopped_text
+from mmaprobe.cli.text.vectors import answers_text, proved_text, show_lemmas, show_witness, stopped_text
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -69,5 +69,5 @@ def _show(document: ProvePlans, proof: PlanProof) -> None:
         say(f"equal: no; the vector below, of {count}, was replayed on both plans")
         show_witness(proof.problem, proof.witness, (proof.left.reference, proof.right.reference))
     else:
-        tried = merged(document.unanswered) or "nothing, in so short a time"
+        tried = answers_text(document.unanswered) or "nothing, in so short a time"
         say(f"equal: {stopped_text(document)}; tried: {tried}")

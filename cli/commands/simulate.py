@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.array_files import load, of_file
+from mmaprobe.cli.array_files import errors_name, load
 from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models, plans
@@ -173,7 +173,7 @@ def _product(
     formats = (model.a, model.b, model.c)
     sides = []
     for file, matrix, fmt in zip(files, matrices, formats, strict=False):
-        with of_file(file):
+        with errors_name(file):
             sides.append(from_numbers(matrix, fmt, convert))
 
     def report(done: int, total: int) -> None:
@@ -181,7 +181,7 @@ def _product(
 
     addend, places = sides[2] if len(sides) == 3 else None, factors.pop("metadata", None)
     for key, side in factors.items():
-        with of_file(f"--{key.replace('_', '-')}"):
+        with errors_name(f"--{key.replace('_', '-')}"):
             factors[key] = from_numbers(side, model.formats[key])
 
     how_to = partial(simulate, engine=engine, threads=threads, progress=report, scales=factors)
@@ -191,7 +191,7 @@ def _product(
             return how_to(sides[0], sides[1], addend, own)
         return sparse_product(sides[0], places, sides[1], addend, own, partial(how_to, model=own))
 
-    with of_file(", ".join(files), "A and B", "C"):
+    with errors_name(", ".join(files), "A and B", "C"):
         if isinstance(how, PlanMap) and sides[0].ndim == sides[1].ndim == 2:
             out = how.product(Shape(sides[0].shape[0], sides[1].shape[1], sides[0].shape[1]), multiply)
         else:

@@ -11,7 +11,7 @@ from mmaprobe.cli.options import say
 from mmaprobe.documents.prove import PairProof, Prove, ProveInvariant, ProvePlans
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, value_text
 from mmaprobe.smtmodel.base.interrupts import why_ended
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.base.wording import counted, table_lines
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.operand import FURTHER
 
@@ -37,9 +37,8 @@ def show_answer(answered: Answered) -> None:
     say(f"{question.id}: {question.question}")
     if question.source:
         say(f"  source: {question.source}")
-    width = max(len(name) for name in question.models)
-    for name, model in question.models.items():
-        say(f"  {name:<{width}}  {model.reference}")
+    for line in table_lines([(name, model.reference) for name, model in question.models.items()]):
+        say(f"  {line}")
     for pair in answered.pairs:
         say(f"  {pair.left} | {pair.right}: {_verdict(pair)}")
     for vector in answered.vectors:
@@ -122,8 +121,8 @@ def proved_text(engines: Sequence[str], confirmed_by: Sequence[str], without: st
     return by if engines else without
 
 
-def merged(answers: Iterable[str]) -> str:
-    """The inconclusive answers of solvers in one line; answers of one solver with one reason are merged."""
+def answers_text(answers: Iterable[str]) -> str:
+    """The inconclusive answers of solvers in one line; answers of one solver with one reason are answers_text."""
     counts = Counter(re.sub(r" in [\d.]+ s", "", answer) for answer in answers)
     return "; ".join(f"{answer}{f', {count} times' if count > 1 else ''}" for answer, count in counts.items())
 

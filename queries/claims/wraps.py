@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -90,7 +90,7 @@ def wrapping(claim: WrapClaim, count: int) -> Wrapped | None:
 def _recombined(claim: WrapClaim, node: Recombined, count: int) -> Wrapped | None:
     """Copies of two elements whose sum is beyond the moduli from which it is recombined: another number in f64 than the
     sum of the products of the integers of which units read the residues."""
-    plan = replace(claim.plan, result=Round(node, Rounding(F64)), names={})
+    plan = claim.plan.with_result(Round(node, Rounding(F64)))
     if (words := granted(residues_of, plan, node)) is None:
         return None
     ones: dict[Pair, int] = {}

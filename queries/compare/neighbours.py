@@ -17,6 +17,7 @@ from mmaprobe.smtmodel.evaluate.facts import Item, SignalFact, SignalFacts, eval
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of, padded
 from mmaprobe.smtmodel.explain.explaining import RUNNING
+from mmaprobe.smtmodel.explain.explanation import Explanation
 from mmaprobe.smtmodel.families.parameters import format_parameter
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Node, Product, Repeat, Round
 from mmaprobe.smtmodel.nodes.node import Variant, walk
@@ -91,6 +92,14 @@ def divergence(left: Model, right: Model, operands: Operands[int]) -> Divergence
     return first_difference(
         facts_of(evaluate_one(left, operands)), left, facts_of(evaluate_one(right, operands)), right
     )
+
+
+def parted(explanations: Sequence[Explanation]) -> Divergence | None:
+    """The first divergence of two evaluations of one input; None where there is none, and of one alone."""
+    if len(explanations) < 2:
+        return None
+    left, right = explanations
+    return first_difference(left.facts, left.model, right.facts, right.model)
 
 
 def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: Model) -> Divergence | None:

@@ -193,7 +193,7 @@ def _tails(name: str, left: Plan, right: Plan, length: int) -> tuple[Unit, Unit]
     how = _read_without_change(one.model.unit)
     start = Element("c") if how is None else Round(Element("c"), how)
     sides = [(plan, Products(stage.tail or Chain(stage.model), start)) for plan, stage in ((left, one), (right, other))]
-    first, second = (unit_of_plan(replace(plan, c=one.d, result=result, names={}), rest) for plan, result in sides)
+    first, second = (unit_of_plan(plan.with_result(result, c=one.d), rest) for plan, result in sides)
     return _with_one_zero(first), _with_one_zero(second)
 
 
@@ -210,7 +210,7 @@ def _read_without_change(unit: Unit) -> Rounding | None:
 def _with_one_zero(unit: Unit) -> Unit:
     """A unit whose fused sums have one of the products of zeros with which a tile is filled up: the others have the
     same exponent and add nothing."""
-    return replace(unit, result=replaced(unit.result, _one_zero), names={}, signals={})
+    return unit.with_result(replaced(unit.result, _one_zero))
 
 
 def _one_zero(node: Node) -> Node | None:

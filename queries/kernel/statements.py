@@ -160,7 +160,7 @@ class Mean(Problem):
         if not isinstance(first, Round) or first.random is None:
             raise ParameterError(RANDOM.name, "it adds no results that are rounded by random bits")
         result = replace(first, random=Element(RANDOM.name))
-        return Model(self.left.reference, replace(unit, result=result, names={}, signals={}, titles={}))
+        return Model(self.left.reference, unit.with_result(result))
 
 
 def subject_of(wanted: str, problem: Problem) -> Model:
@@ -298,7 +298,7 @@ def means(model: Model) -> list[Problem]:
     results = tuple(replace(last, random=Literal(one, given)) for one in range(1 << bits))
     number = Product(results[-1], Constant())  # NaN where the largest result is no number
     sides = (*results, number), (Scale(_all_terms(model), power_of_two(bits), power_of_two(0)), number)
-    left, right = (replace(unit, result=Round(ExactSum(side), wide), names={}, signals={}, titles={}) for side in sides)
+    left, right = (unit.with_result(Round(ExactSum(side), wide)) for side in sides)
     return [Mean(Model(model.reference, left), Model(model.reference, right), compare="value")]
 
 
@@ -310,7 +310,7 @@ def _exact_sum(model: Model) -> Model:
     if DRAWS.name in unit.formats:
         raise ParameterError(DRAWS.name, f"{model.reference} rounds several results by random bits, its exact sum one")
     exact = replace(unit.last, term=_all_terms(model), rounding=replace(unit.rounding, subnormals="keep"))
-    return Model(model.reference, replace(unit, result=exact, names={}, signals={}, titles={}))
+    return Model(model.reference, unit.with_result(exact))
 
 
 def _all_terms(model: Model) -> ExactSum:

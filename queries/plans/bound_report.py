@@ -233,6 +233,11 @@ def lengths_text(formula: PlanFormula) -> str:
     return "any K" if formula.width else f"K = {before}{multiples}"
 
 
+def growth_of(formula: PlanFormula) -> str:
+    """The value of G in a formula; empty where it has no G."""
+    return formula.growth if " G" in formula.bound else ""
+
+
 def _at_length(bound: PlanBound, size: AtLength) -> PlanBoundAt:
     near, plan = size.near, bound.plan
     return PlanBoundAt(

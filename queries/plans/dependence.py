@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mmaprobe.queries.compare.observed import is_nan
-from mmaprobe.queries.plans.invariant import At, Fixed, spans_of
+from mmaprobe.queries.plans.invariant import At, Fixed
 from mmaprobe.queries.plans.recorded import random_patterns
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.base.wording import runs_of
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
@@ -248,4 +249,4 @@ class Dependence:
                 d = self._product(a[:value], b.T) if side == "M" else self._product(a, b[:value].T)
                 groups.setdefault((d[0] if side == "M" else d[:, 0]).tobytes(), []).append(value)
             if len(groups) > 1:
-                self.found.alike[side] = [spans_of(values) for values in groups.values()]
+                self.found.alike[side] = [runs_of(values) for values in groups.values()]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -329,11 +328,3 @@ class _Prover:
         self.found.proofs.append(proof)
         if proof.interrupted:
             raise KeyboardInterrupt
-
-
-def spans_of(numbers: Sequence[int]) -> list[Span]:
-    """Whole numbers, in order, as spans."""
-    if not numbers:
-        return []
-    ends = [0, *(k for k, (one, other) in enumerate(pairwise(numbers), 1) if other != one + 1), len(numbers)]
-    return [(numbers[first], numbers[end - 1]) for first, end in pairwise(ends)]

@@ -22,12 +22,13 @@ from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.dependence import Asked, Seen
 from mmaprobe.queries.plans.equal import PlanProof
-from mmaprobe.queries.plans.invariant import At, Fixed, Invariance, Need, spans_of
+from mmaprobe.queries.plans.invariant import At, Fixed, Invariance, Need
 from mmaprobe.queries.plans.library import Mapped
 from mmaprobe.queries.plans.results import Given
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.tactics.records import confirmations_of, engines_of
+from mmaprobe.smtmodel.base.wording import runs_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.plans import Plan
@@ -75,9 +76,9 @@ def document_of_invariance(found: Invariance) -> ProveInvariant:
         seconds=round(found.seconds, 3),
         fixed=found.fixed,
         shapes=dict(zip("MNK", (found.shapes.rows, found.shapes.columns, found.shapes.length), strict=True)),
-        plans={plan.reference: spans_of(lengths) for plan, lengths in what.plans.items()},
+        plans={plan.reference: runs_of(lengths) for plan, lengths in what.plans.items()},
         compared=[_compared(found, need) for need in what.needs],
-        open=spans_of(sorted(what.open)),
+        open=runs_of(sorted(what.open)),
         open_example=None if first is None else _element(what.open[first], None),
         difference=[] if difference is None else [
             _element(at, plan)
@@ -94,8 +95,8 @@ def _compared(found: Invariance, need: Need) -> PlansCompared:
     return PlansCompared(
         left=need.left.reference,
         right=need.right.reference,
-        lengths=spans_of(need.lengths),
-        proved=spans_of([length for length in need.lengths if length not in still]),
+        lengths=runs_of(need.lengths),
+        proved=runs_of([length for length in need.lengths if length not in still]),
         example=[_element(at, plan) for at, plan in
                  zip(need.places[need.lengths[0]], (need.left, need.right), strict=True)],
         rules=list(dict.fromkeys(line for proof in proofs for line in proof.rules)),

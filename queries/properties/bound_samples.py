@@ -302,7 +302,7 @@ def in_magnitudes(unit: Unit) -> Unit:
     def positive(node: Node) -> Node | None:
         return replace(node, pattern=node.pattern & ~node.format.sign_bit) if isinstance(node, Literal) else None
 
-    return replace(unit, result=replaced(unit.result, positive), names={}, signals={}, titles={})
+    return unit.with_result(replaced(unit.result, positive))
 
 
 def largest_of(fmt: Format, exponent: int) -> Fraction:

@@ -16,6 +16,7 @@ from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.wording import table_lines
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.operand import DRAWN
@@ -121,6 +122,5 @@ def declaration_text(declaration: P3109Declaration) -> str:
     lines["error bound"] = declaration.error_bound or f"none is proved: {declaration.reason}"
     if declaration.error_bound:
         lines["  where"] = "; ".join(declaration.premises)
-    width = max(map(len, lines))
     head = f"{declaration.model}: declaration for IEEE P3109 (4.4, Annexes D and E)"
-    return "\n".join([head, *(f"  {name:<{width}}  {text}" for name, text in lines.items())])
+    return "\n".join([head, *(f"  {line}" for line in table_lines([*lines.items()]))])

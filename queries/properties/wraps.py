@@ -58,7 +58,7 @@ def _with_room(model: Model) -> Unit:
     def change(_: Node, new: Node) -> Node:
         return replace(new, carry_bits=None) if isinstance(new, FusedSum) else new
 
-    return replace(model.unit, result=rebuilt(model.unit.result, change, {}), names={}, signals={}, titles={})
+    return model.unit.with_result(rebuilt(model.unit.result, change, {}))
 
 
 def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Near]:

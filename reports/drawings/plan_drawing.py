@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 
 from mmaprobe.reports.drawings.sheet import LETTER, MARGIN, SIZE, SMALL, Box, Drawing, Sheet, Text
 from mmaprobe.reports.plan_sheet import stage_words
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.wording import counted, shortened
+from mmaprobe.smtmodel.base.wording import counted, runs_of, shortened
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, Index
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -170,9 +169,7 @@ def _stretches(span: Span) -> Iterator[tuple[int, int]]:
     if span.groups == 1 and span.step == 1:
         yield start, start + span.count
         return
-    for _, run in groupby(enumerate(sorted(span.places)), key=lambda pair: pair[1] - pair[0]):
-        places = [place for _, place in run]
-        yield places[0], places[-1] + 1
+    yield from ((low, high + 1) for low, high in runs_of(sorted(span.places)))
 
 
 def plan_drawing(plan: Plan, length: int, width: float | None = None) -> Drawing:

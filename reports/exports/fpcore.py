@@ -34,15 +34,8 @@ from mmaprobe.smtmodel.plans.joins import Add, Only, Promote, Through
 from mmaprobe.smtmodel.plans.partitions import Equal, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage
+from mmaprobe.smtmodel.units.fpcore_text import MODES, PRECISIONS
 
-MODES = {
-    "nearest_even": "nearestEven",
-    "nearest_away": "nearestAway",
-    "toward_zero": "toZero",
-    "up": "toPositive",
-    "down": "toNegative",
-}
-NAMES = {"f16": "binary16", "f32": "binary32", "f64": "binary64"}
 NOTE = "the sign of a zero and the pattern of a NaN are not said: FPCore's reals have neither"
 
 
@@ -56,7 +49,7 @@ def core(model: Model) -> str:
     """The FPCore of a model. Raises ParameterError for arithmetic that it has no words for: aligned sums, rounding to
     odd, flushed subnormals, formats that are not IEEE 754's."""
     if model.scale is not None or model.unit.more:
-        raise _other("operands beside a, b and c")
+        raise _no_words("operands beside a, b and c")
     writer = _Writer()
     result = writer.of(model.unit.result)
     arguments = [
@@ -87,7 +80,7 @@ class _Writer(Fold[str]):
         match node:
             case Element():
                 if node.subnormals != "keep":
-                    raise _other("subnormal inputs that are read as zero")
+                    raise _no_words("subnormal inputs that are read as zero")
                 place = None if node.index is None else node.index.at(self.places)
                 if self.elements is not None:
                     return self.elements(node.operand, place)
@@ -104,14 +97,14 @@ class _Writer(Fold[str]):
                 return _sum(self.of_terms(node.items))
             case Round():
                 return _rounded(node.rounding, self.of(node.term))
-        raise _other(f"a node {node.kind}")
+        raise _no_words(f"a node {node.kind}")
 
 
 def plan_core(plan: Plan) -> str:
     """The FPCore of a plan for every K. Raises ParameterError for what it has no words for, as `core` does, and for
     stages and joins that are no loops over runs of K."""
     if plan.scale is not None:
-        raise _other("operands beside a, b and c")
+        raise _no_words("operands beside a, b and c")
     body = _Loops(plan).result(plan.result)
     addend = f" {_argument('c', plan.c)}" if plan.addend else ""
     return f'(FPCore ((A K) (B K){addend})\n  :name "{plan.reference}"\n  :precision real\n  {body})\n'
@@ -139,7 +132,7 @@ class _Loops:
         if isinstance(stage, Chain):
             return self.chain(stage, low, high, start)
         if not isinstance(stage, Parted) or stage.head is not None:
-            raise _other("a stage that is no unit, and no runs of K")
+            raise _no_words("a stage that is no unit, and no runs of K")
         partition, join = stage.partition, stage.join
         if isinstance(join, Only):
             return _rounded(join.rounding, self.stage(stage.body, low, high, start))
@@ -163,7 +156,7 @@ class _Loops:
                 return f"(if (== {number} 0) {sums[0]} {_rounded(rounding, f'(+ {so_far} {sums[1]})')})"
 
             return self.loop(stage, size, (low, high), (so_far, start), added)
-        raise _other(f"the stage {stage.word} of a plan for every K, only of one for some K (PLAN@length=K)")
+        raise _no_words(f"the stage {stage.word} of a plan for every K, only of one for some K (PLAN@length=K)")
 
     def name(self, letter: str) -> str:
         return f"{letter}{next(self.names)}"
@@ -195,7 +188,7 @@ class _Loops:
         """Tiles of a unit, the last one filled up with zeros."""
         model, so_far = chain.model, self.name("s")
         if model.scale is not None or model.unit.more:
-            raise _other("operands beside a, b and c")
+            raise _no_words("operands beside a, b and c")
         words = dict(zip("ab", self.plan.read(chain.words), strict=True))
 
         def tile(number: str, own: str, end: str) -> str:
@@ -208,7 +201,7 @@ class _Loops:
                 text = f"(! :precision {_precision(given)} (cast {text}))"
                 if word is not None:
                     if not (isinstance(word.term, Element) and word.term.subnormals == "keep"):
-                        raise _other("words of an element that are not the element rounded")
+                        raise _no_words("words of an element that are not the element rounded")
                     text = _rounded(word.rounding, text)
                 return f"(if (< {at} {end}) {text} 0)"
 
@@ -228,7 +221,7 @@ def _less(high: str, low: str) -> str:
     return high if low == "0" else f"(- {high} {low})"
 
 
-def _other(what: str) -> ParameterError:
+def _no_words(what: str) -> ParameterError:
     return ParameterError("--format", f"fpcore has no words for {what}")
 
 
@@ -241,7 +234,7 @@ def _sum(terms: list[str]) -> str:
 
 def _number(value: Fraction | str) -> str:
     if isinstance(value, str):
-        raise _other(f"the number {value}")
+        raise _no_words(f"the number {value}")
     places = value.denominator.bit_length() - 1
     return str(value.numerator) if places == 0 else f"(digits {value.numerator} -{places} 2)"
 
@@ -249,8 +242,8 @@ def _number(value: Fraction | str) -> str:
 def _precision(fmt: Format) -> str:
     """A format's precision. Raises ParameterError for one whose numbers are not those of IEEE 754 of that width."""
     if fmt.specials != "ieee" or fmt.bias != (1 << fmt.exponent - 1) - 1 or not fmt.subnormals:
-        raise _other(f"the format {fmt.name}")
-    return NAMES.get(fmt.name, f"(float {fmt.exponent} {1 + fmt.exponent + fmt.fraction})")
+        raise _no_words(f"the format {fmt.name}")
+    return PRECISIONS.get(fmt.name, f"(float {fmt.exponent} {1 + fmt.exponent + fmt.fraction})")
 
 
 def _argument(name: str, fmt: Format) -> str:
@@ -259,8 +252,8 @@ def _argument(name: str, fmt: Format) -> str:
 
 def _rounded(how: Rounding, text: str) -> str:
     if how.mode not in MODES:
-        raise _other(f"rounding {how.mode}")
+        raise _no_words(f"rounding {how.mode}")
     nearest = how.mode.startswith("nearest")
     if how.subnormals != "keep" or not (how.overflow == "ieee" or (nearest and how.overflow == "infinity")):
-        raise _other("subnormal results that become zero, or results beyond the range that are not IEEE 754's")
+        raise _no_words("subnormal results that become zero, or results beyond the range that are not IEEE 754's")
     return f"(! :precision {_precision(how.format)} :round {MODES[how.mode]} (cast (! :precision real {text})))"

@@ -21,7 +21,7 @@ from mmaprobe.runner.gpu.kernels import (
 )
 from mmaprobe.runner.gpu.launch import Launcher
 from mmaprobe.runner.gpu.nvrtc import Compiled, compiler_for
-from mmaprobe.runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError
+from mmaprobe.runner.protocol import CLOCK, DeviceUnavailableError
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, NotModelledError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import install_command
@@ -35,7 +35,7 @@ OPTIONS = {"row": "[0-9]+", "column": "[0-9]+", "neighbours": "zero|random", "se
            "a": "shared|registers"}  # fmt: skip
 
 
-def open_cuda(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: Launcher | None = None) -> CudaDevice:
+def open_cuda(text: str, launcher: Launcher | None = None) -> CudaDevice:
     """The device `[UNIT/]INSTRUCTION[?row=R,column=C,neighbours=random,seed=S]` of this machine's GPU; for `wgmma` also
     `columns=N` and `a=registers`.
 
@@ -49,7 +49,7 @@ def open_cuda(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: Launcher | 
         except DeviceUnavailableError as error:
             raise DeviceUnavailableError(f"cuda:{text}: {error}") from None
     row = find_instruction(name, launcher.capability, launcher.gpu)
-    return CudaDevice(f"cuda:{text}", row, position, variant, launcher, timeout)
+    return CudaDevice(f"cuda:{text}", row, position, variant, launcher)
 
 
 def parse_name(text: str) -> tuple[str, Position, Variant | None]:
@@ -137,19 +137,13 @@ def _compiled_kernel(kernel: Kernel, capability: tuple[int, int], cuda: int) -> 
 
 
 class CudaDevice(GpuDevice):
-    """One instruction of an NVIDIA GPU. `timeout`: seconds for one launch."""
+    """One instruction of an NVIDIA GPU."""
 
     def __init__(
-        self,
-        name: str,
-        row: Instruction,
-        position: Position,
-        variant: Variant | None,
-        launcher: Launcher,
-        timeout: float = DEFAULT_TIMEOUT,
+        self, name: str, row: Instruction, position: Position, variant: Variant | None, launcher: Launcher
     ) -> None:
         kernel = kernel_of(row, variant)
-        super().__init__(name, kernel, parse_reference(row.reference), position, launcher, timeout)
+        super().__init__(name, kernel, parse_reference(row.reference), position, launcher)
         compiled, executed = _compiled_kernel(kernel, launcher.capability, launcher.cuda[0])
         launcher.load(compiled.cubin, kernel.name)
         self.description = {

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import cupy
 import numpy as np
 
-from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher, LaunchError
+from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher, LaunchError, status_after
 from mmaprobe.runner.protocol import DeviceUnavailableError
 
 _ERRORS = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
 _FULL = ("MemoryAllocation", "OUT_OF_MEMORY")  # parts of the names of CUDA's errors where memory is full
 _SM_CLOCK = 1  # NVML_CLOCK_SM
-_POLL = 0.0005  # seconds between two looks at a running kernel, when Ctrl-C is noticed
 
 
 class CupyLauncher(Launcher):
@@ -78,11 +76,7 @@ def _wait(timeout: float) -> None:
     """Wait for everything launched so far. Raises LaunchError after `timeout` seconds."""
     done = cupy.cuda.Event(disable_timing=True)
     done.record()
-    deadline = time.monotonic() + timeout
-    while not done.done:
-        if time.monotonic() > deadline:
-            raise LaunchError(f"the kernel did not finish within {timeout:.3g} s")
-        time.sleep(_POLL)
+    status_after(lambda: done.done, False, timeout)
 
 
 @contextlib.contextmanager

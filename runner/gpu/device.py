@@ -14,7 +14,7 @@ from mmaprobe.runner.gpu.hip_kernels import HipKernel
 from mmaprobe.runner.gpu.kernel_source import POINTERS, THREADS
 from mmaprobe.runner.gpu.kernels import Kernel, Operand
 from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher
-from mmaprobe.runner.protocol import CLOCK, Patience
+from mmaprobe.runner.protocol import CLOCK
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.evaluate.batch import Patterns
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -35,23 +35,16 @@ class Position:
 
 
 class GpuDevice(BatchDevice):
-    """A kernel on a GPU. `timeout`: seconds for one launch. Raises InputError for a position that it does not have."""
+    """A kernel on a GPU; its patience is for one launch. Raises InputError for a position that it does not have."""
 
     batch = 1 << 16
     shown_by: ClassVar[str] = "nvidia-smi"
     """the program that lists what holds memory"""
 
     def __init__(
-        self,
-        name: str,
-        kernel: Kernel | HipKernel,
-        model: Model,
-        position: Position,
-        launcher: Launcher,
-        timeout: float,
+        self, name: str, kernel: Kernel | HipKernel, model: Model, position: Position, launcher: Launcher
     ) -> None:
         self.name, self.kernel, self.model, self.position = name, kernel, model, position
-        self.patience = Patience(timeout)
         rows, columns, _ = kernel.shape
         if position.row >= rows or position.column >= columns:
             own = model.reference.rpartition("/")[2]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,19 +21,18 @@ from mmaprobe.runner.gpu.cuda import parse_name
 from mmaprobe.runner.gpu.device import GpuDevice, Position
 from mmaprobe.runner.gpu.hip_kernels import TARGETS, HipKernel, hip_kernels
 from mmaprobe.runner.gpu.kernel_source import source
-from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher, LaunchError
-from mmaprobe.runner.gpu.nvrtc import CompilerError
-from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, DeviceUnavailableError
+from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher, LaunchError, status_after
+from mmaprobe.runner.gpu.rtc import RuntimeCompiler
+from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 _OUT_OF_MEMORY, _NOT_READY = 2, 600  # hipErrorOutOfMemory, hipErrorNotReady
 _TO_DEVICE, _TO_HOST = 1, 2  # hipMemcpyKind
-_POLL = 0.0005  # seconds between two looks at a running kernel, when Ctrl-C is noticed
 _NAME_BYTES, _PROPERTIES_BYTES = 256, 1 << 14  # hipDeviceProp_t begins with the name; it has about 1,500 bytes
 
 
-def open_hip(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: HipLauncher | None = None) -> HipDevice:
+def open_hip(text: str, launcher: HipLauncher | None = None) -> HipDevice:
     """The device `[UNIT/]INSTRUCTION[?row=R,column=C,neighbours=random,seed=S]` of this machine's AMD GPU.
 
     Raises InputError, UnknownNameError, DeviceUnavailableError, CompilerError or LaunchError.
@@ -60,7 +58,7 @@ def open_hip(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: HipLauncher 
     if len(own) != 1:
         named = [kernel.reference.partition("/")[2] for kernel in every.values() if kernel.arch == arch]
         raise UnknownNameError(f"instruction of this GPU ({launcher.gpu}, {arch})", wanted, named)
-    return HipDevice(f"hip:{text}", own[0], position, launcher, timeout)
+    return HipDevice(f"hip:{text}", own[0], position, launcher)
 
 
 class HipDevice(GpuDevice):
@@ -68,15 +66,8 @@ class HipDevice(GpuDevice):
 
     shown_by = "rocm-smi"
 
-    def __init__(
-        self,
-        name: str,
-        kernel: HipKernel,
-        position: Position,
-        launcher: HipLauncher,
-        timeout: float = DEFAULT_TIMEOUT,
-    ) -> None:
-        super().__init__(name, kernel, parse_reference(kernel.alike or kernel.reference), position, launcher, timeout)
+    def __init__(self, name: str, kernel: HipKernel, position: Position, launcher: HipLauncher) -> None:
+        super().__init__(name, kernel, parse_reference(kernel.alike or kernel.reference), position, launcher)
         launcher.load(launcher.compile(source([kernel])), kernel.name)
         self.description = {
             "name": launcher.gpu,
@@ -92,9 +83,9 @@ class HipLauncher(Launcher):
     """The current AMD GPU. `target`: what the compiler calls it (gfx942). Raises DeviceUnavailableError without one."""
 
     def __init__(self) -> None:
-        self._runtime, self._compiler = (_library(name) for name in ("libamdhip64.so", "libhiprtc.so"))
+        self._runtime = _library("libamdhip64.so")
+        self._compiler = RuntimeCompiler(_library("libhiprtc.so"), "hiprtc")
         self._runtime.hipGetErrorString.restype = ctypes.c_char_p
-        self._compiler.hiprtcGetErrorString.restype = ctypes.c_char_p
         count, device, version = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
         if self._runtime.hipGetDeviceCount(ctypes.byref(count)) or not count.value:
             raise DeviceUnavailableError("HIP finds no AMD GPU; is HIP_VISIBLE_DEVICES set?")
@@ -121,25 +112,9 @@ class HipLauncher(Launcher):
 
     def compile(self, text: str) -> bytes:
         """The code object of a source. Raises CompilerError with the compiler's messages."""
-        program, code = ctypes.c_void_p(), self._compiler
-        status = code.hiprtcCreateProgram(ctypes.byref(program), text.encode(), b"mmaprobe.hip", 0, None, None)
-        if status:
-            raise CompilerError(f"hiprtcCreateProgram: {code.hiprtcGetErrorString(status).decode()}")
-        try:
-            options = (ctypes.c_char_p * 2)(f"--offload-arch={self.target}".encode(), b"-O2")
-            if code.hiprtcCompileProgram(program, len(options), options):
-                log = self._read("hiprtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
-                raise CompilerError(f"hiprtc refused a kernel for {self.target}:\n{log}")
-            return self._read("hiprtcGetCode", program)
-        finally:
-            code.hiprtcDestroyProgram(ctypes.byref(program))
-
-    def _read(self, name: str, program: ctypes.c_void_p) -> bytes:
-        size = ctypes.c_size_t()
-        getattr(self._compiler, f"{name}Size")(program, ctypes.byref(size))
-        content = ctypes.create_string_buffer(size.value)
-        getattr(self._compiler, name)(program, content)
-        return content.raw
+        options, refused = (f"--offload-arch={self.target}", "-O2"), f"hiprtc refused a kernel for {self.target}"
+        (code,) = self._compiler.compiled(text, "mmaprobe.hip", options, ("GetCode",), refused)
+        return code
 
     def load(self, cubin: bytes, name: str) -> None:
         module = ctypes.c_void_p()
@@ -161,21 +136,12 @@ class HipLauncher(Launcher):
             arguments = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
             grid, block = (blocks, 1, 1), (threads, 1, 1)
             self._call("hipModuleLaunchKernel", self._kernel, *grid, *block, 0, None, arguments, None)
-            self._wait(timeout)
+            if status := status_after(lambda: self._runtime.hipStreamQuery(None), _NOT_READY, timeout):
+                raise LaunchError(f"the kernel failed: {self._runtime.hipGetErrorString(status).decode()}")
             self._call("hipMemcpy", _address(output), held[-1], ctypes.c_size_t(output.nbytes), _TO_HOST)
         finally:
             for pointer in held:
                 self._runtime.hipFree(pointer)
-
-    def _wait(self, timeout: float) -> None:
-        """Wait for the kernel. Raises LaunchError after `timeout` seconds."""
-        deadline = time.monotonic() + timeout
-        while (status := self._runtime.hipStreamQuery(None)) == _NOT_READY:
-            if time.monotonic() > deadline:
-                raise LaunchError(f"the kernel did not finish within {timeout:.3g} s")
-            time.sleep(_POLL)
-        if status:
-            raise LaunchError(f"the kernel failed: {self._runtime.hipGetErrorString(status).decode()}")
 
     def clock(self) -> int | None:
         return None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mmaprobe.smtmodel.base.errors import IncompleteError
+
+POLL = 0.0005  # seconds between two looks at a running kernel, when Ctrl-C is noticed
 
 
 class LaunchError(IncompleteError):
@@ -15,6 +18,16 @@ class LaunchError(IncompleteError):
 
 class GpuMemoryError(LaunchError):
     """The GPU's memory is too small for the launch; a smaller batch may fit."""
+
+
+def status_after(status: Callable[[], Any], running: object, timeout: float) -> Any:
+    """The status of a kernel once it is not `running` any more. Raises LaunchError after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while (now := status()) == running:
+        if time.monotonic() > deadline:
+            raise LaunchError(f"the kernel did not finish within {timeout:.3g} s")
+        time.sleep(POLL)
+    return now
 
 
 class Launcher(ABC):

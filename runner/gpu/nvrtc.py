@@ -15,15 +15,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.runner.gpu.rtc import CompilerError, RuntimeCompiler
 from mmaprobe.smtmodel.base.wording import install_command
 
 MAJORS = (13, 12)  # versions of CUDA, the preferred first
 _FOLDERS = {13: "nvidia/cu13/lib", 12: "nvidia/cuda_nvrtc/lib"}  # the libraries of the wheels, below site-packages
-
-
-class CompilerError(MmaprobeError):
-    """NVRTC is missing, does not know the architecture, or refused a kernel."""
 
 
 @dataclass(frozen=True)
@@ -35,51 +31,30 @@ class Compiled:
     version: tuple[int, int]
 
 
-class Nvrtc:
+class Nvrtc(RuntimeCompiler):
     """One NVRTC library. Raises OSError if it cannot be loaded."""
 
     def __init__(self, path: str) -> None:
-        self._library = ctypes.CDLL(path)
-        self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        super().__init__(ctypes.CDLL(path), "nvrtc")
         major, minor = ctypes.c_int(), ctypes.c_int()
-        self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
+        self.call("Version", ctypes.byref(major), ctypes.byref(minor))
         self.version = (major.value, minor.value)
-
-    def _call(self, name: str, *arguments: object) -> None:
-        status = getattr(self._library, name)(*arguments)
-        if status:
-            raise CompilerError(f"{name}: {self._library.nvrtcGetErrorString(status).decode()}")
 
     @property
     def capabilities(self) -> frozenset[int]:
         """The architectures for which it compiles, as 10 * major + minor."""
         count = ctypes.c_int()
-        self._call("nvrtcGetNumSupportedArchs", ctypes.byref(count))
+        self.call("GetNumSupportedArchs", ctypes.byref(count))
         numbers = (ctypes.c_int * count.value)()
-        self._call("nvrtcGetSupportedArchs", numbers)
+        self.call("GetSupportedArchs", numbers)
         return frozenset(numbers)
 
     def compile(self, source: str, target: str) -> Compiled:
         """Compile for a target such as "sm_90a". Raises CompilerError with the compiler's messages."""
-        program = ctypes.c_void_p()
-        text = source.encode()
-        self._call("nvrtcCreateProgram", ctypes.byref(program), text, b"mmaprobe.cu", 0, None, None)
-        try:
-            options = (ctypes.c_char_p * 1)(f"--gpu-architecture={target}".encode())
-            if self._library.nvrtcCompileProgram(program, len(options), options):
-                log = self._read("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
-                raise CompilerError(f"NVRTC {self.version[0]}.{self.version[1]} refused a kernel for {target}:\n{log}")
-            ptx = self._read("nvrtcGetPTX", program).rstrip(b"\0").decode()
-            return Compiled(self._read("nvrtcGetCUBIN", program), ptx, self.version)
-        finally:
-            self._library.nvrtcDestroyProgram(ctypes.byref(program))
-
-    def _read(self, name: str, program: ctypes.c_void_p) -> bytes:
-        size = ctypes.c_size_t()
-        self._call(f"{name}Size", program, ctypes.byref(size))
-        content = ctypes.create_string_buffer(size.value)
-        self._call(name, program, content)
-        return content.raw
+        refused = f"NVRTC {self.version[0]}.{self.version[1]} refused a kernel for {target}"
+        options = [f"--gpu-architecture={target}"]
+        ptx, cubin = self.compiled(source, "mmaprobe.cu", options, ("GetPTX", "GetCUBIN"), refused)
+        return Compiled(cubin, ptx.rstrip(b"\0").decode(), self.version)
 
 
 def _places(major: int) -> Iterator[str]:

@@ -106,8 +106,8 @@ class Format:
         return all(getattr(self, key) == getattr(other, key) for key in keys) and self.fraction <= other.fraction
 
     def holds(self, other: Format) -> bool:
-        """Whether every number of the other format is known to be one of this format; False does not mean that one is
-        not. A format without subnormal numbers has no zero."""
+        """Whether every number of the other format is known to be a number of this format; False says nothing. A format
+        without subnormal numbers has no zero."""
         signed = self.signed or not other.signed
         kinds = ("has_nan", "has_infinity", "has_negative_zero", "subnormals")
         special = all(getattr(self, kind) or not getattr(other, kind) for kind in kinds)

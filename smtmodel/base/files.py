@@ -57,6 +57,11 @@ def is_file(name: str) -> bool:
         return False
 
 
+def names_below(folder: Path) -> tuple[str, ...]:
+    """The names of the YAML files below a folder: their paths from there, without the ending."""
+    return tuple(sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.yaml")))
+
+
 def names_file(name: str) -> bool:
     """Whether a word that may be a name of the library is the path of a YAML file instead."""
     return name.endswith((".yaml", ".yml")) or "/" in name or is_file(name)
@@ -68,6 +73,13 @@ def missing_file(path: Path | str) -> InputError:
     if str(path) == "-":
         return InputError("standard input is not read here: name a file", "-")
     return InputError("no such file", str(path))
+
+
+def cannot_read(error: OSError, path: Path | str) -> InputError:
+    """What to raise for a file that could not be read."""
+    if isinstance(error, FileNotFoundError):
+        return missing_file(path)
+    return InputError(f"cannot be read: {error.strerror or error}", str(path))  # NumPy's own has no number
 
 
 def real_path(path: Path | str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 #: the most characters of a message, of one of its words, and of the end that is kept of either
 LONGEST_TEXT, LONGEST_WORD, TAIL = 4000, 400, 80
@@ -34,13 +35,13 @@ def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def ranges_text(numbers: Sequence[int], between: str = ", ") -> str:
     """Numbers as ranges: 0, 1, 2, 5 as "0-2, 5"."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return between.join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+    return between.join(str(low) if low == high else f"{low}-{high}" for low, high in runs_of(numbers))
+
+
+def runs_of(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """The first and the last number of each run of numbers that follow one another."""
+    ends = [0, *(k for k, (one, other) in enumerate(pairwise(numbers), 1) if other != one + 1), len(numbers)]
+    return [(numbers[first], numbers[end - 1]) for first, end in pairwise(ends) if end > first]
 
 
 def duration(seconds: float) -> str:

@@ -17,7 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmaprobe.smtmodel.base.errors import InputError, nearest
-from mmaprobe.smtmodel.base.files import INPUTS, NOT_UTF8, check_utf8, missing_file
+from mmaprobe.smtmodel.base.files import INPUTS, NOT_UTF8, cannot_read, check_utf8
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 
 Key = tuple[str | int, ...]
@@ -249,10 +249,8 @@ def read_file(path: Path) -> str:
         INPUTS.add(path)
         with path.open(encoding="utf-8", errors=NOT_UTF8) as stream:
             return check_utf8(stream.read(MOST_CHARACTERS + 1), str(path))
-    except FileNotFoundError:
-        raise missing_file(path) from None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+        raise cannot_read(error, path) from None
     except ValueError:  # a null character, or half of a surrogate pair
         why = "no file can have this name"
         raise InputError(f"cannot be read: {why}", str(path)) from None

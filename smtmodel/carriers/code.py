@@ -519,8 +519,10 @@ class CodeWords(Carrier):
 class CodeCarrier(WideCarrier):
     """Vectors of any width. `words` holds the statements; `flushing`: whether additions can flush tiny results."""
 
+    words: CodeWords
+
     def __init__(self, flushing: bool = FLUSHES) -> None:
-        self.words: CodeWords = CodeWords(flushing=flushing)
+        super().__init__(CodeWords(flushing=flushing))
 
     def input(self, text: str, width: int, place: int) -> Bits:
         """An operand that the surrounding loops hold in the C variable `text`."""

@@ -7,7 +7,6 @@ carrier of words.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any, TypeVar
 
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, minimum, select, truth
@@ -36,17 +35,9 @@ _ON_WORDS: list[str] = []
 
 def of_limbs(operation: Operation) -> Operation:
     """An operation of the wide carrier, written on limbs. Where its last operand, the largest width, fits a word, the
-    word carrier's operation of the same name is called instead."""
-    name = operation.__name__
-
-    @wraps(operation)
-    def either(carrier: WideCarrier, *operands: Any) -> Any:
-        if operands[-1] <= LIMB:
-            return getattr(carrier.words, name)(*operands)
-        return operation(carrier, *operands)
-
-    _ON_LIMBS[name] = operation
-    return either  # type: ignore[return-value]
+    word carrier's operation of the same name is called instead (`WideCarrier.__init__`)."""
+    _ON_LIMBS[operation.__name__] = operation
+    return operation
 
 
 def of_words(name: str) -> Callable[..., Any]:
@@ -56,7 +47,7 @@ def of_words(name: str) -> Callable[..., Any]:
 
 
 def _chosen(narrow: Callable[..., Any], wide: Callable[..., Any]) -> Callable[..., Any]:
-    """The dispatch of `of_limbs`, for the operations of one carrier."""
+    """The operation on words or on limbs, by the largest width."""
     return lambda *operands: narrow(*operands) if operands[-1] <= LIMB else wide(*operands)
 
 

@@ -1,6 +1,6 @@
 """Which cases of a parallel choice ($pmux) can hold: read off the gates of their conditions, as conjunctions of bits.
 
-A bit that no such gate gives is a variable of its own, so what is shown holds whatever the rest of a design does.
+A bit from another gate is a variable of its own, so that conclusions hold whatever the rest of a design computes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Conditions:
 
     @cached_property
     def disjoint(self) -> bool:
-        """Whether it is shown that no two hold at once."""
+        """Whether any two conditions are shown to exclude each other."""
         pairs = combinations(self._cases, 2)
         return all(_conflict(one, other) for left, right in pairs for one, other in product(left, right))
 
     @cached_property
     def covering(self) -> bool:
-        """Whether it is shown that one always holds."""
+        """Whether some condition is shown to hold, whatever the bits are."""
         every = [cube for case in self._cases for cube in case]
         return len({bit for cube in every for bit in cube}) <= VARIABLES and _covering(every)
 
@@ -65,7 +65,7 @@ class Conditions:
 
 
 def _equal(pairs: Iterable[tuple[Wire, Wire]], otherwise: list[Cube]) -> list[Cube]:
-    """That bits are equal to others, of which one is a constant in each pair."""
+    """That the bits of each pair, one of them a constant, are equal."""
     cube: dict[Wire, bool] = {}
     for one, other in pairs:
         bit, value = (one, other) if other in ("0", "1") else (other, one)

@@ -206,8 +206,8 @@ class _Run:
         return self._part(cell, operands) if cell.kind == "$shiftx" else _applied(cell, operands)
 
     def _choice(self, cell: Cell, operands: Mapping[str, Bits]) -> Bits:
-        """The word of the first case that holds, which Yosys places last; where several hold, or none and nothing is
-        given, it is undefined."""
+        """The word of the first case whose condition holds, which Yosys places last; undefined where several conditions
+        hold, or none and there is no other word."""
         cases, every, conditions = operands["S"], operands["B"], self.netlist.choices[cell]
         width = len(cell.output)
         words = [every.extract((place + 1) * width - 1, place * width) for place in range(cases.width)]

@@ -9,19 +9,21 @@ from pathlib import Path
 
 from mmaprobe.smtmodel.base.errors import IncompleteError
 
+SECONDS = 300.0  # that a program may take
+
 
 class MissingProgramError(IncompleteError):
     """Yosys is not installed, or GHDL for a design in VHDL."""
 
 
 def finished(
-    command: Sequence[str], folder: Path, seconds: float, name: str, given: Mapping[str, str] | None = None
+    command: Sequence[str], folder: Path, name: str, given: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """What a program said. Raises IncompleteError."""
+    """What a program said. Raises IncompleteError for one that does not end in time."""
     try:
         environment = {**os.environ, **(given or {})}
         return subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, cwd=folder, env=environment
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, cwd=folder, env=environment
         )
     except subprocess.TimeoutExpired:
-        raise IncompleteError(f"{name} did not end within {seconds:g} s") from None
+        raise IncompleteError(f"{name} did not end within {SECONDS:g} s") from None

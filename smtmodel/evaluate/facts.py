@@ -143,5 +143,5 @@ def item_of(name: str, value: Unpacked) -> Item:
 
 
 def item_of_pattern(name: str, pattern: int, fmt: Format) -> Item:
-    """The term that a pattern is, without what a unit does to it (flushing)."""
+    """The term of a pattern by its format alone, before a unit flushes it."""
     return item_of(name, unpack(constant(_CARRIER, pattern, fmt.width), fmt))

@@ -152,7 +152,7 @@ class Model:
                 return new
             return replace(new, rounding=replace(new.rounding, nan=None))
 
-        unit = replace(self.unit, result=rebuilt(self.unit.result, leaf, {}), names={}, signals={}, titles={})
+        unit = self.unit.with_result(rebuilt(self.unit.result, leaf, {}))
         return Model(self.reference, unit)
 
 

@@ -60,7 +60,7 @@ class FamilyFunction(functions.Family):
         return tuple(self.defaults)
 
     def completed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """A value for each parameter. Raises ParameterError for one that it does not take."""
+        """A value for each parameter. Raises ParameterError for a parameter that the family does not take."""
         if not values.keys() <= self.defaults.keys():
             for name in values:
                 self.check_takes(name)

@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.families.parameters import check_parameter
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round, Scale
-from mmaprobe.smtmodel.nodes.chains import shifts_of_blocks
+from mmaprobe.smtmodel.nodes.chains import interleaved_pairs, shifts_of_blocks
 from mmaprobe.smtmodel.nodes.round import Rounding, Zero
 from mmaprobe.smtmodel.operand import RANDOM
 
@@ -62,7 +62,7 @@ class Steps(ParameterGroup):
     @cached_property
     def blocks(self) -> Blocks:
         if self.block_order == "interleaved_pairs":
-            return tuple(tuple(k for k in range(self.length) if (k % 4 < 2) == first) for first in (True, False))
+            return interleaved_pairs(range(self.length))
         if isinstance(self.block_order, str):
             return tuple(tuple(range(k, k + self.block)) for k in range(0, self.length, self.block))
         return self.block_order

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, nearest
-from mmaprobe.smtmodel.base.files import NOT_UTF8, check_utf8, missing_file
+from mmaprobe.smtmodel.base.files import NOT_UTF8, cannot_read, check_utf8
 from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json, quoted_value
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -258,10 +258,8 @@ def open_text(path: Path) -> IO[str]:
         if _is_gzip(path):
             return gzip.open(path, "rt", encoding="utf-8", errors=NOT_UTF8)
         return path.open(encoding="utf-8", errors=NOT_UTF8)
-    except FileNotFoundError:
-        raise missing_file(path) from None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+        raise cannot_read(error, path) from None
 
 
 def lines_of(stream: IO[str], name: str) -> Iterator[str]:

@@ -26,6 +26,11 @@ def shifts_of_blocks(blocks: Blocks) -> tuple[int, ...] | None:
     return offsets if alike else None
 
 
+def interleaved_pairs(places: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Two blocks that take pairs of products in turn."""
+    return tuple(tuple(k for k in places if (k % 4 < 2) == first) for first in (True, False))
+
+
 def terms_at(places: Sequence[int], form: Callable[[Index], Node], outer: int = 0) -> Node:
     """A node for the terms at these places; `outer`: the level of a loop that shifts them, 0 for none."""
     loop, level = ((outer, 1),) if outer else (), outer + 1

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.nodes.chains import OUTER, ProductChain, chain_of
+from mmaprobe.smtmodel.nodes.chains import OUTER, ProductChain, chain_of, interleaved_pairs
 from mmaprobe.smtmodel.nodes.counting import Counting
 from mmaprobe.smtmodel.nodes.element import Constant, Element
 from mmaprobe.smtmodel.nodes.exact import ExactSum
@@ -66,9 +66,10 @@ def _in_other_steps(result: Node) -> Iterator[tuple[Variant, Node]]:
             blocks = [order[k : k + other] for k in range(0, len(order), other)]
             yield from _variant_if("block", size, other, chain.in_blocks(blocks))
     plain = sorted(order)
-    pairs = [[k for k in plain if (k % 4 < 2) == first] for first in (True, False)]
     if len(plain) % 4 == 0 and len(chain.blocks) == 2 and order == plain:
-        yield from _variant_if("block_order", "contiguous", "interleaved_pairs", chain.in_blocks(pairs))
+        yield from _variant_if(
+            "block_order", "contiguous", "interleaved_pairs", chain.in_blocks(interleaved_pairs(plain))
+        )
     if order != plain:
         blocks = [plain[k : k + size] for k in range(0, len(plain), size)]
         yield from _variant_if("block_order", "interleaved_pairs", "contiguous", chain.in_blocks(blocks))

@@ -128,7 +128,7 @@ def _in_order(terms: Sequence[_Placed]) -> list[_Placed]:
 
 
 def _chosen(flags: Sequence[Bit], terms: Sequence[_Placed]) -> _Placed:
-    """The term whose flag is set, of three of which one is."""
+    """The term whose flag is set; of three flags exactly one is."""
     one, other, rest = terms
     return _Placed(
         choose(flags[0], one.sign, choose(flags[1], other.sign, rest.sign)),

@@ -1,5 +1,5 @@
-"""Joins: how a stage adds the sums of its parts. Each is a frozen value, with all that is told of it: what it does, its
-spelling, its words, and what its parts begin with."""
+"""Joins: how a stage adds the sums of its parts. A join is a frozen value that has its computation, its name in plan
+files, its description in words, and the start of each part's sum."""
 
 from __future__ import annotations
 

@@ -40,8 +40,7 @@ def step_of(stage: Stage) -> Step | None:
 
 def unit_of_step(plan: Plan, stage: Stage, sums: Format, length: int) -> Unit:
     """A stage of a plan for some number of products, from any sum so far, which is its c."""
-    whole = replace(plan, c=sums, result=Products(stage, Element("c")), names={})
-    return unit_of_plan(whole, length)
+    return unit_of_plan(plan.with_result(Products(stage, Element("c")), c=sums), length)
 
 
 def around(plan: Plan, node: Node) -> Node:

@@ -89,9 +89,7 @@ def partly_filled(model: Model, count: int) -> Model:
     unit, block = model.unit, model.scale_block
     result = numbered(_padded(written_out(unit.result), count, block))
     length = -(-count // block) * block if block else count
-    return Model(
-        model.reference, replace(unit, length=length, result=result, names={}, signals={}, titles={}, unrolled=None)
-    )
+    return Model(model.reference, unit.with_result(result, length=length, unrolled=None))
 
 
 class Lowering(Engine[Node]):

@@ -109,7 +109,8 @@ def found_of(part: Gathered, side: Matrix, axis: int) -> Matrix:
 
 
 def spread_over(found: Matrix, block: int | None, length: int, axis: int) -> Matrix:
-    """What blocks along an axis give, for each of so many elements; what is given by all is left as it is."""
+    """The values of blocks along an axis, each repeated for its elements, `length` in all; a single value of all
+    elements stays as it is."""
     if not block:
         return found
     return np.take(np.repeat(found, block, axis), range(length), axis)

@@ -1,7 +1,7 @@
-"""Partitions: how a stage divides the products of a span into parts. Each is a frozen value, with all that is told of
-it: its parts, its spelling, its words, and for which numbers of products two stages divide them alike.
+"""Partitions: how a stage divides the products of a span into parts. A partition is a frozen value that has the parts,
+its name in plan files, its description in words, and the numbers of products that two stages with it divide alike.
 
-A class of its own, in `PARTITIONS`, is a further one; of what it does not tell, nothing is proved.
+A further partition is a class in `PARTITIONS`; nothing is proved where the class overrides no method that tells it.
 """
 
 from __future__ import annotations

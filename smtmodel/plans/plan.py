@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -133,6 +133,10 @@ class Plan:
         """The plan that has a unit take K in tiles, from c; from +0 where it does not read c, or if it is to."""
         result = Products(Chain(model), Element("c") if model.addend and not from_zero else Constant())
         return cls(model.a, model.b, model.c, result, reference=model.reference)
+
+    def with_result(self, result: Node, **changes: Any) -> Plan:
+        """The plan with another expression, whose nodes have no names, and with other changes."""
+        return replace(self, result=result, names={}, **changes)
 
     @cached_property
     def addend(self) -> bool:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
-from mmaprobe.smtmodel.base.files import is_file
+from mmaprobe.smtmodel.base.files import is_file, names_below
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans.multiword import SCHEMES
 from mmaprobe.smtmodel.plans.plan import Plan
@@ -21,7 +21,7 @@ _reading: list[Path] = []  # plan files that are being read: a unit may be a pla
 @cache
 def plans() -> tuple[str, ...]:
     """The names of all shipped plans."""
-    return tuple(sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml")))
+    return names_below(FOLDER)
 
 
 def plan_named(name: str, model_of: Callable[[str], Model]) -> Plan:

@@ -47,7 +47,7 @@ class Span:
             object.__setattr__(self, "pitch", self.count * step)
 
     def distance(self, number: int) -> int:
-        """How far one of its products is from the first one."""
+        """The distance of the product with this number from the first product."""
         group, within = divmod(number, self.size)
         return group * self.pitch + within * self.step
 

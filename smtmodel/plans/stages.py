@@ -66,7 +66,7 @@ class Stage(ABC):
     @property
     @abstractmethod
     def accumulator(self) -> Format:
-        """The format in which it takes its start."""
+        """The format of the sum from which it starts."""
 
     @property
     @abstractmethod
@@ -241,8 +241,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Cut:
-    """The parts of a span: those that the body takes, those before them (for the stage's head), those after them (for
-    its tail)."""
+    """A divided span: the parts that the body adds, the products before the parts (for the stage's head), and the
+    products after the parts (for its tail)."""
 
     parts: Sequence[Part] = ()
     head: Span | None = None

@@ -47,11 +47,11 @@ class Gathered(Terminal):
 
     @abstractmethod
     def own(self, pattern: Bits) -> Bits:
-        """A pattern of one element, such that the largest one of several elements says what they give."""
+        """The pattern of one element; the largest pattern of several elements decides their common number."""
 
     @abstractmethod
     def found(self, largest: Bits) -> Bits:
-        """Its pattern, by the largest one."""
+        """The pattern of the common number, by the largest pattern of the elements."""
 
     @abstractmethod
     def over(self, items: tuple[Node, ...]) -> Node:

@@ -6,7 +6,6 @@ A row has n products: as many as a vector register has elements (n4 of bf16: VLE
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from mmaprobe.smtmodel.tables.instruction import Call, Instruction, Origin
 from mmaprobe.smtmodel.tables.sources import Source
@@ -22,12 +21,12 @@ _FP8 = (8, 16, 32)
 _EXTENSIONS = {"zvdota": "dota", "zvbdota": "bdota"}
 
 
-def bulk_normalised(length: int, guard_bits: int | None = None, **values: Any) -> Call:
-    """n products aligned with 23 + g bits below the largest exponent, by default g = log2(n), what is cut off ORed into
-    the last bit; both roundings are to odd."""
-    guard = (length - 1).bit_length() if guard_bits is None else guard_bits
+def bulk_normalised(length: int) -> Call:
+    """n products aligned with 23 + log2(n) bits below the largest exponent, what is cut off ORed into the last bit;
+    both roundings are to odd."""
+    bits = 23 + (length - 1).bit_length()
     odd = {"align_rounding": "to_odd", "output_rounding": "to_odd", "zero_sign": "always_positive", "nan": NAN}
-    return "rvbna", {"length": length, "block": length, "fraction_bits": 23 + guard, **odd, **values}
+    return "rvbna", {"length": length, "block": length, "fraction_bits": bits, **odd}
 
 
 def instructions() -> Iterator[Instruction]:

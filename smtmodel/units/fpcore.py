@@ -20,17 +20,11 @@ from mmaprobe.smtmodel.arithmetic.display import exponent_of
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
 from mmaprobe.smtmodel.units.fpcore_loops import unrolled
-from mmaprobe.smtmodel.units.fpcore_text import Expression, Group, Word, parsed
+from mmaprobe.smtmodel.units.fpcore_text import MODES, PRECISIONS, Expression, Group, Word, parsed
 from mmaprobe.smtmodel.units.unit import Unit
 
-MODES = {
-    "nearestEven": "nearest_even",
-    "nearestAway": "nearest_away",
-    "toZero": "toward_zero",
-    "toPositive": "up",
-    "toNegative": "down",
-}
-NAMES = {"binary16": "f16", "binary32": "f32", "binary64": "f64"}
+ROUNDINGS = {word: mode for mode, word in MODES.items()}
+NAMES = {word: name for name, word in PRECISIONS.items()}
 TOLD = (":name", ":description", ":cite")  # of a core: said of it, without effect
 _ARGUMENT = re.compile(r"[ab](0|[1-9][0-9]{0,4})|c")
 _NUMBER = r"[+-]?[0-9]{1,400}(/[0-9]{1,400}|(\.[0-9]{1,400})?(e[+-]?[0-9]{1,4})?)"
@@ -170,9 +164,9 @@ class _Core:
             fmt = None if isinstance(precision, Word) and precision.text == "real" else self.precision(precision)
         if (rounding := told.get(":round")) is not None:
             word = rounding.text if isinstance(rounding, Word) else ""
-            if word not in MODES:
-                self.fail(f"a rounding is one of {', '.join(MODES)}", rounding)
-            mode = MODES[word]
+            if word not in ROUNDINGS:
+                self.fail(f"a rounding is one of {', '.join(ROUNDINGS)}", rounding)
+            mode = ROUNDINGS[word]
         return Context(fmt, mode)
 
     def precision(self, precision: Expression) -> str:

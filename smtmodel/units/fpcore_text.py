@@ -7,6 +7,12 @@ from dataclasses import dataclass
 
 from mmaprobe.smtmodel.base.errors import InputError
 
+#: how FPCore calls roundings and formats
+MODES = {
+    "nearest_even": "nearestEven", "nearest_away": "nearestAway", "toward_zero": "toZero", "up": "toPositive",
+    "down": "toNegative",
+}  # fmt: skip
+PRECISIONS = {"f16": "binary16", "f32": "binary32", "f64": "binary64"}
 _WORDS = re.compile(r';[^\n]*|"(?:[^"\\]|\\.)*"|[()\[\]]|[^\s()\[\];"]+')
 _DEPTH = 200
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from mmaprobe.smtmodel.base.files import names_below
 from mmaprobe.smtmodel.units.unit import Unit
 
 FOLDER = Path(__file__).parent / "library"
@@ -13,7 +14,7 @@ FOLDER = Path(__file__).parent / "library"
 @cache
 def units() -> tuple[str, ...]:
     """The references of all shipped unit files."""
-    return tuple(sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml")))
+    return names_below(FOLDER)
 
 
 def units_of(arch: str) -> tuple[str, ...]:

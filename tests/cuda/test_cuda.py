@@ -40,7 +40,7 @@ DOUBLE = "hopper/mma/m16n8k4.f64.f64.f64.f64"
 def device(reference: str = F16, tail: str = "", **options: Any) -> tuple[CudaDevice, FakeGpu]:
     capability = {SCALED: (12, 0), TENSOR: (10, 3)}.get(reference, (9, 0))
     gpu = FakeGpu(reference, **{"capability": capability, **options})
-    return open_cuda(reference.partition("/")[2] + tail, 5, gpu), gpu
+    return open_cuda(reference.partition("/")[2] + tail, gpu), gpu
 
 
 def vectors(reference: str, count: int) -> list[Vector]:
@@ -170,12 +170,12 @@ def test_instructions_that_this_gpu_does_not_run(
     text: str, capability: tuple[int, int], kind: type[MmaprobeError], words: str
 ) -> None:
     with pytest.raises(kind, match=words) as caught:
-        open_cuda(text, 5, FakeGpu(F16, capability))
+        open_cuda(text, FakeGpu(F16, capability))
     assert caught.value.exit_code == 2
 
 
 def test_the_unit_may_be_left_out() -> None:
-    assert open_cuda("m64n8k32.f32.e4m3.e5m2", 5, FakeGpu(FP8)).model.reference == FP8
+    assert open_cuda("m64n8k32.f32.e4m3.e5m2", FakeGpu(FP8)).model.reference == FP8
 
 
 def test_a_full_memory_halves_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.runner.gpu.cuda_product import CudaProduct
-from mmaprobe.runner.gpu.nvrtc import CompilerError, compiler_for, library
+from mmaprobe.runner.gpu.nvrtc import compiler_for, library
+from mmaprobe.runner.gpu.rtc import CompilerError
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.plans import Plan

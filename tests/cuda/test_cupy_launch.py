@@ -12,7 +12,7 @@ import pytest
 
 from mmaprobe.runner.gpu.cuda import open_cuda
 from mmaprobe.runner.gpu.launch import GpuMemoryError, LaunchError
-from mmaprobe.runner.protocol import DeviceUnavailableError
+from mmaprobe.runner.protocol import DeviceUnavailableError, Patience
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.cuda.fake_gpu import random_rows
@@ -123,7 +123,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
 
 def test_a_launch(card: Card) -> None:
     card.busy = 5
-    device = open_cuda("mma/m16n8k16.f32.f16.f16.f32", 60)
+    device = open_cuda("mma/m16n8k16.f32.f16.f16.f32")
     given = random_rows(MODEL, 999)
     assert np.array_equal(device.patterns(*given), evaluate_batch(device.model, *given))
     told = device.description
@@ -167,7 +167,7 @@ def test_no_gpu(card: Card) -> None:
     ],
 )
 def test_failures_of_a_launch(card: Card, error: Exception, kind: type[Exception], words: str) -> None:
-    device = open_cuda("mma/m16n8k16.f32.f16.f16.f32", 60)
+    device = open_cuda("mma/m16n8k16.f32.f16.f16.f32")
     card.trouble = error
     with pytest.raises(kind, match=words):
         device.patterns(*random_rows(MODEL, 10))
@@ -177,11 +177,12 @@ def test_failures_of_a_launch(card: Card, error: Exception, kind: type[Exception
 def test_a_kernel_that_cannot_be_loaded(card: Card) -> None:
     card.trouble = CudaError("CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image")
     with pytest.raises(LaunchError, match="loading the kernel failed: CUDA_ERROR_NO_BINARY_FOR_GPU"):
-        open_cuda("mma/m16n8k16.f32.f16.f16.f32", 60)
+        open_cuda("mma/m16n8k16.f32.f16.f16.f32")
 
 
 def test_a_kernel_that_hangs(card: Card) -> None:
     card.busy = 10**9
-    device = open_cuda("mma/m16n8k16.f32.f16.f16.f32", 0.05)
+    device = open_cuda("mma/m16n8k16.f32.f16.f16.f32")
+    device.patience = Patience(0.05)
     with pytest.raises(LaunchError, match=r"did not finish within 0\.05 s"):
         device.patterns(*random_rows(MODEL, 10))

@@ -20,7 +20,8 @@ from mmaprobe.runner.gpu.kernels import (
     kernels_of,
     target,
 )
-from mmaprobe.runner.gpu.nvrtc import CompilerError, compiler_for, library
+from mmaprobe.runner.gpu.nvrtc import compiler_for, library
+from mmaprobe.runner.gpu.rtc import CompilerError
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 

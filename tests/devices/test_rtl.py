@@ -361,7 +361,7 @@ def test_absolute_values_in_vhdl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert np.asarray(found["d"].node, np.uint64).tolist() == [abs(x) for x in differences]
     monkeypatch.setattr(vhdl, "_ABSOLUTE", re.compile("(?!)()()"))
     monkeypatch.setattr(yosys, "_packaged", lambda: None)
-    if "abs " in vhdl.translated([path], "absolute", {}, tmp_path, 60.0)[0].read_text():
+    if "abs " in vhdl.translated([path], "absolute", {}, tmp_path)[0].read_text():
         with pytest.raises(InputError, match=r"^absolute\.vhd:11: GHDL writes what is no Verilog \(\w+ <= .*abs"):
             read_design([path], "absolute")
 

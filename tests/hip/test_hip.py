@@ -28,8 +28,8 @@ from mmaprobe.runner.gpu.device import Position
 from mmaprobe.runner.gpu.hip_kernels import TARGETS, HipKernel, hip_kernel, hip_kernels
 from mmaprobe.runner.gpu.kernel_source import placing, source
 from mmaprobe.runner.gpu.launch import LaunchError
-from mmaprobe.runner.gpu.nvrtc import CompilerError
-from mmaprobe.runner.protocol import DeviceUnavailableError
+from mmaprobe.runner.gpu.rtc import CompilerError
+from mmaprobe.runner.protocol import DeviceUnavailableError, Patience
 from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
 from mmaprobe.smtmodel.base.libraries import compiler
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -340,7 +340,8 @@ def test_a_device_by_a_library_in_place_of_rocm(
 @needs_compiler
 def test_what_may_go_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stood_in(tmp_path, monkeypatch, "gfx942", hangs=1)
-    device = hip.open_hip("f32_16x16x16_f16", 0.05)
+    device = hip.open_hip("f32_16x16x16_f16")
+    device.patience = Patience(0.05)
     with pytest.raises(LaunchError, match="did not finish"):
         asked(device, [1])
     with pytest.raises(InputError, match="rows 0 to 15"):

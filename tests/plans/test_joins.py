@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.plan_statements import agree
+from benchmarks.plan_statements import FEW, agree
 from benchmarks.plan_statements import plan as small_plan
 from mmaprobe.queries.order import tree
 from mmaprobe.queries.plans.bound_report import find_plan_bound
@@ -119,7 +119,7 @@ def test_equal_bodies_make_equal_stages(stage: str, cut: str) -> None:
     assert found.theorem is not None
     assert "same_parts" in {one.rule for one in found.theorem.walk()}
     for times in (1, 2, 5):
-        assert agree(left, right, found.multiples * times, times)
+        assert agree(left, right, found.multiples * times, times, FEW)
     assert prove_plans(right, other, None, Options(timeout=5.0), confirm=False).verdict != "equal"
 
 

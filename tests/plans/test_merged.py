@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,7 +52,7 @@ def patterns(draw: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> 
 
 def disagreement(unit: Unit, seed: int, result: Node, after: Node | None = None) -> int | None:
     """A row on which another result is another one. `after`: one for rows in which c is not -0, where it is not -0."""
-    others = [replace(unit, result=one, names={}, signals={}, titles={}) for one in (result, after) if one is not None]
+    others = [unit.with_result(one) for one in (result, after) if one is not None]
     draw = np.random.default_rng(seed)
     a, b = (patterns(draw, fmt, (ROWS, unit.length)) for fmt in (unit.a, unit.b))
     a[::3, 1:] = 0

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.queries.compare.neighbours import first_difference
+from mmaprobe.queries.compare.neighbours import parted
 from mmaprobe.queries.order.text import Outline
 from mmaprobe.reports.drawings.evaluation_drawing import evaluation_drawing
 from mmaprobe.reports.drawings.order_drawing import order_drawing
@@ -103,12 +103,8 @@ def collisions(drawing: Drawing) -> list[str]:
 
 
 def drawn(explanations: Sequence[Explanation], width: float | None, names: Sequence[str] = ()) -> Drawing:
-    difference = None
-    if len(explanations) == 2:
-        left, right = explanations
-        difference = first_difference(left.facts, left.model, right.facts, right.model)
     given = None if width is None else pixels(width)
-    return evaluation_drawing(explanations, difference, width=given, names=names)
+    return evaluation_drawing(explanations, parted(explanations), width=given, names=names)
 
 
 # --- collisions ---------------------------------------------------------------------------------------------------

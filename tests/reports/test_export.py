@@ -25,8 +25,9 @@ from mmaprobe.reports.exports.fptest import LETTERS, TININESS, signalled
 from mmaprobe.smtmodel.arithmetic import ieee
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.carriers.algebra import constant
+from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.exceptions import exceptions_in
 from tests.marks import some_slow
 
@@ -221,11 +222,11 @@ def test_flags_of_every_input_of_a_small_format(mode: Any) -> None:
     fmt, carrier = Format("q", 2, 1, 1, "ieee"), ArrayCarrier()
     values = [exact_value(pattern, fmt) for pattern in range(1 << fmt.width)]
     seen = {"after": set[str](), "before": set[str]()}
-    for row in itertools.product(range(1 << fmt.width), repeat=3):
-        if row[0] > row[1]:  # factors in the other order
-            continue
-        d = ieee.fma(*(constant(carrier, pattern, fmt.width) for pattern in row), fmt, mode).value
-        assert d is not None
+    every = itertools.product(range(1 << fmt.width), repeat=3)
+    rows = [row for row in every if row[0] <= row[1]]  # not factors in the other order
+    sides = (Bits(carrier, fmt.width, np.array(side, dtype=np.uint64)) for side in zip(*rows, strict=True))
+    results = to_integers(ieee.fma(*sides, fmt, mode), len(rows)).tolist()
+    for row, d in zip(rows, results, strict=True):
         a, b, c = (Fraction(0) if values[pattern] == "-0" else values[pattern] for pattern in row)
         result = Fraction(0) if values[d] == "-0" else values[d]
         words = {when: signalled(row, d, fmt, mode, when) for when in TININESS}

@@ -18,7 +18,8 @@ import pytest
 
 from mmaprobe.reports.exports.snippets import TORCH, Snippet, decimal_text, sides, snippets
 from mmaprobe.runner.gpu.kernels import CAPABILITIES
-from mmaprobe.runner.gpu.nvrtc import CompilerError, compiler_for
+from mmaprobe.runner.gpu.nvrtc import compiler_for
+from mmaprobe.runner.gpu.rtc import CompilerError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.queries.compare.neighbours import first_difference
+from mmaprobe.queries.compare.neighbours import parted
 from mmaprobe.reports.drawings.bits_drawing import fold
 from mmaprobe.reports.drawings.evaluation_drawing import evaluation_drawing, evaluation_drawings
 from mmaprobe.reports.drawings.styles import COLOURS, look_of
@@ -42,11 +42,7 @@ PAIRS = [
 
 
 def parsed(*explanations: Explanation) -> ET.Element:
-    difference = None
-    if len(explanations) == 2:
-        left, right = explanations
-        difference = first_difference(left.facts, left.model, right.facts, right.model)
-    return ET.fromstring(svg_of(evaluation_drawing(explanations, difference)))
+    return ET.fromstring(svg_of(evaluation_drawing(explanations, parted(explanations))))
 
 
 def operands_of(model: Model, rng: np.random.Generator) -> Operands[int]:
@@ -113,10 +109,9 @@ def test_two_models_are_marked_where_they_part() -> None:
 
 def test_two_pictures_say_what_one_does() -> None:
     """For a page that puts them where it has room."""
-    left, right = (explained(reference, **EQUATION_10) for reference in (AMPERE, HOPPER))
-    difference = first_difference(left.facts, left.model, right.facts, right.model)
-    both = parsed(left, right)
-    roots = [ET.fromstring(svg_of(one)) for one in evaluation_drawings([left, right], difference)]
+    sides = [explained(reference, **EQUATION_10) for reference in (AMPERE, HOPPER)]
+    both = parsed(*sides)
+    roots = [ET.fromstring(svg_of(one)) for one in evaluation_drawings(sides, parted(sides))]
     assert [word for root in roots for word in texts(root)] == texts(both)
     assert [len(root.findall(f".//{NAME}rect[@class='mp-mark']")) for root in roots] == [1, 1]
     for root, reference in zip(roots, (AMPERE, HOPPER), strict=True):

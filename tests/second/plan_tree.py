@@ -66,14 +66,14 @@ class PlanTree(Tree):
         super().__init__(document)
         self.units, self.steps, self.stages = (document[name] for name in ("units", "steps", "stages"))
 
-    def check(self) -> Iterator[tuple[int, str]]:
+    def check(self, first: int = 0) -> Iterator[tuple[int, str]]:
         try:
             for stage in self.stages:
                 for record in stage["records"]:
                     self._need_every_product(record)
         except FaultError as fault:
             yield -1, str(fault)
-        yield from super().check()
+        yield from super().check(first)
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:

@@ -82,14 +82,17 @@ class Tree(Document):
 
     rules: ClassVar[Mapping[str, Rule]] = RULES
 
-    def check(self) -> Iterator[tuple[int, str]]:
-        """The faults found: the number of the theorem and what is wrong with it."""
+    def check(self, first: int = 0) -> Iterator[tuple[int, str]]:
+        """The faults found: the number of the theorem and what is wrong with it. Theorems before the `first` are those
+        of a document that was checked: their goals are read alone."""
         if not self.states:
             yield -1, "it states nothing"
         for number, theorem in enumerate(self.theorems):
             try:
                 self.goals.append(Goal("unreadable"))
                 self.goals[-1] = goal = read_goal(theorem["goal"], self.conditions)
+                if number < first:
+                    continue
                 premises = theorem["premises"]
                 need(all(type(p) is int and 0 <= p < number for p in premises), "a premise is not before it")
                 need(theorem["rule"] in self.rules, "there is no such rule")

@@ -3,7 +3,7 @@ which holds the other. Truth by all inputs; nothing proves them, with no example
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -152,7 +152,7 @@ def test_forms_compute_as_the_units(said: Untrue) -> None:
     """The forms, by which the statements would be proved, without the samples that are looked at first."""
     for model in said.models:
         proof = Normaliser(BLIND).proof(model.unit)
-        form = replace(model.unit, result=normal(normal_form(model.unit, proof)), names={}, signals={}, titles={})
+        form = model.unit.with_result(normal(normal_form(model.unit, proof)))
         table = grid_of(columns_of(model, Inputs()))
         assert np.array_equal(results(model, table), results(Model("form", form), table))
 
