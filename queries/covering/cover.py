@@ -26,7 +26,7 @@ from mmaprobe.queries.properties.forms import by_rewriting
 from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.distinguish import Options, free_sets
 from mmaprobe.queries.search.lone_rows import lone_input_rows, lone_rows
-from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
+from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows, zero_rows
 from mmaprobe.queries.search.witness import answered_row
 from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
 from mmaprobe.queries.solvers.contract import Answer
@@ -175,6 +175,7 @@ class Covering:
         yield lone_input_rows(layout, self.count // 2, SEED)
         for number, inputs in enumerate((Inputs(), Inputs(finite=True), Inputs(normal=True, finite=True))):
             yield admitted_rows(layout, inputs, self.count // 2, SEED + number)
+        yield zero_rows(layout, self.count // 2, SEED)
 
     def take(self, table: Table) -> None:
         """Choose rows that meet cases, or show changes, which too few rows so far do, as long as there is time."""

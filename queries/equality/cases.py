@@ -14,6 +14,7 @@ from pysmt.formula import FormulaManager
 
 FIRST = 5.0  # seconds for a case, where none of its parts has been proved
 LEAST = 1.0  # seconds for any
+MORE = 1.5  # times what the last one with the same leading zeros took
 Places = tuple[tuple[int, int], ...]
 MOST = 3  # failures in a row that count: after each of them twice as many cases of that size are not tried
 
@@ -124,14 +125,14 @@ class Patience:
 
     def limit(self, case: Case) -> float:
         """The seconds for a case; 0: its parts are tried at once."""
-        own = self.proved.get(case.places)
         if case.places in self.divided:
             return 0
-        if own is None and self.skipped[case.depth]:
+        if (own := self.proved.get(case.places)) is not None:
+            return max(LEAST, MORE * own)
+        if self.skipped[case.depth]:
             self.skipped[case.depth] -= 1
             return 0
-        known = [3 * cost for cost in (own, self.costs.get(case.depth + 1)) if cost is not None]
-        return max(LEAST, *known) if known else FIRST
+        return max(LEAST, self.costs.get(case.depth + 1, FIRST))
 
     def tell(self, case: Case, seconds: float, proved: bool) -> None:
         """That a case was proved, or not, in so many seconds."""
@@ -145,6 +146,7 @@ class Patience:
         self.skipped[depth] = (1 << self.failures[depth]) - 1
 
     def tell_parts(self, case: Case, seconds: float) -> None:
-        """That the parts of a case were proved in so many seconds: if it was given more, the next one may be easy."""
-        if seconds < self.divided.get(case.places, 0):
+        """That the parts of a case were proved in so many seconds: if it was given twice as many, the next one may be
+        easy."""
+        if 2 * seconds < self.divided.get(case.places, 0):
             del self.divided[case.places]

@@ -27,7 +27,7 @@ from mmaprobe.queries.kernel.same import Compared, agreed
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
-from mmaprobe.queries.search.witness import confirmed_witness, replay, shrink
+from mmaprobe.queries.search.witness import answered_row, confirmed_witness, replay, shrink
 from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Proof
@@ -232,7 +232,7 @@ class _Prover(Attempt[Problem]):
             return
         finally:
             self.proof.tried += [answer for said in engines.said for answer in said.answers]
-        row = tuple(answer.values.get(name, 0) for name in self.problem.layout.names)
+        row = answered_row(self.problem.layout, answer)
         if not replay(self.problem, [row]).differs[0]:
             raise SolverFaultError(f"{answer} gave an input on which the two do not differ: {row}")
         self.proof.witness = confirmed_witness(self.problem, shrink(self.problem, row))

@@ -33,7 +33,7 @@ from mmaprobe.queries.kernel.same import Compared, agreed
 from mmaprobe.queries.kernel.theorem import Theorem, goal_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
-from mmaprobe.queries.search.witness import confirmed_witness, replay, shrink
+from mmaprobe.queries.search.witness import answered_row, confirmed_witness, replay, shrink
 from mmaprobe.queries.solvers.engines import engines_of
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Proof
@@ -405,9 +405,9 @@ class _Sweep(Attempt[Designed]):
                 self.proof.tried += [answer for said in engines.said for answer in said.answers]
                 answer = engines.said[-1].answer
                 if not cuts and answer.status == "sat":
-                    row = [answer.values.get(symbol, 0) for symbol in self.problem.layout.names]
+                    row = answered_row(self.problem.layout, answer)
                     undefined = self.undefined & set(in_order([claim]))
-                    if not undefined or replay(self.problem, [tuple(row)]).differs[0]:
+                    if not undefined or replay(self.problem, [row]).differs[0]:
                         self._add_near(row)
                         return False
                 continue

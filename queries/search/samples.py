@@ -106,13 +106,20 @@ def subnormal_rows(layout: Layout, count: int, seed: int = 1) -> Table:
     """Rows with the product of a subnormal factor and a large one, and one or two products at any distance below it:
     the bits that a unit truncates there show with which exponent the first product counts. Empty for factors of more
     than 8 bits."""
-    return _cached_rows(_subnormal_rows, layout, count, seed)
+    return _cached_rows(_below_small_rows, layout, count, False, seed)
 
 
-def _subnormal_rows(layout: Layout, count: int, seed: int) -> Table:
+def zero_rows(layout: Layout, count: int, seed: int = 1) -> Table:
+    """The same with a factor that is zero, of any format, and with an addend: whether that product counts. Empty for
+    integers."""
+    return _cached_rows(_below_small_rows, layout, count, True, seed)
+
+
+def _below_small_rows(layout: Layout, count: int, zero: bool, seed: int) -> Table:
     n, base = layout.length, layout.columns
     formats = layout.a, layout.b
-    sides = [side for side, fmt in enumerate(formats) if fmt.width <= NARROW and fmt.subnormals and fmt.fraction > 1]
+    narrow = [fmt.width <= NARROW and fmt.subnormals and fmt.fraction > 1 for fmt in formats]
+    sides = [side for side in (0, 1) if (not formats[side].is_integer if zero else narrow[side])]
     if not sides:
         return np.zeros((0, len(layout.names)), dtype=np.uint64)
     rng, rows = np.random.default_rng(seed), np.arange(count)
@@ -121,7 +128,7 @@ def _subnormal_rows(layout: Layout, count: int, seed: int) -> Table:
     small = rng.choice(sides, count)
     signs, top = rng.integers(0, 2, (2, len(places[0]), count)), np.zeros(count, dtype=np.int64)
     for side, fmt in enumerate(formats):
-        tiny = rng.integers(1, 1 << max(fmt.fraction - 1, 1), count, dtype=np.uint64)
+        tiny = rng.integers(not zero, 1 if zero else 1 << max(fmt.fraction - 1, 1), count, dtype=np.uint64)
         exponent = fmt.emax - rng.integers(0, 4, count)
         large = pattern_of(fmt, signs[side, 0], exponent + fmt.bias, _bits(rng, count, fmt.fraction))
         table[rows, side * n + places[:, 0]] = np.where(small == side, with_signs(fmt, signs[side, 0], tiny), large)
@@ -134,6 +141,13 @@ def _subnormal_rows(layout: Layout, count: int, seed: int) -> Table:
             table[rows, side * n + places[:, k]] = np.where(
                 rng.random(count) < (0.0, 1.0, 0.5)[k], filled, np.uint64(0)
             )
+    if zero and not (fmt := layout.c).is_integer:  # the addend, beside these products or alone
+        own = top - rng.integers(1, FAR, count) + fmt.bias
+        chance = rng.random(count)
+        addend = pattern_of(fmt, rng.integers(0, 2, count), own, _bits(rng, count, fmt.fraction))
+        table[:, 2 * n] = np.where(chance < 0.5, addend, np.uint64(0))
+        for k in range(1, places.shape[1]):
+            table[rows, places[:, k]] *= np.uint64(1) - (chance < 0.25).astype(np.uint64)
     return with_raised(layout, with_ones(layout, table), rng)
 
 

@@ -17,7 +17,8 @@ def test_what_one_distance_took_is_what_the_next_one_gets() -> None:
     patience = Patience()
     assert patience.limit(ONE) == FIRST
     patience.tell(ONE, 7.0, proved=True)
-    assert patience.limit(NEXT) == 21.0
+    assert patience.limit(NEXT) == 10.5
+    assert patience.limit(replace(OTHER, depth=1)) == 7.0  # no longer than a part of it
     patience.tell(NEXT, 0.1, proved=True)
     assert patience.limit(replace(NEXT, within=(5, 5))) == LEAST
     assert patience.limit(OTHER) == FIRST
@@ -28,7 +29,7 @@ def test_a_case_that_was_divided_is_divided_until_its_parts_are_easy() -> None:
     patience.tell(ONE, 4.0, proved=False)
     patience.tell_parts(ONE, 9.0)
     assert patience.limit(NEXT) == 0
-    patience.tell_parts(NEXT, 2.0)
+    patience.tell_parts(NEXT, 1.9)
     tried = [patience.limit(replace(ONE, within=(at, at))) for at in (5, 6)]
     assert tried == [0, FIRST]  # the first is one of those that are left out after a failure
 

@@ -16,8 +16,9 @@ from click.testing import CliRunner, Result
 
 from benchmarks.covered import caught, differing
 from mmaprobe.cli.main import main
+from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.covering import report
-from mmaprobe.queries.covering.cover import Cover, Covering
+from mmaprobe.queries.covering.cover import Change, Cover, Covering
 from mmaprobe.queries.kernel.conditions import Condition
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.same import SidesAgree
@@ -31,6 +32,7 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.interrupts import state
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.nodes.counting import ZEROS_COUNT
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.said import says
@@ -140,6 +142,18 @@ steps: {d: "r(fused(a[0:2] * b[0:2], F=13))"}
     found = covering.run(Options("bitwuzla", 60))
     assert not found.open
     assert found.results != found.results_of(other)
+
+
+@pytest.mark.parametrize("reference", ["hopper/wgmma/m64n8k32.f16.e5m2.e5m2", "rdna4/wmma/f16_16x16x16_f16",
+                                       "blackwell/tcgen05mma/m64n8k32.f16.e4m3.e4m3"])  # fmt: skip
+def test_samples_tell_units_whose_zero_terms_count(reference: str) -> None:
+    """Without solvers: a product is zero beside an addend, or products, far below it."""
+    model = parse_reference(reference)
+    counting = [Change(f"{name}={value}", near) for name, value, near in neighbours(model) if name == ZEROS_COUNT]
+    covering = Covering(model, pairs=False, changes=counting, cases=False, samples=2048)
+    covering.sample(lambda text: None)
+    assert counting
+    assert covering.reached.min() > 0
 
 
 def test_a_change_is_none_by_a_theorem_about_it() -> None:
